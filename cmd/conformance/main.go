@@ -1,13 +1,13 @@
-// Command conformance answers the client protocol of the sigstore-conformance
-// suite (https://github.com/sigstore/sigstore-conformance), so that the suite
-// can judge the verifier of bundles that the gateway itself uses:
+// Command conformance implements the client protocol of the sigstore-conformance suite
+// (https://github.com/sigstore/sigstore-conformance). The suite thereby tests the bundle
+// verifier that the gateway uses:
 //
 //	conformance verify-bundle [--staging] --bundle FILE
 //	    (--certificate-identity IDENTITY --certificate-oidc-issuer URL | --key PEM)
 //	    [--trusted-root FILE] FILE_OR_DIGEST
 //
-// It exits with 0 if the bundle is proved, with 1 if it is not or could not be
-// looked at, and with 2 for wrong use. Signing is not part of the gateway.
+// It exits with 0 if the bundle is verified, with 1 if it is not or could not be verified, and
+// with 2 for wrong use. Signing is not part of the gateway.
 package main
 
 import (
@@ -124,8 +124,7 @@ func (r request) verify(ctx context.Context) error {
 	return err
 }
 
-// artifact reads the target: a file if there is one of that name, else a
-// digest.
+// artifact reads the target: the file of that name if it exists, else a digest.
 func (r request) artifact() (bundle.Artifact, error) {
 	_, missing := os.Stat(r.target)
 	if missing != nil && strings.Contains(r.target, ":") {
@@ -160,7 +159,7 @@ func (r request) authority() (verify.Authority, error) {
 		return verify.Authority{}, err
 	}
 	authority.TrustedRoot = text
-	// The suite leaves it to the trusted root whether there is a log at all.
+	// The suite lets the trusted root decide whether a transparency log exists.
 	parsed, err := root.NewTrustedRootFromJSON(text)
 	if err != nil {
 		return verify.Authority{}, fmt.Errorf("trusted root %s: %w", r.root, err)

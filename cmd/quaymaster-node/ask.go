@@ -19,21 +19,21 @@ import (
 )
 
 const (
-	// maxAnswer bounds the record, in bytes: one image that many policies speak of
-	// comes to some hundred KiB.
+	// maxAnswer bounds the record, in bytes: an image matched by many policies yields some
+	// hundred KiB.
 	maxAnswer = 4 << 20
 	// maxFile bounds files of certificates, keys and tokens, in bytes.
 	maxFile = 1 << 20
-	// maxToken bounds a token, in bytes, and maxHeader the header of an answer.
+	// maxToken bounds a token, in bytes, and maxHeader the header of a response.
 	maxToken  = 8 << 10
 	maxHeader = 64 << 10
-	// verifyPath is the door that is asked.
+	// verifyPath is the endpoint for verification requests.
 	verifyPath = "/api/v1/verify"
-	// modeHeader says with the value shadow that the gateway enforces nothing.
+	// modeHeader has the value shadow if the gateway enforces nothing.
 	modeHeader = "Quaymaster-Mode"
 )
 
-// ask puts the question to the gateway; it is an imageverifier.Look.
+// ask sends the request to the gateway; it is an imageverifier.Look.
 func ask(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
 	if settings.Gateway == nil {
 		return imageverifier.Verdict{}, errors.New("the settings name no gateway")
@@ -55,8 +55,8 @@ func ask(ctx context.Context, settings *imageverifier.Settings, question imageve
 	return imageverifier.Verdict{Allowed: true, Reason: "allowed, for the gateway is in shadow mode; else: " + verdict.Reason}, nil
 }
 
-// post sends the question and returns the gateway's record, and whether it is a shadow,
-// which it says with an error, too.
+// post sends the request and returns the gateway's record, and whether the gateway is a shadow.
+// It reports a shadow also together with an error.
 func post(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (record []byte, shadow bool, err error) {
 	transport, base, err := transportOf(settings.Gateway)
 	if err != nil {
@@ -79,7 +79,7 @@ func post(ctx context.Context, settings *imageverifier.Settings, question imagev
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	// A redirect is an answer like any other, and not the one that is wanted.
+	// A redirect is not followed: it is treated as a response with an unexpected status.
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
@@ -90,7 +90,7 @@ func post(ctx context.Context, settings *imageverifier.Settings, question imagev
 	return record, response.Header.Get(modeHeader) == "shadow", err
 }
 
-// read takes a record and nothing else.
+// read accepts a record and no other content.
 func read(response *http.Response) ([]byte, error) {
 	raw, err := limit.ReadAll(response.Body, maxAnswer, "the answer")
 	if err != nil {
@@ -115,8 +115,8 @@ func read(response *http.Response) ([]byte, error) {
 	return raw, nil
 }
 
-// transportOf returns the way to the gateway, which no proxy of the environment
-// changes, and the URL that its paths are under.
+// transportOf returns the transport to the gateway and the base URL. The transport ignores
+// proxies of the environment.
 func transportOf(g *imageverifier.Gateway) (*http.Transport, string, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHeader}
 	if g.Socket != "" {
@@ -156,7 +156,7 @@ func transportOf(g *imageverifier.Gateway) (*http.Transport, string, error) {
 	return transport, strings.TrimRight(g.URL, "/"), nil
 }
 
-// tokenOf reads a token. An error does not tell what is in the file.
+// tokenOf reads a token. Errors do not contain the file's content.
 func tokenOf(path string) (string, error) {
 	text, err := imageverifier.ReadFile(path, maxToken)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Quaymaster-node answers, as an image verifier of containerd: may this node pull
-// that image? It proves nothing itself: it asks a gateway's /api/v1/verify, and
-// denies whatever it does not understand. docs/node.md says how to set it up.
+// Quaymaster-node is an image verifier of containerd: it decides whether the node may pull an
+// image. It verifies nothing itself: it sends a request to a gateway's /api/v1/verify, and
+// denies every response that it cannot interpret. Installation: docs/node.md.
 package main
 
 import (

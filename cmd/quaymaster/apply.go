@@ -23,7 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// applyFlags say what is asked about what.
+// applyFlags are the command's policies, objects and options.
 type applyFlags struct {
 	resources, exceptions, set []string
 	values, user, namespace    string
@@ -82,7 +82,7 @@ use. --warn-exit-code replaces 0 where there are warnings.`,
 	return cmd
 }
 
-// singular takes the plural spellings that Kyverno's command line has too.
+// singular accepts the plural spellings of Kyverno's command line.
 func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	switch name {
 	case "resources", "exceptions":
@@ -91,7 +91,7 @@ func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// applied is what apply works on.
+// applied is the state of one run of apply.
 type applied struct {
 	bench    *bench.Bench
 	policies []bench.Policy
@@ -190,8 +190,8 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 	return f.compile(ctx, t, from, options, config, live)
 }
 
-// compile compiles the policies, and lists the objects of a cluster, which depend on
-// them.
+// compile compiles the policies, and lists the objects of a cluster, which depend on the
+// policies.
 func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, options engine.CompilerOptions, config bench.Config, live *liveCluster) (*applied, error) {
 	compilers, err := engine.NewCompilers(options)
 	if err != nil {
@@ -220,7 +220,7 @@ func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, option
 	return work, nil
 }
 
-// registries returns where images and evidence are read; nowhere, offline.
+// registries returns the source of images and evidence; nowhere if offline.
 func (f *applyFlags) registries(t terminal, known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
 	if f.setup.offline && len(f.setup.layouts) == 0 {
 		return nowhere{}, nil
@@ -228,7 +228,7 @@ func (f *applyFlags) registries(t terminal, known *engine.Resources, requests []
 	return f.setup.registries(t, known, requests)
 }
 
-// targets are the kinds of objects that the policies are about.
+// targets are the kinds of objects that the policies match.
 func (w *applied) targets() []policy.Target {
 	var all []policy.Target
 	for place := range w.policies {
@@ -251,14 +251,14 @@ func targetsOf(p *policy.Policy) []policy.Target {
 	return targets
 }
 
-// ask asks the policies about the objects: about each all that read the same of the
-// request, each group about what the one before made of it.
+// ask evaluates the policies against the objects. Policies that read the same request are
+// evaluated together; each further group evaluates the result of the previous one.
 func (w *applied) ask(ctx context.Context) {
 	all := make([]int, len(w.policies))
 	for i := range all {
 		all[i] = i
 	}
-	batch := make([]int, 0, len(w.objects)) // the objects that all policies are asked about at once
+	batch := make([]int, 0, len(w.objects)) // the objects that all policies are evaluated against at once
 	w.answers = make([]bench.Answer, len(w.objects))
 	for i, object := range w.objects {
 		if len(all) == 0 || len(w.bench.Together(0, object.Name())) == len(all) {
@@ -277,7 +277,7 @@ func (w *applied) ask(ctx context.Context) {
 	w.measure(ctx, objects)
 }
 
-// askApart asks groups of policies one after the other.
+// askApart evaluates groups of policies one after the other.
 func (w *applied) askApart(ctx context.Context, object workload.Object) bench.Answer {
 	var whole bench.Answer
 	done := map[int]bool{}
@@ -296,13 +296,13 @@ func (w *applied) askApart(ctx context.Context, object workload.Object) bench.An
 	return whole
 }
 
-// measure says what policies cost that match every kind: they are asked about
-// everything that is written to a cluster.
+// measure reports the cost of policies that match every kind: the API server calls the webhook
+// for every write.
 func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 	for place := range w.policies {
 		compiled := w.bench.Policy(place)
 		every := func(t policy.Target) bool {
-			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Subresource, "") // a subresource of every kind is few writes
+			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Subresource, "") // writes to one subresource of every kind are rare
 		}
 		if len(objects) == 0 || !slices.ContainsFunc(targetsOf(compiled), every) {
 			continue

@@ -25,16 +25,15 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Bounds of what is listed of a cluster.
+// Bounds of the objects listed from a cluster.
 const (
-	// listPage is how many objects one answer has, as kubectl asks for them.
+	// listPage is the number of objects in one response, kubectl's page size.
 	listPage = 500
-	// maxListed bounds the objects of a run: what workload takes of one input.
+	// maxListed bounds the objects of a run: the limit of package workload for one input.
 	maxListed = workload.MaxObjects
 )
 
-// liveCluster lists the objects that policies are about, and answers what they look
-// up.
+// liveCluster lists the objects that policies match, and serves the policies' look-ups.
 type liveCluster struct {
 	client    *cluster.Client
 	looked    *cluster.Objects
@@ -43,14 +42,14 @@ type liveCluster struct {
 	served    []served
 }
 
-// served is a resource of which there may be objects.
+// served is a resource that the cluster serves and that may have objects.
 type served struct {
 	schema.GroupVersionResource
 	kind       schema.GroupVersionKind
 	namespaced bool
 }
 
-// openCluster makes a client, and asks which kinds there are.
+// openCluster makes a client and discovers the served kinds.
 func openCluster(t terminal, f *applyFlags) (*liveCluster, error) {
 	kubeconfig := f.kubeconfig
 	if kubeconfig == "" {
@@ -69,7 +68,7 @@ func openCluster(t terminal, f *applyFlags) (*liveCluster, error) {
 	return l, l.discover()
 }
 
-// discover asks which resources can be listed, each in the version that is preferred.
+// discover lists the resources that support list, each in its preferred version.
 func (l *liveCluster) discover() error {
 	lists, err := l.client.Typed.Discovery().ServerPreferredResources()
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -78,7 +77,7 @@ func (l *liveCluster) discover() error {
 	for _, list := range lists {
 		version, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // of an API that nobody can name
+			continue // the API has an invalid name
 		}
 		for _, r := range list.APIResources {
 			if !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "list") {
@@ -103,8 +102,7 @@ func (l *liveCluster) Named(group, name string) []constraint.Resource {
 // KnowsAll reports that discovery lists every resource.
 func (*liveCluster) KnowsAll() bool { return true }
 
-// defaultKubeconfig is the file that kubectl would take; empty means the service
-// account of a pod.
+// defaultKubeconfig is the file that kubectl uses; empty means the service account of a pod.
 func defaultKubeconfig(t terminal) string {
 	if paths := filepath.SplitList(t.env("KUBECONFIG")); len(paths) > 0 {
 		return paths[0]
@@ -120,7 +118,7 @@ func defaultKubeconfig(t terminal) string {
 	return path
 }
 
-// answer has policies look things up in the cluster.
+// answer serves the policies' look-ups from the cluster.
 func (l *liveCluster) answer(options *engine.CompilerOptions, config *bench.Config) {
 	options.ConfigMaps, options.Caller, options.Kinds = l, l, l
 	options.Resources = engine.ClusterObjects{Objects: l.looked}
@@ -133,7 +131,7 @@ func (l *liveCluster) answer(options *engine.CompilerOptions, config *bench.Conf
 	}
 }
 
-// namespaceLabels asks for the labels of a namespace once.
+// namespaceLabels reads the labels of each namespace once.
 func (l *liveCluster) namespaceLabels(name string) (map[string]string, bool) {
 	if labels, ok := l.labels[name]; ok {
 		return labels, true
@@ -176,7 +174,7 @@ func (*liveCluster) Service(_ context.Context, call rulecontext.ServiceCall) (an
 	return nil, fmt.Errorf("%s: services are not called from the command line: give the value with --set or --values-file", call.URL)
 }
 
-// objects lists the objects of the kinds that targets speak of.
+// objects lists the objects of the targets' kinds.
 func (l *liveCluster) objects(ctx context.Context, targets []policy.Target) ([]workload.Object, error) {
 	var objects []workload.Object
 	for _, r := range l.served {

@@ -22,8 +22,8 @@ func isGlobalEntry(o workload.Object) bool {
 	return globalcontext.Recognises(o.APIVersion(), o.Kind())
 }
 
-// holdGlobals gives the GlobalContextEntries of the files their values: of the objects
-// of the files, or of a cluster. An entry that has none says why to the rules that read it.
+// holdGlobals evaluates the GlobalContextEntries of the files against the objects of the files,
+// or of a cluster. Rules that read an entry without a value get its error.
 func (r *read) holdGlobals(ctx context.Context, live *liveCluster) (*globalcontext.Store, error) {
 	held := globalcontext.NewStore(nil)
 	documents := slices.Concat(r.globals, slices.DeleteFunc(slices.Clone(r.objects), func(o workload.Object) bool { return !isGlobalEntry(o) }))
@@ -62,7 +62,7 @@ func (r *read) holdGlobals(ctx context.Context, live *liveCluster) (*globalconte
 	return held, nil
 }
 
-// globalValue is what an entry stands for.
+// globalValue is the value of an entry.
 func (r *read) globalValue(ctx context.Context, entry *globalcontext.Entry, live *liveCluster) (any, error) {
 	switch {
 	case entry.Resource == nil && (live == nil || entry.Call.URL != ""):

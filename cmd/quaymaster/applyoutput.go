@@ -17,7 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// applyOutput says how what policies made of objects is told.
+// applyOutput configures the output of apply.
 type applyOutput struct {
 	format, mutated, generated             string
 	auditWarn, warnNoPass, detailed, plain bool
@@ -63,7 +63,7 @@ type (
 		Answer    gate.Answer  `json:"answer"`
 		Results   []applyRule  `json:"results"`
 		Reasons   []string     `json:"reasons,omitempty"`
-		rules     []bench.Said // as they were said
+		rules     []bench.Said // in the order of evaluation
 	}
 	applyRule struct {
 		Policy    string   `json:"policy"`
@@ -87,15 +87,15 @@ type (
 	}
 )
 
-// results are the words of the summary, in order.
+// results are the results in the order of the summary.
 var applyResults = []string{bench.Pass, bench.Fail, bench.Warn, bench.Error, bench.Skip}
 
-// tell writes everything that was asked for, and returns the status.
+// tell writes all requested output, and returns the status.
 func (f *applyOutput) tell(t terminal, work *applied) error {
 	report := f.report(work)
 	out := t.out
 	if f.mutated == "-" || f.generated == "-" {
-		out = t.err // standard output is for objects
+		out = t.err // standard output carries the objects
 	}
 	var err error
 	if f.format == "json" {
@@ -115,7 +115,7 @@ func (f *applyOutput) tell(t terminal, work *applied) error {
 	return f.exit(report)
 }
 
-// report makes the report of what was asked.
+// report builds the report of a run.
 func (f *applyOutput) report(work *applied) applyReport {
 	report := applyReport{Objects: make([]applyObject, 0, len(work.answers)), Warnings: work.warnings, Summary: map[string]int{}}
 	for _, result := range applyResults {
@@ -205,7 +205,7 @@ func (f *applyOutput) text(w io.Writer, report applyReport, color bool) error {
 	return err
 }
 
-// object writes one object; one that no rule has anything to say of is left out.
+// object writes one object; an object without a result is left out.
 func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 	var lines []string
 	for i := range o.Results {
@@ -242,8 +242,8 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 	b.WriteByte('\n')
 }
 
-// explained reports whether a rule says why the object is not admitted; else its
-// reasons are of no rule, as that a mutation makes another object of it.
+// explained reports whether a rule's result explains why the object is not admitted. Otherwise
+// the reasons belong to no rule, for example if a mutation changes the object's identity.
 func (o *applyObject) explained() bool {
 	return o.Answer == gate.Allow || slices.ContainsFunc(o.Results, func(r applyRule) bool {
 		return r.Result == bench.Error || r.Result == bench.Fail && !r.Audit
@@ -286,7 +286,7 @@ func (f *applyOutput) line(r *applyRule, color bool) string {
 // escaped makes foreign text safe for a terminal.
 func escaped(text string) string { return report.Escape(text) }
 
-// objects writes the objects that were asked for, as YAML documents.
+// objects writes the requested objects as YAML documents.
 func (f *applyOutput) objects(t terminal, work *applied) error {
 	var mutated, generated []any
 	for i := range work.answers {
@@ -327,7 +327,7 @@ func writeObjects(t terminal, flag, path string, objects []any) (err error) {
 	return nil
 }
 
-// exit returns the status that the answers call for.
+// exit returns the exit status for the results.
 func (f *applyOutput) exit(report applyReport) error {
 	denied, unable := false, false
 	for _, o := range report.Objects {

@@ -14,20 +14,20 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// read are the documents that a run is about.
+// read are the documents of a run.
 type read struct {
 	policies   []bench.Policy
 	exceptions []workload.Object
 	roots      []workload.Object
-	globals    []workload.Object // GlobalContextEntries beside the policies
+	globals    []workload.Object // GlobalContextEntries from the policies' files
 	objects    []workload.Object
-	beside     []workload.Object // what stands beside the policies to be looked up
+	beside     []workload.Object // objects from the policies' files, for look-ups
 	leftAside  []string          // warnings about documents of kinds that are not implemented
 	known      *engine.Resources
 	kinds      []constraint.Resource
 }
 
-// given reads what is said in place of look-ups, and who asks.
+// given reads the values that replace look-ups, and the requesting user.
 func (f *applyFlags) given() (*given.Values, *policy.User, error) {
 	values := &given.Values{}
 	if f.values != "" {

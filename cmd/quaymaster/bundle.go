@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// errNoResource says that no file has what a policy names.
+// errNoResource reports that no file has a resource that a policy names.
 var errNoResource = errors.New("give it with --resource FILE")
 
 func bundleCommand(t terminal) *cobra.Command {
@@ -57,7 +57,7 @@ the SHA-256 of each entry, and what could not be carried.`,
 	return cmd
 }
 
-// shown is what bundle show tells a program.
+// shown is the JSON of bundle show.
 type shown struct {
 	Digest string         `json:"digest"`
 	AsAt   string         `json:"judges"` // admission or files

@@ -14,9 +14,9 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// addResource adds a ConfigMap, Secret or Namespace, of which the first counts: files
-// stand before a cluster. Of a Secret only public keys and certificates are kept, and
-// the names of its other entries: which it has is what policies look at.
+// addResource adds a ConfigMap, Secret or Namespace. The first of one name counts: files precede
+// a cluster. Of a Secret only public keys and certificates are kept, and the names of its other
+// entries, because policies read which entries exist.
 func addResource(c *bundle.Contents, object workload.Object, source string) error {
 	name := object.Kind() + "/" + resourceKey(object)
 	if slices.ContainsFunc(c.Resources, func(item bundle.Item) bool { return item.Name == name }) {
@@ -46,7 +46,7 @@ func resourceKey(object workload.Object) string {
 	return namespace + "/" + object.Name()
 }
 
-// publicOnly leaves the values of entries out that are not public, and says whose.
+// publicOnly removes the values of entries that are not public, and returns the entries' names.
 func publicOnly(content map[string]any) (map[string]any, []string) {
 	kept := map[string]any{}
 	var lost []string
@@ -59,7 +59,7 @@ func publicOnly(content map[string]any) (map[string]any, []string) {
 	}
 	encoded, _ := content["data"].(map[string]any)
 	for name, value := range encoded {
-		decoded, _ := base64.StdEncoding.DecodeString(fmt.Sprint(value)) // what is none is not public
+		decoded, _ := base64.StdEncoding.DecodeString(fmt.Sprint(value)) // invalid base64 is not public
 		keep(name, decoded)
 	}
 	plain, _ := content["stringData"].(map[string]any)
@@ -67,7 +67,7 @@ func publicOnly(content map[string]any) (map[string]any, []string) {
 		keep(name, fmt.Append(nil, value))
 	}
 	slices.Sort(lost)
-	// Annotations may have all of it once more (kubectl apply).
+	// Annotations may repeat the whole content (kubectl apply).
 	given, _ := content["metadata"].(map[string]any)
 	named := map[string]any{"name": given["name"]}
 	if namespace, ok := given["namespace"]; ok {
@@ -76,8 +76,8 @@ func publicOnly(content map[string]any) (map[string]any, []string) {
 	return map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": named, "type": content["type"], "data": kept}, lost
 }
 
-// isPublic reports whether a value is PEM of public keys and certificates, and nothing
-// else: no text stands before, between or behind them.
+// isPublic reports whether a value consists of PEM blocks of public keys and certificates alone:
+// no text precedes, separates or follows them.
 func isPublic(value []byte) bool {
 	rest := bytes.TrimSpace(value)
 	for first := true; first || len(rest) > 0; first = false {
@@ -94,7 +94,7 @@ func isPublic(value []byte) bool {
 	return true
 }
 
-// carry adds what policies look up by name, and notes what cannot be carried.
+// carry adds the objects that policies look up by name, and notes the others.
 func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foundation) error {
 	defaults := bundle.Defaults{}
 	if from.reader != nil {
@@ -104,7 +104,7 @@ func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foun
 	for _, item := range c.Policies {
 		object, err := workload.Parse(item.Text)
 		if err != nil {
-			continue // it is broken, and was told of
+			continue // it does not compile, which was reported
 		}
 		found := bundle.Find(object.Content(), defaults)
 		note := func(format string, args ...any) {

@@ -23,7 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// bundleCreate says what goes into a bundle.
+// bundleCreate are the flags of bundle create.
 type bundleCreate struct {
 	setup  setupFlags
 	keys   []string
@@ -104,7 +104,7 @@ func (f *bundleCreate) run(ctx context.Context, t terminal) error {
 	return nil
 }
 
-// writeBundle writes it beside its place, and puts it there as a whole.
+// writeBundle writes a temporary file in the same folder and renames it.
 func writeBundle(path string, contents *bundle.Contents) (digest image.Digest, err error) {
 	file, err := os.CreateTemp(filepath.Dir(path), ".bundle-*")
 	if err != nil {
@@ -121,7 +121,7 @@ func writeBundle(path string, contents *bundle.Contents) (digest image.Digest, e
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
 		return digest, err
 	}
-	read, err := readBundle(file.Name(), image.Digest{}) // what cannot be read is not handed out
+	read, err := readBundle(file.Name(), image.Digest{}) // an unreadable bundle is not published
 	if err != nil {
 		return digest, err
 	}
@@ -151,7 +151,7 @@ func (f *bundleCreate) contents(ctx context.Context, t terminal) (*bundle.Conten
 	return c, f.trust(ctx, c)
 }
 
-// ofFiles reads files, and settings of a gateway if they are given.
+// ofFiles reads files, and a gateway's settings if given.
 func (f *bundleCreate) ofFiles(ctx context.Context, t terminal, c *bundle.Contents) (*foundation, error) {
 	if f.setup.cluster.gatewayConfig != "" {
 		settings, notes, err := f.setup.settings(ctx, nil)
@@ -174,10 +174,10 @@ func (f *bundleCreate) ofFiles(ctx context.Context, t terminal, c *bundle.Conten
 	if err != nil {
 		return nil, err
 	}
-	return f.setup.fromFiles(ctx, t, fromFlags, time.Now) // it says what cannot be used
+	return f.setup.fromFiles(ctx, t, fromFlags, time.Now) // it reports documents that cannot be used
 }
 
-// ofCluster reads a cluster, and files that stand beside it.
+// ofCluster reads a cluster and additional files.
 func (f *bundleCreate) ofCluster(ctx context.Context, t terminal, c *bundle.Contents) (*foundation, error) {
 	reader, notes, err := f.setup.open(ctx, t, time.Now)
 	if err != nil {
@@ -238,8 +238,8 @@ func (f *bundleCreate) export(ctx context.Context, t terminal, c *bundle.Content
 	return from, nil
 }
 
-// addPolicies adds the documents of --policy and --resource. Their keys sort before
-// those of a cluster, as a gateway's folders do.
+// addPolicies adds the documents of --policy and --resource. Their keys sort before those of a
+// cluster, like a gateway's folders.
 func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 	objects, err := policyObjects(f.setup.policies)
 	if err != nil {
@@ -288,14 +288,14 @@ func (f *bundleCreate) addMirrors(c *bundle.Contents) error {
 			return err
 		}
 		if _, err := mirror.Parse(item.Text, item.Source); errors.Is(err, mirror.ErrNoMapping) {
-			continue // it may be there for policies
+			continue // it may be meant for policies
 		}
 		c.Mirrors = append(c.Mirrors, item)
 	}
 	return nil
 }
 
-// itemOf names a document by what it says of itself, wherever its file lies.
+// itemOf names a document by its kind, namespace and name, independent of its file.
 func itemOf(prefix string, object workload.Object, twins map[string]int) (bundle.Item, error) {
 	text, err := json.Marshal(object.Content())
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 // bundleFlags name a bundle.
 type bundleFlags struct {
 	file, digest string
-	read         *bundle.Read // once it was read
+	read         *bundle.Read // set after reading
 }
 
 func (f *bundleFlags) register(cmd *cobra.Command) {
@@ -80,7 +80,7 @@ func readBundle(name string, pinned image.Digest) (*bundle.Read, error) {
 	return read, nil
 }
 
-// unpack reads the bundle, and takes its keys as those of --key.
+// unpack reads the bundle, and adds its keys to those of --key.
 func (f *setupFlags) unpack(authorities *authorityFlags) error {
 	if err := f.check(); err != nil || f.bundle.file == "" {
 		return err
@@ -93,7 +93,7 @@ func (f *setupFlags) unpack(authorities *authorityFlags) error {
 	return nil
 }
 
-// fromBundle makes a foundation of a bundle.
+// fromBundle makes a foundation from a bundle.
 func (f *setupFlags) fromBundle(ctx context.Context, t terminal, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	read, err := f.bundle.open()
 	if err != nil {
@@ -131,7 +131,7 @@ func (f *setupFlags) fromBundle(ctx context.Context, t terminal, fromFlags *poli
 	return from, nil
 }
 
-// bundledFiles judges as the files that the bundle was made from.
+// bundledFiles evaluates policies as if the bundle's source files were read.
 func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.Read, known *engine.Resources, answers map[string][]byte, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	found := material{known: known, root: read.TrustedRoot, answers: answers}
 	var err error
@@ -154,7 +154,7 @@ func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.
 	return f.compile(ctx, t, found, fromFlags, clock)
 }
 
-// bundledGateway judges as the gateway that the bundle was made of.
+// bundledGateway evaluates policies as the gateway that the bundle was created from.
 func (f *setupFlags) bundledGateway(ctx context.Context, t terminal, read *bundle.Read, resources []workload.Object, known *engine.Resources, answers map[string][]byte, clock func() time.Time) (*foundation, error) {
 	settings, err := gateway.Parse(read.Gateway)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// compareFlags compare what a gateway decided with what another engine did.
+// compareFlags compare a gateway's verdicts with those of another engine.
 type compareFlags struct {
 	compare            bool
 	auditLogs, scrapes []string
@@ -31,7 +31,7 @@ func (f *compareFlags) register(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.scrapes, "metrics", nil, "`file` of a scrape of the API server's metrics or Kyverno's, or - for standard input, for --compare; may be repeated")
 }
 
-// given reports whether a flag is there that is for --compare alone.
+// given reports whether a flag is set that only applies to --compare.
 func (f *compareFlags) given() bool { return len(f.auditLogs)+len(f.scrapes) > 0 }
 
 func (f *scanFlags) checkCompare() error {
@@ -103,7 +103,7 @@ func (f *scanFlags) compared(ctx context.Context, t terminal) (*compared, error)
 	return found, nil
 }
 
-// readBeside reads what lies in files: decision logs, audit logs, scrapes.
+// readBeside reads files: decision logs, audit logs, scrapes.
 func (f *scanFlags) readBeside(t terminal, into *compare.Collector) error {
 	for _, name := range f.signer.decisionLogs {
 		if err := readDecisions(name, into); err != nil {
@@ -123,7 +123,7 @@ func (f *scanFlags) readBeside(t terminal, into *compare.Collector) error {
 	return nil
 }
 
-// readObjects reads the files in place of a cluster.
+// readObjects reads files in place of a cluster.
 func (f *scanFlags) readObjects(t terminal, into *compare.Collector) error {
 	for _, name := range f.files {
 		objects, err := readManifests(name, t.in)
@@ -161,8 +161,8 @@ func readLines(t terminal, name string, read func(io.Reader) error) error {
 	return read(unpacked)
 }
 
-// readDecisions reads a file of lines, a replica's folder, or one of several replicas'. Of
-// each log the latest count.
+// readDecisions reads a file of lines, a replica's folder, or a folder of several replicas'
+// folders. Of each log the latest lines count.
 func readDecisions(name string, into *compare.Collector) error {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -201,7 +201,7 @@ func readDecisions(name string, into *compare.Collector) error {
 	return nil
 }
 
-// readFolder reads one replica's log. A line that is broken is told, and ends it.
+// readFolder reads one replica's log. A corrupt line is reported, and ends it.
 func readFolder(folder string, into *compare.Collector) error {
 	var last uint64
 	for line, err := range decisionlog.ReadBack(folder) {
@@ -218,7 +218,7 @@ func readFolder(folder string, into *compare.Collector) error {
 	for line, err := range decisionlog.Read(folder, from) {
 		if err != nil {
 			into.Unread()
-			return nil // it is counted, and the rest is compared
+			return nil // it is counted, and the comparison continues
 		}
 		into.Decision(line.Entry)
 	}

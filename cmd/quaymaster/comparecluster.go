@@ -17,11 +17,11 @@ import (
 	"github.com/quaymaster/quaymaster/report/publish"
 )
 
-// comparePage is how many objects are asked for at once.
+// comparePage is the number of objects in one response.
 const comparePage = 500
 
-// readCluster reads both engines' reports, the other's events, when policies were changed,
-// and who controls whom. What it may not read is told.
+// readCluster reads both engines' reports, the other's events, the times of policy changes, and
+// the owners of pods. It returns the resources that it may not read.
 func (f *scanFlags) readCluster(ctx context.Context, t terminal, into *compare.Collector) (untold []string, err error) {
 	client, err := f.client(t)
 	if err != nil {
@@ -54,8 +54,8 @@ func (f *scanFlags) readCluster(ctx context.Context, t terminal, into *compare.C
 	return append(untold, refused...), nil
 }
 
-// readAllReports reads those of one API, of everybody; false: it is not served. One that
-// cannot be read is counted, and the others are read.
+// readAllReports reads the reports of one API, of all reporters; false: it is not served. A
+// report that cannot be read is counted, and the others are read.
 func readAllReports(ctx context.Context, client *cluster.Client, api policyreport.API, into *compare.Collector) (served bool, err error) {
 	store, err := reports.NewStore(client.Dynamic, api)
 	if err != nil {
@@ -76,7 +76,7 @@ func readAllReports(ctx context.Context, client *cluster.Client, api policyrepor
 	return true, nil
 }
 
-// readEvents reads the events that say something of verdicts.
+// readEvents reads the events that contain verdicts.
 func readEvents(ctx context.Context, client *cluster.Client, into *compare.Collector) (refused, err error) {
 	for _, reason := range compare.Reasons() {
 		options := metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: comparePage}
@@ -100,11 +100,11 @@ func readEvents(ctx context.Context, client *cluster.Client, into *compare.Colle
 			}
 		}
 	}
-	return nil, nil //nolint:nilnil // the first is who was refused
+	return nil, nil //nolint:nilnil // the first is the refusal
 }
 
-// comparedKinds are the policies of which it counts when they were changed, and what
-// stands between a pod and the workload that people know.
+// comparedKinds are the policies, for the time of their last change, and the intermediate owners
+// between a pod and its workload.
 func comparedKinds() []schema.GroupVersionResource {
 	kinds := []schema.GroupVersionResource{
 		{Version: "v1", Resource: "pods"}, {Group: "apps", Version: "v1", Resource: "replicasets"}, {Group: "batch", Version: "v1", Resource: "jobs"},
@@ -149,8 +149,8 @@ func readMetadata(ctx context.Context, client *cluster.Client, into *compare.Col
 	return untold, nil
 }
 
-// addMetadata hands metadata over under the kind that they are of: a list of metadata says
-// of each no more than that it is metadata.
+// addMetadata adds metadata under the kind of the list: items of a metadata list carry only the
+// kind PartialObjectMetadata.
 func addMetadata(one *metav1.PartialObjectMetadata, of schema.GroupVersionResource, client *cluster.Client, into *compare.Collector) error {
 	kind, err := client.Mapper.KindFor(of)
 	if err != nil {

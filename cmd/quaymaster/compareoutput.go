@@ -10,11 +10,11 @@ import (
 	"github.com/quaymaster/quaymaster/report/compare"
 )
 
-// compared is what a comparison came to.
+// compared is the result of a comparison.
 type compared struct {
 	verdicts
 	comparison compare.Comparison
-	// untold is what the cluster refused to tell.
+	// untold are the resources that could not be read.
 	untold []string
 	all    bool // rows
 }
@@ -52,7 +52,7 @@ func titles() map[compare.Class]string {
 	}
 }
 
-// text writes a table for each class, and what it comes to.
+// text writes a table for each class, and the totals.
 func (c *compared) text(w io.Writer) error {
 	if c.failure != nil {
 		return c.verdicts.text(w)
@@ -90,13 +90,13 @@ func classTable(b *strings.Builder, class compare.Class, rows []compare.Differen
 			inRow(ruleOf(d.Policy, d.Rule)), inRow(imageOf(d)), sideText(d.Theirs), sideText(d.Ours))
 	}
 	if told {
-		_ = table.Flush() // into memory
+		_ = table.Flush() // the writer is a buffer
 		b.WriteString("\n")
 	}
 }
 
-// inRow makes foreign text safe for a row of a table: reports say of themselves what they
-// are about, in as many lines as they like.
+// inRow makes foreign text safe for a row of a table: reports choose their subject's name
+// freely, with line breaks.
 func inRow(text string) string { return report.Escape(strings.ReplaceAll(text, "\n", " ")) }
 
 func imageOf(d *compare.Difference) string {
@@ -106,7 +106,7 @@ func imageOf(d *compare.Difference) string {
 	return d.Image
 }
 
-// maxCell is how much of a message a cell has, in bytes; -o json has all of it.
+// maxCell bounds a message in a cell, in bytes; -o json has the whole message.
 const maxCell = 120
 
 func sideText(s *compare.Side) string {
@@ -135,7 +135,7 @@ func sideText(s *compare.Side) string {
 	return inRow(strings.Join(words, ": "))
 }
 
-// close says what it comes to, and what nobody told.
+// close writes the totals, and the sources that could not be read.
 func (c *compared) close(b *strings.Builder) {
 	s := &c.comparison.Summary
 	for _, untold := range c.untold {
@@ -177,7 +177,7 @@ func account(by compare.Account) string {
 	return "the account of " + string(by)
 }
 
-// exit returns the status that the comparison calls for.
+// exit returns the exit status for the comparison.
 func (c *compared) exit() error {
 	s := &c.comparison.Summary
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert"
 )
 
-// convertFlags say how a policy of another system is read.
+// convertFlags configure the conversion.
 type convertFlags struct {
 	from, root   string
 	dropIdentity bool

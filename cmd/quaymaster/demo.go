@@ -38,14 +38,14 @@ terminal its dashboard stays until you interrupt the demo (Ctrl-C).`,
 	return cmd
 }
 
-// scene is one image of the demo and what must become of it.
+// scene is one image of the demo with its expected verdict.
 type scene struct {
 	image gatetest.Image
 	story string
 	want  gate.Answer
 }
 
-// signers are the demo's people.
+// signers are the demo's signers.
 type signers struct {
 	webTeam, securityTeam, stranger, workflow *verifytest.Signer
 	notary                                    *verifytest.Notary
@@ -173,8 +173,8 @@ func findings(critical int) map[string]any {
 	}
 }
 
-// writeDemo writes what a user would have: policies, the ConfigMap with keys
-// that they name, and the trusted root.
+// writeDemo writes a user's files: policies, the ConfigMap with keys that they name, and the
+// trusted root.
 func writeDemo(folder string, sigstore *verifytest.Sigstore, people signers) error {
 	policies, err := demo.Policies.ReadDir(".")
 	if err != nil {
@@ -235,7 +235,7 @@ func demoSetup(folder string) *setupFlags {
 	}
 }
 
-// asExpected fails the demo if a verdict is not what the scene is about.
+// asExpected fails the demo if a verdict differs from the expected one.
 func asExpected(scenes []scene, outcomes []gate.Outcome) error {
 	for i, s := range scenes {
 		if outcomes[i].Answer != s.want {
@@ -245,7 +245,7 @@ func asExpected(scenes []scene, outcomes []gate.Outcome) error {
 	return nil
 }
 
-// tryAgain names the command that shows one verdict of the demo; it works only
+// tryAgain returns the command that explains one verdict of the demo. The command works only
 // while the demo is kept.
 func tryAgain(folder string, keep bool) func(report.Record, report.Image) string {
 	if !keep {
@@ -260,7 +260,7 @@ func demoFlags(folder string) string {
 	return fmt.Sprintf("--policy %[1]s/policies --resource %[1]s/keys.yaml --trusted-root %[1]s/trusted_root.json", folder)
 }
 
-// linger keeps the registry up and says what can be done with it.
+// linger keeps the registry running and prints commands to try.
 func linger(ctx context.Context, out io.Writer, folder, dashboard string, scenes []scene) error {
 	fmt.Fprintf(out, `
 The registry and the gateway stay up until you interrupt them (Ctrl-C). In another

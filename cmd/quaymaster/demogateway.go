@@ -22,7 +22,7 @@ import (
 
 // call is one request that the demo sends to the gateway as an API server would.
 type call struct {
-	review  string // its file among the examples
+	review  string // a file of the examples
 	door    string
 	story   string
 	allowed bool
@@ -38,9 +38,8 @@ func demoCalls() []call {
 	}
 }
 
-// demoGateway starts the gateway on the demo's policies, sends it the requests,
-// and tells the answers. It ends when what is done afterwards ends, with the address of
-// the dashboard.
+// demoGateway starts the gateway with the demo's policies, sends it the requests, and prints the
+// responses. It ends with afterwards, which gets the address of the dashboard.
 func demoGateway(ctx context.Context, t terminal, folder, registry string, afterwards func(dashboard string) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -48,7 +47,7 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string, after
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }() // what it says is for whoever keeps the demo
+	defer func() { _ = log.Close() }() // the log is for users that keep the demo
 	settings, err := writeGateway(folder)
 	if err != nil {
 		return err
@@ -89,7 +88,7 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string, after
 	return <-ended
 }
 
-// writeGateway writes the configuration that a user would write.
+// writeGateway writes the configuration of a typical user.
 func writeGateway(folder string) (gateway.Configuration, error) {
 	text := fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
 kind: Configuration
@@ -107,7 +106,7 @@ dashboard: {address: "127.0.0.1:0"}
 	return gateway.Load(file)
 }
 
-// demoClient believes the gateway's own authority, as the API server does.
+// demoClient trusts the gateway's own authority, as the API server does.
 func demoClient(folder string) (*http.Client, error) {
 	authority, err := os.ReadFile(filepath.Join(folder, "certificate", "ca.crt"))
 	if err != nil {
@@ -119,7 +118,7 @@ func demoClient(folder string) (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: 10 * time.Second}, nil
 }
 
-// send sends one request and tells the answer.
+// send sends one request and prints the response.
 func (c call) send(ctx context.Context, out io.Writer, client *http.Client, address, registry string) error {
 	text, err := demo.Reviews.ReadFile(path.Join("reviews", c.review))
 	if err != nil {
@@ -146,7 +145,7 @@ func (c call) send(ctx context.Context, out io.Writer, client *http.Client, addr
 	return review.tell(out, c)
 }
 
-// answeredReview is what the demo reads of an answer.
+// answeredReview is the part of a response that the demo reads.
 type answeredReview struct {
 	Response struct {
 		Allowed bool   `json:"allowed"`

@@ -12,9 +12,9 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// demoMirror starts a mirror of the demo's registry that serves one of two signed
-// images as it is, and other bytes under the name of the second, and tells from
-// where each would be pulled.
+// demoMirror starts a mirror of the demo's registry. It serves one of two signed images
+// unchanged, and other bytes under the name of the second. demoMirror prints the registry that
+// each image would be pulled from.
 func demoMirror(ctx context.Context, t terminal, folder, registry string) error {
 	server, err := registrytest.Listen(registrytest.Options{})
 	if err != nil {

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// effectiveTolerance is how far back --effective-time may be: a pipeline computes the
-// present before it asks.
+// effectiveTolerance is the greatest age of --effective-time: a pipeline computes the present
+// before the call.
 const effectiveTolerance = 5 * time.Minute
 
-// clock is the one that policies see: the wall clock, or one that is ahead of it by
-// so much as --effective-time is. A time in the past would bring exceptions back that
-// have ended.
+// clock is the policies' clock: the wall clock, or a clock that is ahead of it by the offset of
+// --effective-time. A time in the past would revive expired exceptions.
 func (f *setupFlags) clock() (func() time.Time, error) {
 	if f.effective == "" {
 		return time.Now, nil

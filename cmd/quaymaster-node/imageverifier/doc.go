@@ -1,12 +1,10 @@
-// Package imageverifier answers: what does containerd ask an image verifier, and
-// in which words does it take the answer?
+// Package imageverifier implements containerd's contract for image verifier binaries
+// (docs/image-verification.md and pkg/imageverifier/bindir, as of containerd 2.1): arguments and
+// a descriptor in, a reason and an exit status out. Input that does not match the contract is an
+// error, and the caller denies it.
 //
-// The contract is containerd's for image verifier binaries (docs/image-verification.md
-// and pkg/imageverifier/bindir, as of containerd 2.1): arguments and a descriptor in,
-// a reason and an exit status out. Whatever is not understood is no question, and is
-// to be denied. The settings are read here, too, because two programs share them:
-// quaymaster-node, which asks a gateway, and quaymaster, which looks for itself.
+// The package also reads the settings, because two programs share them: quaymaster-node, which
+// sends requests to a gateway, and quaymaster, which verifies locally.
 //
-// The package opens no connection and knows no verifier, so that quaymaster-node
-// stays small.
+// The package opens no connection and imports no verifier, so that quaymaster-node stays small.
 package imageverifier

@@ -4,5 +4,5 @@ package imageverifier
 
 import "os"
 
-// ownerOf returns the user that a file belongs to, if the system says.
+// ownerOf returns the user that owns a file. This system does not report owners.
 func ownerOf(os.FileInfo) (user int, known bool) { return 0, false }

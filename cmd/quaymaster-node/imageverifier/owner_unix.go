@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownerOf returns the user that a file belongs to, if the system says.
+// ownerOf returns the user that owns a file, if the system reports it.
 func ownerOf(info os.FileInfo) (user int, known bool) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

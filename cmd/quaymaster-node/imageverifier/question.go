@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// mediaType is the one payload that is understood.
+	// mediaType is the only supported payload.
 	mediaType = "application/vnd.oci.descriptor.v1+json"
 	// maxDescriptor bounds standard input, in bytes: containerd sends a registry's
 	// own annotations along.
@@ -30,24 +30,22 @@ const (
 	Deny  = 1
 )
 
-// Question is what containerd asks: may the image of this very digest be pulled
-// under that name?
+// Question is containerd's request: whether the image of this digest may be pulled under that
+// name.
 type Question struct {
 	// Image is the name with the digest: [registry/]repository[:tag]@digest.
 	Image string
 	Ref   image.Ref
-	// Digest is what containerd resolved the name to; that of an index where the
-	// image has several platforms.
+	// Digest is the digest that containerd resolved the name to; that of an index for an image
+	// of several platforms.
 	Digest image.Digest
 }
 
-// IsAsked reports whether an argument is the beginning of containerd's, which
-// sends no command before them.
+// IsAsked reports whether the arguments begin as containerd's do, which contain no command.
 func IsAsked(args []string) bool { return len(args) > 0 && args[0] == "-name" }
 
-// Read reads a question from the arguments, without the program's name, and
-// standard input. It takes containerd's arguments and nothing else: of one that is
-// new, nobody knows what is to be proved by it.
+// Read reads a request from the arguments, without the program's name, and standard input. It
+// accepts containerd's arguments alone: an unknown argument may change what has to be verified.
 func Read(args []string, stdin io.Reader) (Question, error) {
 	values, err := arguments(args)
 	if err != nil {
@@ -82,7 +80,7 @@ func Read(args []string, stdin io.Reader) (Question, error) {
 	return Question{Image: name, Ref: ref, Digest: digest}, nil
 }
 
-// arguments takes three flags, each once and with a value of its own.
+// arguments accepts three flags, each once and with its own value.
 func arguments(args []string) (map[string]string, error) {
 	values := map[string]string{}
 	for i := 0; i < len(args); i += 2 {
@@ -108,8 +106,7 @@ func arguments(args []string) (map[string]string, error) {
 	return values, nil
 }
 
-// checkDescriptor reads a descriptor, which may say more than is asked for here,
-// and compares it with the digest.
+// checkDescriptor reads a descriptor, ignores its other fields, and compares it with the digest.
 func checkDescriptor(stdin io.Reader, digest image.Digest) error {
 	raw, err := limit.ReadAll(stdin, maxDescriptor, "the descriptor")
 	if err != nil {
@@ -134,8 +131,7 @@ func checkDescriptor(stdin io.Reader, digest image.Digest) error {
 	return nil
 }
 
-// line makes a reason of any text: one line, of a bounded length, that no terminal
-// acts on.
+// line converts a text to a reason: one line of bounded length, without control characters.
 func line(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) {

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Process is what a verifier may touch of the process around it.
+// Process is the part of the process environment that a verifier uses.
 type Process struct {
-	// In has the descriptor, Out gets the reason and Err what containerd logs when
-	// it debugs.
+	// In has the descriptor, Out receives the reason and Err the text that containerd logs at
+	// debug level.
 	In       io.Reader
 	Out, Err io.Writer
 	// Env looks up a variable of the environment.
 	Env func(string) string
 }
 
-// Look finds out whether an image may be pulled. An error denies.
+// Look decides whether an image may be pulled. An error denies.
 type Look func(ctx context.Context, settings *Settings, question Question) (Verdict, error)
 
-// Run answers one question of containerd's and returns the exit status, in time
-// also where standard input, a file or look itself never comes to an end.
+// Run handles one request of containerd and returns the exit status. It returns in time even if
+// standard input, a file or look blocks.
 func Run(ctx context.Context, args []string, p Process, look Look) int {
 	started := time.Now()
 	verdict, err := judge(ctx, args, p, look)
@@ -36,7 +36,7 @@ func Run(ctx context.Context, args []string, p Process, look Look) int {
 	return Deny
 }
 
-// judge finds out the verdict within the settings' time.
+// judge returns the verdict within the settings' time limit.
 func judge(ctx context.Context, args []string, p Process, look Look) (Verdict, error) {
 	type result struct {
 		verdict Verdict

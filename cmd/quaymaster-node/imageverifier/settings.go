@@ -17,13 +17,14 @@ import (
 )
 
 const (
-	// DefaultPath is where the settings are; containerd passes no flags of ours.
+	// DefaultPath is the path of the settings; containerd passes no flags of the verifier's.
 	DefaultPath = "/etc/quaymaster/node.yaml"
-	// PathVariable is the variable of the environment that names another file.
+	// PathVariable is the environment variable that names another file.
 	PathVariable = "QUAYMASTER_NODE_CONFIG"
-	// DefaultTimeout is below containerd's own of 10 s, so that the reason is ours.
+	// DefaultTimeout is below containerd's own of 10 s, so that the verifier's reason is
+	// reported.
 	DefaultTimeout = 8 * time.Second
-	// maxTimeout is what a patient containerd may be set to.
+	// maxTimeout is the longest timeout that containerd may plausibly be configured with.
 	maxTimeout = 5 * time.Minute
 	// maxSettings bounds the file, in bytes, and maxUnverified the images in it.
 	maxSettings   = 256 << 10
@@ -32,27 +33,27 @@ const (
 
 // Settings are those of a node: docs/node.md.
 type Settings struct {
-	// Timeout is for an answer, and must be below containerd's
-	// per_verifier_timeout; 8s unless set.
+	// Timeout bounds one request, and must be below containerd's per_verifier_timeout; 8s unless
+	// set.
 	Timeout string `json:"timeout,omitempty"`
-	// Namespace is the one that images are judged in, since containerd names none;
+	// Namespace is the namespace that images are evaluated in, since containerd passes none;
 	// "default" unless set.
 	Namespace string `json:"namespace,omitempty"`
-	// RequireMatch denies an image that no policy speaks of.
+	// RequireMatch denies an image that no policy matches.
 	RequireMatch bool `json:"requireMatch,omitempty"`
-	// Unverified are exact images, repository@digest, that are allowed without
-	// asking anybody: those without which no gateway can start.
+	// Unverified are exact images, repository@digest, that are allowed without verification: the
+	// images that a gateway needs to start.
 	Unverified []string `json:"unverified,omitempty"`
-	// Gateway is whom quaymaster-node asks.
+	// Gateway is the gateway that quaymaster-node sends requests to.
 	Gateway *Gateway `json:"gateway,omitempty"`
-	// Local is by what quaymaster judges by itself.
+	// Local configures verification by quaymaster itself.
 	Local *Local `json:"local,omitempty"`
 
 	timeout    time.Duration
 	unverified []image.Ref
 }
 
-// Gateway is how a gateway is reached: by URL or Socket.
+// Gateway is the address of a gateway: URL or Socket.
 type Gateway struct {
 	// URL is https://host[:port].
 	URL string `json:"url,omitempty"`
@@ -62,14 +63,14 @@ type Gateway struct {
 	// CertificateFile and KeyFile are the node's own, in PEM.
 	CertificateFile string `json:"certificateFile,omitempty"`
 	KeyFile         string `json:"keyFile,omitempty"`
-	// Socket is the path of a unix socket where HTTP is spoken.
+	// Socket is the path of a unix socket with plain HTTP.
 	Socket string `json:"socket,omitempty"`
-	// TokenFile holds the token that the gateway knows the node by.
+	// TokenFile holds the token that authenticates the node to the gateway.
 	TokenFile string `json:"tokenFile,omitempty"`
 }
 
-// Local is what quaymaster judges by: files and folders, as the flags of
-// "quaymaster verify" name them.
+// Local configures local verification: files and folders, as the flags of "quaymaster verify"
+// name them.
 type Local struct {
 	Policies    []string `json:"policies,omitempty"`
 	Resources   []string `json:"resources,omitempty"`
@@ -81,7 +82,7 @@ type Local struct {
 	PlainHTTP   []string `json:"plainHTTP,omitempty"`
 }
 
-// Path returns where the settings are; env looks up a variable of the environment.
+// Path returns the path of the settings; env looks up an environment variable.
 func Path(env func(string) string) string {
 	if path := env(PathVariable); path != "" {
 		return path
@@ -89,9 +90,9 @@ func Path(env func(string) string) string {
 	return DefaultPath
 }
 
-// ReadSettings reads a file of settings. A member that is not known is an error,
-// and so is a file that others than root, and the user that this process runs as,
-// may write: it says whom to believe.
+// ReadSettings reads a file of settings. An unknown member is an error. So is a file that is
+// writable by users other than root and the user of this process, because the file configures
+// trust.
 func ReadSettings(path string) (*Settings, error) {
 	s, err := readSettings(path)
 	if err != nil {
@@ -179,8 +180,8 @@ func (l *Local) check() error {
 	return nil
 }
 
-// IsUnverified reports whether the very digest in the very repository is allowed
-// without asking anybody. Its name's tag says nothing.
+// IsUnverified reports whether this digest in this repository is allowed without verification.
+// The name's tag is ignored.
 func (s *Settings) IsUnverified(q Question) bool {
 	for _, ref := range s.unverified {
 		if ref.Repository() == q.Ref.Repository() && ref.Digest() == q.Digest {
@@ -195,7 +196,7 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		if p, ok := errors.AsType[*os.PathError](err); ok {
-			return nil, p.Err // whoever asks names the path
+			return nil, p.Err // the caller adds the path
 		}
 		return nil, err
 	}

@@ -10,22 +10,22 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// The version and kind of the record that is understood: docs/record.md.
+// The supported version and kind of the record: docs/record.md.
 const (
 	recordVersion = "quaymaster.dev/v1alpha1"
 	recordKind    = "VerdictList"
 	allowed       = "allow"
 )
 
-// Verdict is what is said about the one image that was asked about.
+// Verdict is the result for the one requested image.
 type Verdict struct {
 	Allowed bool
-	// Reason is for people.
+	// Reason is human-readable.
 	Reason string
 }
 
-// record is what is read of the versioned record. Members that are not known are
-// left alone, as its contract wants; a name that stands twice is refused.
+// record is the part of the versioned record that the verifier reads. Unknown members are
+// ignored, as the record's contract requires; a duplicate name is refused.
 type record struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -48,9 +48,9 @@ type reason struct {
 	Message string `json:"message"`
 }
 
-// Judge reads a record as the answer to a question. An error means that it is
-// none: another version, another image, another digest, something missing. With
-// requireMatch an image that no policy speaks of is not allowed.
+// Judge reads a record as the response to a request. It returns an error for another version,
+// another image, another digest, or a missing member. With requireMatch an image that no policy
+// matches is denied.
 func Judge(raw []byte, q Question, requireMatch bool) (Verdict, error) {
 	var r record
 	if err := json.Unmarshal(raw, &r); err != nil {
@@ -67,7 +67,7 @@ func Judge(raw []byte, q Question, requireMatch bool) (Verdict, error) {
 		return Verdict{}, errors.New("the answer is about no image")
 	}
 	if len(item.Images) == 0 {
-		// What is not about the image itself can only deny.
+		// Reasons that are not about the image itself can only deny.
 		return Verdict{Reason: tell(item.Answer, item.Reasons)}, nil
 	}
 	about := item.Images[0]
@@ -92,7 +92,7 @@ func Judge(raw []byte, q Question, requireMatch bool) (Verdict, error) {
 	return Verdict{Allowed: true, Reason: tell(allowed, about.Reasons)}, nil
 }
 
-// tell puts an answer and its most telling reasons into words.
+// tell formats an answer with its most relevant reasons.
 func tell(answer string, reasons []reason) string {
 	words := map[string]string{allowed: "allowed", "deny": "denied", "unable": "could not be verified"}
 	text, ok := words[answer]

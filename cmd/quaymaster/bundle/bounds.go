@@ -1,11 +1,11 @@
 package bundle
 
-// Every bound of this package, with its reason. What is above one is refused, and
-// never cut short.
+// The bounds of this package, with their reasons. Content above a bound is refused, and never
+// truncated.
 const (
-	// MaxFile bounds the file: what a pipeline downloads for each run.
+	// MaxFile bounds the file: a pipeline downloads it for each run.
 	MaxFile = 64 << 20
-	// maxTotal bounds what is unpacked, against bytes that pack a thousand to one.
+	// maxTotal bounds the unpacked bytes, against compression ratios of a thousand to one.
 	maxTotal = 256 << 20
 	// maxEntry bounds one entry: etcd takes objects of 1.5 MiB, and a global context
 	// entry holds 8 MiB.
@@ -14,6 +14,6 @@ const (
 	maxEntries = 50_000
 	// maxManifest is 300 bytes for each entry, and some.
 	maxManifest = 16 << 20
-	// maxNotes bounds what could not be carried, in sentences.
+	// maxNotes bounds the notes on content that could not be included.
 	maxNotes = 1_000
 )

@@ -8,25 +8,24 @@ import (
 
 // Item is one document of a bundle.
 type Item struct {
-	// Name tells it from others of its list, and orders them; required.
+	// Name is unique in its list, and orders it; required.
 	Name string
-	// Source says to people where it was read; may be empty.
+	// Source is the origin of the document, for people; may be empty.
 	Source string
-	// Text is what it says; required.
+	// Text is the document's content; required.
 	Text []byte
 }
 
-// Contents are what a bundle holds. Lists are sorted by name when they are written.
+// Contents are the contents of a bundle. Lists are sorted by name when they are written.
 type Contents struct {
-	// Gateway is the gateway's configuration (JSON), by which policies are judged as
-	// at admission. Without it they are judged as files are.
+	// Gateway is the gateway's configuration (JSON): policies are evaluated as at admission.
+	// Without it they are evaluated as files.
 	Gateway []byte
 	// TrustedRoot is a trusted_root.json in place of the public-good instance's.
 	TrustedRoot []byte
-	// Kinds are the resources that the API server serves (JSON), for policies that
-	// name them.
+	// Kinds are the resources that the API server serves (JSON), for policies that name them.
 	Kinds []byte
-	// Keys are public keys (PEM), of which one must have signed.
+	// Keys are public keys (PEM); every image requires a signature by one of them.
 	Keys []Item
 	// Policies are policies, exceptions, overrides and TrustRoots (JSON).
 	Policies []Item
@@ -34,12 +33,12 @@ type Contents struct {
 	Mirrors []Item
 	// Resources are ConfigMaps, Secrets and Namespaces that policies look up (JSON).
 	Resources []Item
-	// Roots are the trusted roots that TUF repositories of policies said, by the
+	// Roots are the trusted roots of the TUF repositories that policies name, by the
 	// repository's name.
 	Roots []Item
-	// Globals are GlobalContextEntries with what they stood for (JSON).
+	// Globals are GlobalContextEntries with their values (JSON).
 	Globals []Item
-	// Notes say what could not be carried, and what follows from that.
+	// Notes list content that could not be included, and the consequence.
 	Notes []string
 }
 
@@ -68,7 +67,7 @@ const (
 	manifestPath = "manifest.json"
 )
 
-// single is a part that is there once, and list one of which there are many.
+// single is a part that occurs once, list a part with many items.
 type single struct {
 	path string
 	text *[]byte
@@ -95,10 +94,10 @@ func (c *Contents) lists() []list {
 	}
 }
 
-// path is where the item at a place lies.
+// path is the path of the item at a position.
 func (l list) path(place int) string { return fmt.Sprintf("%s/%06d%s", l.folder, place, l.extension) }
 
-// sorted returns the items by name. Two of one name would be read in any order.
+// sorted returns the items by name. Duplicate names are refused: their order would be undefined.
 func (l list) sorted() ([]Item, error) {
 	items := slices.SortedFunc(slices.Values(*l.items), func(a, b Item) int { return strings.Compare(a.Name, b.Name) })
 	for i, item := range items {

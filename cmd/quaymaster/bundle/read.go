@@ -18,17 +18,17 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// Read is a bundle that was read, and what it was read from.
+// Read is the content of a bundle that was read, and its metadata.
 type Read struct {
 	Contents
-	// Digest is that of the file, as sha256sum says it.
+	// Digest is the SHA-256 digest of the file.
 	Digest image.Digest
 	// Entries are the files in it.
 	Entries []Entry
 }
 
-// Open reads a bundle, whose file must have the digest unless that is zero. A file
-// that is not exactly a bundle is refused.
+// Open reads a bundle. The file must have the pinned digest unless that is zero. A file with any
+// deviation from the format is refused.
 func Open(from io.Reader, pinned image.Digest) (*Read, error) {
 	packed, err := limit.ReadAll(from, MaxFile, "the bundle")
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Read) unpack(packed []byte) error {
 	if err != nil {
 		return err
 	}
-	// What follows the end of the archive is read by other programs, perhaps.
+	// Other programs may read data that follows the end of the archive.
 	if _, err := bounded.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the archive's end")
 	}
@@ -105,7 +105,7 @@ func (r *Read) entries(archive *tar.Reader) error {
 	return r.inOrder()
 }
 
-// next reads the next file, which must be a plain one of this name.
+// next reads the next file, which must be a regular one of this name.
 func next(archive *tar.Reader, name string, most int64) ([]byte, error) {
 	header, err := archive.Next()
 	if errors.Is(err, io.EOF) {
@@ -123,7 +123,7 @@ func next(archive *tar.Reader, name string, most int64) ([]byte, error) {
 	return limit.ReadAll(archive, most, name)
 }
 
-// place puts a file where its path says.
+// place stores an entry's content in the part that its path selects.
 func (r *Read) place(entry Entry, text []byte) error {
 	for _, one := range r.singles() {
 		if one.path != entry.Path {
@@ -144,7 +144,7 @@ func (r *Read) place(entry Entry, text []byte) error {
 	return fmt.Errorf("%q is no file of a bundle of version %d, or not at its place", entry.Path, Version)
 }
 
-// inOrder refuses lists that are not as they would be written.
+// inOrder refuses lists that are not in the order of the writer.
 func (r *Read) inOrder() error {
 	for _, many := range r.lists() {
 		items, err := many.sorted()
@@ -160,7 +160,7 @@ func (r *Read) inOrder() error {
 	return nil
 }
 
-// check refuses a manifest of another format, and one that lists too much.
+// check refuses a manifest of another format, and one with too many entries.
 func (m *manifest) check(size int64) error {
 	if m.Format != Format || m.Version != Version {
 		return fmt.Errorf("%s: want format %s and version %d, found %q and %d: it was made by another program, or by a newer one", manifestPath, Format, Version, m.Format, m.Version)

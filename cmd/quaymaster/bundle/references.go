@@ -13,21 +13,20 @@ type Object struct{ Namespace, Name string }
 
 func (o Object) String() string { return o.Namespace + "/" + o.Name }
 
-// Defaults are the namespaces of what policies name without one; empty means
-// kyverno and cosign-system.
+// Defaults are the namespaces for names without one; empty means kyverno and cosign-system.
 type Defaults struct{ Kyverno, Sigstore string }
 
-// References are what a policy looks up by name, so that it can be carried.
+// References are the objects that a policy looks up by name, so that a bundle can include them.
 type References struct {
 	ConfigMaps, Secrets []Object
-	// Gaps say what else it asks for, and what follows where nobody answers.
+	// Gaps describe the other look-ups, and the consequence of their absence.
 	Gaps []string
-	// AsksUser: it asks who makes the request.
+	// AsksUser reports that the policy reads the requesting user.
 	AsksUser bool
 }
 
-// Find walks a policy's document. What a policy computes while it is asked, such as
-// a ConfigMap's name from a label, is a gap.
+// Find walks a policy's document. A name that the policy computes during evaluation, such as a
+// ConfigMap's name from a label, is a gap.
 func Find(document map[string]any, defaults Defaults) References {
 	defaults.Kyverno, defaults.Sigstore = cmp.Or(defaults.Kyverno, "kyverno"), cmp.Or(defaults.Sigstore, "cosign-system")
 	f := finder{defaults: defaults}
@@ -66,7 +65,7 @@ func (f *finder) walk(value any) {
 	}
 }
 
-// member looks at a member whose name says what it is.
+// member handles the members with a known name.
 func (f *finder) member(key string, value any) {
 	reference, _ := value.(map[string]any)
 	switch key {
@@ -96,7 +95,7 @@ func (f *finder) member(key string, value any) {
 	}
 }
 
-// object keeps a reference.
+// object adds a reference.
 func (f *finder) object(to *[]Object, kind string, reference map[string]any, namespace string) {
 	name, _ := reference["name"].(string)
 	if written, _ := reference["namespace"].(string); written != "" {
@@ -118,7 +117,7 @@ var (
 	called    = regexp.MustCompile(`http\.(Get|Post|Put)\(`)
 )
 
-// text looks at a text, which may be an expression.
+// text handles a string, which may be an expression.
 func (f *finder) text(text string) {
 	for _, found := range secretKey.FindAllStringSubmatch(text, -1) {
 		f.found.Secrets = append(f.found.Secrets, Object{found[1], found[2]})

@@ -11,14 +11,14 @@ import (
 	"io"
 )
 
-// file is an entry with what it holds.
+// file is an entry with its content.
 type file struct {
 	Entry
 	text []byte
 }
 
-// Write writes a bundle. The same contents make the same bytes, with the same
-// version of this program.
+// Write writes a bundle. Equal contents produce equal bytes with the same version of this
+// program.
 func Write(w io.Writer, c *Contents) error {
 	files, err := c.files()
 	if err != nil {
@@ -49,7 +49,7 @@ func Write(w io.Writer, c *Contents) error {
 	return nil
 }
 
-// files lays the contents out.
+// files returns the contents as files.
 func (c *Contents) files() ([]file, error) {
 	var files []file
 	add := func(path string, item Item) {
@@ -96,5 +96,5 @@ func pack(w io.Writer, files []file) error {
 	return packed.Close()
 }
 
-// fileMode is that of every entry.
+// fileMode is the mode of every entry.
 const fileMode = 0o644

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel"
 )
 
-// ClusterObjects answers resource.Get and its sisters with what one's own rights reach
-// in a cluster.
+// ClusterObjects implements resource.Get and related functions with the caller's own rights in a
+// cluster.
 type ClusterObjects struct{ Objects *cluster.Objects }
 
 var _ cel.Resources = ClusterObjects{}
@@ -46,7 +46,7 @@ func (c ClusterObjects) Namespaced(ctx context.Context, apiVersion, kind string)
 	return is, looked(err)
 }
 
-// looked tells could-not-look from an answer: that nothing is there is one.
+// looked distinguishes an indeterminate result from an answer: not found is an answer.
 func looked(err error) error {
 	if known, ok := errors.AsType[*cluster.Error](err); ok && !errors.Is(known, cluster.ErrNotFound) {
 		return &cel.UnknownError{Gaps: []error{known}}

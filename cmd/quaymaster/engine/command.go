@@ -6,7 +6,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Quote makes a word of s for a shell (POSIX.1-2017, Shell Command Language, 2.2).
+// Quote quotes s as a word for a shell (POSIX.1-2017, Shell Command Language, 2.2).
 func Quote(s string) string {
 	if s != "" && strings.IndexFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,", r)
@@ -16,8 +16,8 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// ExplainFromFolders returns the command that shows how an image of a namespace
-// came to be denied by the policies of folders.
+// ExplainFromFolders returns the command that explains why the policies of folders deny an image
+// of a namespace.
 func ExplainFromFolders(folders []string) func(namespace string, image policy.Image) string {
 	words := []string{"quaymaster", "explain"}
 	for _, folder := range folders {
@@ -27,9 +27,9 @@ func ExplainFromFolders(folders []string) func(namespace string, image policy.Im
 	return func(namespace string, image policy.Image) string { return command + explained(namespace, image) }
 }
 
-// ExplainFromCluster is the same for the policies of a cluster, which kubectl gets,
-// of the resources that there are just now. Without its mirrors a copy would be
-// judged under its own name alone; what is no copy needs none.
+// ExplainFromCluster is the same for the policies of a cluster, read by kubectl from the
+// resources that the API server serves now. Without the cluster's mirrors a copy would be
+// evaluated under its own name alone; an image that is no copy needs none.
 func ExplainFromCluster(resources func() []string) func(namespace string, image policy.Image) string {
 	return func(namespace string, image policy.Image) string {
 		command := "kubectl get " + strings.Join(resources(), ",") + " -A -o yaml | quaymaster explain --policy /dev/stdin"

@@ -29,40 +29,38 @@ type Compilers struct {
 	Validating *validating.Compiler
 	Mutating   *mutating.Compiler
 	Sigstore   *sigstore.Compiler
-	// TrustRoots are those that ClusterImagePolicies name; whoever reads documents
-	// fills them. Attestors are the TUF repositories of attestors; whoever may open
-	// connections reads them.
+	// TrustRoots are those that ClusterImagePolicies name; the reader of documents adds them.
+	// Attestors are the TUF repositories of attestors; the owner of a network client reads them.
 	TrustRoots *trustroot.Roots
 	Attestors  *attestor.Repositories
 }
 
-// CompilerOptions are what policies may look at.
+// CompilerOptions are the data sources and settings of policies.
 type CompilerOptions struct {
-	// ConfigMaps reads those that policies name; required.
+	// ConfigMaps reads the ConfigMaps that policies name; required.
 	ConfigMaps kyverno.Lookup
-	// RuleConfigMaps reads those that the contexts of rules name; nil means ConfigMaps.
+	// RuleConfigMaps reads the ConfigMaps of rule contexts; nil means ConfigMaps.
 	RuleConfigMaps kyverno.Lookup
-	// Secrets reads those that ClusterImagePolicies name; required.
+	// Secrets reads the Secrets that ClusterImagePolicies name; required.
 	Secrets sigstore.Secrets
-	// Offline: no connection is opened for a policy that stands at an address.
+	// Offline: no connection is opened for a policy that is stored at a URL.
 	Offline bool
-	// KyvernoSecrets and SigstoreSecrets are the namespaces of Secrets, and of
-	// Sigstore's ConfigMaps, that policies name without one; empty means kyverno
-	// and cosign-system.
+	// KyvernoSecrets and SigstoreSecrets are the namespaces of Secrets, and of Sigstore's
+	// ConfigMaps, for names without one; empty means kyverno and cosign-system.
 	KyvernoSecrets, SigstoreSecrets string
-	// Resources, HTTP and Kinds are what expressions may ask for, and which kinds a
-	// policy may name beside those of Kubernetes; nil means none.
+	// Resources, HTTP and Kinds serve expressions, and define the kinds that a policy may name
+	// in addition to those of Kubernetes; nil means none.
 	Resources cel.Resources
 	HTTP      cel.HTTP
 	Kinds     constraint.Resources
-	// Caller, Images and Globals answer the contexts of rules, and expressions; of what is
-	// nil a rule that needs it cannot be asked.
+	// Caller, Images and Globals serve the contexts of rules, and expressions. A rule that needs
+	// one that is nil cannot be evaluated.
 	Caller  rulecontext.Caller
 	Images  ImageReader
 	Globals GlobalReader
-	// OptIn confines ClusterImagePolicies to namespaces that are labelled for them.
+	// OptIn confines ClusterImagePolicies to namespaces with the opt-in label.
 	OptIn bool
-	// Now is the time that rules and expressions see; nil means time.Now.
+	// Now is the time for rules and expressions; nil means time.Now.
 	Now func() time.Time
 }
 
@@ -103,15 +101,14 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	return c, nil
 }
 
-// ImageReader asks registries for what rules want to know of images; a RuleImages is
-// one.
+// ImageReader reads image data from registries for rules; RuleImages implements it.
 type ImageReader interface {
 	rulecontext.Images
 	cel.ImageData
 }
 
-// metadata is what image.GetMetadata yields: what a context reads, with the names that
-// expressions know as well.
+// metadata is the result of image.GetMetadata: the data of a context, with the additional names
+// of expressions.
 type metadata struct{ rulecontext.Images }
 
 // ImageData implements imagevalidating.Images.
@@ -123,8 +120,8 @@ func (m metadata) ImageData(ctx context.Context, reference string, credentials p
 	return WithNames(data), nil
 }
 
-// contexts are what answers the contexts of rules, and expressions. What nobody
-// answers stays nil, and not an interface that holds nothing.
+// contexts returns the sources for contexts of rules, and for expressions. A missing source
+// stays nil, and does not become an interface with a nil value.
 func (o CompilerOptions) contexts() (kyverno.Options, cel.Outside) {
 	rules := kyverno.Options{Lookup: o.ConfigMaps, Caller: o.Caller}
 	if o.RuleConfigMaps != nil {
@@ -140,14 +137,13 @@ func (o CompilerOptions) contexts() (kyverno.Options, cel.Outside) {
 	return rules, outside
 }
 
-// GlobalReader knows the entries of GlobalContextEntries, for rules and for
-// expressions; Globals is one.
+// GlobalReader reads GlobalContextEntries, for rules and for expressions; Globals implements it.
 type GlobalReader interface {
 	rulecontext.Globals
 	cel.GlobalContext
 }
 
-// Globals answers from a store.
+// Globals reads from a store.
 type Globals struct{ globalcontext.Expressions }
 
 // Global implements rulecontext.Globals.

@@ -17,14 +17,13 @@ import (
 const (
 	// maxDocumentFiles bounds the files of all folders.
 	maxDocumentFiles = 1000
-	// maxDocumentBytes bounds the bytes of all of them: hundreds of times what a
-	// mapping of a large site takes.
+	// maxDocumentBytes bounds their total bytes: hundreds of times the mapping of a large site.
 	maxDocumentBytes = 64 << 20
 )
 
-// ReadDocuments reads the objects in files, and in folders with all below them: the
-// names that end in .yaml, .yml or .json, and are not hidden. Links are followed,
-// for that is how a mounted ConfigMap is laid out.
+// ReadDocuments reads the objects in files, and in folders recursively: the names that end in
+// .yaml, .yml or .json, and are not hidden. It follows links, because mounted ConfigMaps consist
+// of links.
 func ReadDocuments(paths []string) ([]workload.Object, error) {
 	names, err := documentNames(paths)
 	if err != nil {
@@ -49,7 +48,7 @@ func ReadDocuments(paths []string) ([]workload.Object, error) {
 	return objects, nil
 }
 
-// readUpTo reads so many bytes of a file, which may be a pipe or a device without end.
+// readUpTo reads a bounded number of bytes of a file, which may be an endless pipe or device.
 func readUpTo(name string, most int) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// fetchTimeout bounds the fetching of a policy's text: shorter than the least
-	// that a webhook's caller waits with default settings (10 s).
+	// fetchTimeout bounds one fetch of a policy's text. It is shorter than the shortest default
+	// timeout of a webhook's caller (10 s).
 	fetchTimeout = 5 * time.Second
-	// fetchPause is how long an address that gave no text is left alone.
+	// fetchPause is the time before an address that failed is tried again.
 	fetchPause = 10 * time.Second
-	// maxFetched bounds a text, in bytes, and maxTexts how many are remembered: no
-	// cluster has so many policies at addresses.
+	// maxFetched bounds a text, in bytes, and maxTexts the number of cached texts: more than the
+	// policies at URLs in any cluster.
 	maxFetched = 1 << 20
 	maxTexts   = 100
-	// maxRedirects is how often an address may send on.
+	// maxRedirects bounds the redirects of one fetch.
 	maxRedirects = 5
 )
 
-// texts fetches the texts of policies, each once. Only what has the sum that it is
-// known by is remembered; what else an address says for a while is no text.
+// texts fetches the texts of policies, each once. It caches only a text with the expected
+// checksum; any other response is an error for a while.
 type texts struct {
 	client *http.Client
 	flight *cache.Flight[string, []byte]
@@ -40,7 +40,7 @@ type texts struct {
 	known map[string]text
 }
 
-// text is what came, or why nothing did and until when that is not tried again.
+// text is a response, or an error with the time of the next attempt.
 type text struct {
 	content []byte
 	err     error

@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno"
 )
 
-// FileObjects answers resource.Get of expressions by files: ConfigMaps, and nothing
-// else. What else a cluster has, nobody knows.
+// FileObjects implements resource.Get of expressions from files, for ConfigMaps alone. Other
+// objects are indeterminate.
 type FileObjects struct{ ConfigMaps kyverno.Lookup }
 
 var _ cel.Resources = FileObjects{}
@@ -41,7 +41,7 @@ func (f FileObjects) Kind(_ context.Context, apiVersion, kind string) (group, ve
 	return "", "", "", unknown("the resource of %s %s cannot be looked up without a cluster", apiVersion, kind)
 }
 
-// FileSecrets answers for whole Secrets by files.
+// FileSecrets reads whole Secrets from files.
 type FileSecrets struct{ Resources *Resources }
 
 // Secret returns the type and content of a Secret.

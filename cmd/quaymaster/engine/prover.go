@@ -1,7 +1,7 @@
-// Package engine answers: what do the command line and the gateway both rest on?
+// Package engine holds the wiring that the command line and the gateway share.
 //
-// It binds verifiers to trust, registries to credentials and files to what
-// policies look up. It is wiring: nothing is decided here.
+// It binds verifiers to trust, registries to credentials, and files to the look-ups of policies.
+// It decides nothing.
 package engine
 
 import (
@@ -37,10 +37,10 @@ func NewProver(snapshot *trust.Snapshot) (gate.Prover, error) {
 	}}, nil
 }
 
-// answerTimeout is how long a service that is no registry may take to answer.
+// answerTimeout bounds the response of a service that is no registry.
 const answerTimeout = 10 * time.Second
 
-// GuardedTransport opens connections for whoever is not a registry.
+// GuardedTransport opens connections to services that are no registries.
 func GuardedTransport() http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,

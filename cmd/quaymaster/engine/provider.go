@@ -17,8 +17,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// Provider returns the credentials of a cloud, by the name that Kyverno's
-// policies give it. Each knows its own registries and answers for no other host.
+// Provider returns the credentials of a cloud, by the name that Kyverno's policies use. Each
+// applies to its own registries and to no other host.
 func Provider(name string) (registry.Source, error) {
 	source := registry.Source{Name: "the credential provider " + name}
 	switch name {
@@ -41,7 +41,7 @@ func Provider(name string) (registry.Source, error) {
 	return source, nil
 }
 
-// Providers are the names that Provider knows.
+// Providers are the names that Provider accepts.
 func Providers() []string { return []string{"default", "google", "amazon", "azure", "github"} }
 
 // DockerConfiguration gives the credentials of the caller's docker and podman
@@ -50,9 +50,10 @@ func DockerConfiguration() registry.Source {
 	return registry.Source{Name: "the docker configuration", Keychain: authn.DefaultKeychain}
 }
 
-// googleCredential gives what the environment has to Google's registries. Google's own
-// keychain binds it to the request that asks first, with which the renewal of tokens may
-// end, and keeps it for good that there was none: also where nobody answered just then.
+// googleCredential returns the environment's credentials for Google's registries. Google's own
+// keychain binds the credential to the context of the first request, whose end may stop the
+// renewal of tokens. It also caches the absence of a credential forever, even after a transient
+// failure.
 type googleCredential struct {
 	mu    sync.Mutex
 	found authn.Authenticator
@@ -81,9 +82,9 @@ func (g *googleCredential) Resolve(target authn.Resource) (authn.Authenticator, 
 	return g.found, nil
 }
 
-// within confines a keychain to registries of given domains. The helper for Azure
-// looks for its domains anywhere in a name, so that registry.azurecr.io.evil.test
-// would be given a token (compare GHSA-44f7-5fj5-h4px).
+// within confines a keychain to registries of given domains. The helper for Azure matches its
+// domains anywhere in a name, so that registry.azurecr.io.evil.test would receive a token
+// (compare GHSA-44f7-5fj5-h4px).
 type within struct {
 	keychain authn.Keychain
 	domains  []string

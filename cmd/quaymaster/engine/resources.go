@@ -15,12 +15,12 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Resources are the objects of a cluster that policies look up, from files.
+// Resources are the cluster objects that policies look up, read from files.
 type Resources struct {
 	configMaps map[string]map[string]any // by namespace/name
 	secrets    map[string]secret
 	namespaces map[string]map[string]string // labels by name
-	advice     string                       // what to do about one that is missing
+	advice     string                       // the fix for a missing resource
 }
 
 type secret struct {
@@ -28,7 +28,7 @@ type secret struct {
 	data map[string][]byte
 }
 
-// NewResources returns none.
+// NewResources returns an empty set.
 func NewResources() *Resources {
 	return &Resources{
 		configMaps: map[string]map[string]any{}, secrets: map[string]secret{},
@@ -36,14 +36,14 @@ func NewResources() *Resources {
 	}
 }
 
-// Advising says in errors what to do about a resource that is missing.
+// Advising adds the fix to errors about a missing resource.
 func (r *Resources) Advising(what string) *Resources {
 	r.advice = what
 	return r
 }
 
-// Add keeps a ConfigMap, Secret or Namespace; an object of another kind is left
-// alone, so that a folder of manifests can be given.
+// Add stores a ConfigMap, Secret or Namespace. It ignores objects of other kinds, so that a
+// folder of manifests is valid input.
 func (r *Resources) Add(object workload.Object) error {
 	key := namespaced(object.Namespace(), object.Name())
 	content := object.Content()
@@ -70,7 +70,7 @@ func (r *Resources) Add(object workload.Object) error {
 	return nil
 }
 
-// IsResource reports whether policies can look an object of the kind up.
+// IsResource reports whether policies can look up an object of the kind.
 func IsResource(object workload.Object) bool {
 	switch object.Kind() {
 	case "ConfigMap", "Secret", "Namespace":
@@ -103,9 +103,8 @@ func secretData(content map[string]any) (map[string][]byte, error) {
 	return data, nil
 }
 
-// DescribeNamespaces adds what is known of the objects' namespaces. Labels that
-// nobody gave are unknown, not empty: a policy that selects by them cannot be
-// asked then.
+// DescribeNamespaces adds the known metadata of the objects' namespaces. Labels that no input
+// provides are unknown, not empty: a policy that selects by them is indeterminate.
 func (r *Resources) DescribeNamespaces(requests []gate.Request) {
 	for i := range requests {
 		subject := &requests[i].Subject
@@ -152,8 +151,8 @@ func (r *Resources) ConfigMap(_ context.Context, namespace, name string) (map[st
 	return content, nil
 }
 
-// PullSecret reads a Secret with a docker configuration: a source for each entry that
-// may be tried for one repository.
+// PullSecret reads a Secret with a docker configuration: a source for each entry that applies to
+// one repository.
 func (r *Resources) PullSecret(name string) ([]registry.Source, error) {
 	namespace, short, ok := strings.Cut(name, "/")
 	if !ok {
@@ -164,7 +163,7 @@ func (r *Resources) PullSecret(name string) ([]registry.Source, error) {
 		return nil, fmt.Errorf("pull secret %s is not among the resources: %s", name, r.advice)
 	}
 	if kind == "" {
-		kind = "kubernetes.io/dockerconfigjson" // a file may leave out what the API server insists on
+		kind = "kubernetes.io/dockerconfigjson" // a file may omit a field that the API server requires
 	}
 	file, err := keychain.ParseSecret(kind, data)
 	if err != nil {

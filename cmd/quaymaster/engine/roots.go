@@ -12,20 +12,20 @@ import (
 // Fetcher reads the TUF repositories that policies and TrustRoots name.
 type Fetcher struct{ client *http.Client }
 
-// NewFetcher makes a Fetcher, which goes through the guarded dialer.
+// NewFetcher makes a Fetcher with the guarded dialer.
 func NewFetcher() Fetcher {
 	return Fetcher{client: &http.Client{Transport: GuardedTransport()}}
 }
 
-// TrustRoot returns the trusted_root.json of the repository that a TrustRoot names
-// or carries. Folder keeps its metadata, against rollback; it may be empty.
+// TrustRoot returns the trusted_root.json of the repository that a TrustRoot names or embeds.
+// Folder stores its metadata, against rollback; it may be empty.
 func (f Fetcher) TrustRoot(ctx context.Context, t *trustroot.TUF, folder string) ([]byte, error) {
 	return (&trust.TUF{
 		URL: t.Mirror, Root: t.Root, Target: t.Target, Targets: t.Targets, Files: t.Files, CachePath: folder, Client: f.client,
 	}).Fetch(ctx)
 }
 
-// Attestor returns the same of a repository that an attestor names.
+// Attestor does the same for a repository that an attestor names.
 func (f Fetcher) Attestor(ctx context.Context, t attestor.TUF, folder string) ([]byte, error) {
 	return (&trust.TUF{URL: t.Mirror, Root: t.Root, CachePath: folder, Client: f.client}).Fetch(ctx)
 }

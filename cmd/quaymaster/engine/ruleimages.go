@@ -18,18 +18,17 @@ import (
 // maxRuleConfig bounds an image's configuration, in bytes, as package gate does.
 const maxRuleConfig = 4 << 20
 
-// RuleImages reads what the contexts of rules ask of images (imageRegistry). Policies
-// are compiled before there are registries, so it is told of them afterwards. It is
-// safe for concurrent use.
+// RuleImages reads image data for the contexts of rules (imageRegistry). Policies are compiled
+// before the registries exist, so Use sets them later. It is safe for concurrent use.
 type RuleImages struct {
 	registries atomic.Pointer[gate.Registries]
 }
 
-// Use says which registries are asked; before that, none can be.
+// Use sets the registries; before that, every request fails.
 func (r *RuleImages) Use(registries gate.Registries) { r.registries.Store(&registries) }
 
-// ImageData implements rulecontext.Images: of an index it is the image for
-// linux/amd64, else the first that runs linux, else the first.
+// ImageData implements rulecontext.Images. Of an index it reads the image for linux/amd64, else
+// the first for linux, else the first.
 func (r *RuleImages) ImageData(ctx context.Context, reference string, credentials policy.Credentials) (map[string]any, error) {
 	registries := r.registries.Load()
 	if registries == nil {
@@ -81,8 +80,7 @@ func (r *RuleImages) ImageData(ctx context.Context, reference string, credential
 	return data, nil
 }
 
-// Metadata implements cel.ImageData. Whatever keeps it from an answer is could not
-// look.
+// Metadata implements cel.ImageData. Every failure is indeterminate.
 func (r *RuleImages) Metadata(ctx context.Context, reference string) (map[string]any, error) {
 	data, err := r.ImageData(ctx, reference, policy.Credentials{})
 	if err != nil {
@@ -91,7 +89,7 @@ func (r *RuleImages) Metadata(ctx context.Context, reference string) (map[string
 	return WithNames(data), nil
 }
 
-// WithNames adds the names that image.GetMetadata has in Kyverno beside those of a context.
+// WithNames adds the names of Kyverno's image.GetMetadata to those of a context.
 func WithNames(data map[string]any) map[string]any {
 	named := maps.Clone(data)
 	if _, ok := named["config"]; !ok {

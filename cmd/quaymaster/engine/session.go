@@ -5,7 +5,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// session is a registry client whose costs are counted.
+// session is a registry client that counts its requests.
 type session struct {
 	*registry.Client
 	meter *registry.Meter
@@ -17,8 +17,8 @@ func NewSession(client *registry.Client, scope string) gate.Session {
 	return NewTenantSession(client, scope, "")
 }
 
-// NewTenantSession returns a session that asks in the name of a tenant, who shares the
-// client with others.
+// NewTenantSession returns a session that sends requests on behalf of a tenant; the client is
+// shared with other tenants.
 func NewTenantSession(client *registry.Client, scope, tenant string) gate.Session {
 	meter := &registry.Meter{}
 	return session{Client: client.For(registry.Caller{Tenant: tenant, Account: scope}, meter), meter: meter, scope: scope}

@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// LeftAside returns a warning about a document of policy whose kind is not implemented;
-// empty for any other document.
+// LeftAside returns a warning about a policy document of an unsupported kind; empty for any
+// other document.
 func LeftAside(o workload.Object) string {
 	kinds := map[string][]string{
 		"kyverno.io":                   {"CleanupPolicy", "ClusterCleanupPolicy"},
