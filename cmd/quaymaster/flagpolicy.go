@@ -23,7 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// authorityFlags are the flags that mean a policy: whom to believe.
+// authorityFlags are the flags that define a policy: the trusted keys and identities.
 type authorityFlags struct {
 	keys                        []string
 	identity, identityRegexp    string
@@ -37,7 +37,7 @@ type authorityFlags struct {
 	notBefore, notAfter         string
 	repository, digestAlgorithm string
 	accept                      acceptFlags
-	// bundled are public keys of a bundle, as --key names them.
+	// bundled are public keys of a bundle, used like those of --key.
 	bundled []bundle.Item
 }
 
@@ -63,14 +63,13 @@ func (f *authorityFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", "sha256", "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
 }
 
-// terms are the flags that bound or change what --key and its like ask for.
+// terms are the flags that restrict or change the requirements of --key and similar flags.
 var terms = []string{
 	"insecure-ignore-tlog", "insecure-ignore-sct", "rekor-key", "attestation", "annotation", "platforms",
 	"signed-not-before", "signed-not-after", "signature-digest-algorithm", "signature-repository",
 }
 
-// check refuses flags that would be ignored, and signers whose combination could
-// be read in two ways.
+// check refuses flags without effect, and ambiguous combinations of signers.
 func (f *authorityFlags) check(cmd *cobra.Command) error {
 	for _, name := range append([]string{"certificate-identity", "certificate-identity-regexp", "certificate-oidc-issuer", "certificate-oidc-issuer-regexp", "certificate-chain", "notation-cert"}, terms...) {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
@@ -105,7 +104,7 @@ func (f *authorityFlags) given() bool {
 	return len(f.keys)+len(f.bundled) > 0 || f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain+f.notationCert != ""
 }
 
-// policy compiles the flags into a policy; nil when they name nobody.
+// policy compiles the flags into a policy; nil when they name no authority.
 func (f *authorityFlags) policy() (*policy.Policy, error) {
 	if !f.given() {
 		return nil, nil
@@ -183,7 +182,7 @@ func hashOf(authorities []verify.Authority, check policy.Check, repository strin
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// authorities returns everybody whom the flags name.
+// authorities returns the authorities that the flags name.
 func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 	common, err := f.common()
 	if err != nil {
@@ -208,7 +207,7 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 	return append(out, notary), nil
 }
 
-// keyHolders are who has the keys of --key and of a bundle.
+// keyHolders are the authorities of the keys of --key and of a bundle.
 func (f *authorityFlags) keyHolders(common verify.Authority) (out []verify.Authority, err error) {
 	for _, name := range f.keys {
 		a := common
@@ -229,8 +228,8 @@ func (f *authorityFlags) keyHolders(common verify.Authority) (out []verify.Autho
 	return out, nil
 }
 
-// certified is who has a certificate: of the identity, where one is named, or any of the
-// chain.
+// certified are the authorities with a certificate: of the identity if one is named, else of any
+// identity under the chain.
 func (f *authorityFlags) certified(common verify.Authority) ([]verify.Authority, error) {
 	chain, err := optionalFile("--certificate-chain", f.certificateChain)
 	if err != nil {
@@ -259,7 +258,7 @@ func (f *authorityFlags) certified(common verify.Authority) ([]verify.Authority,
 	return []verify.Authority{a}, nil
 }
 
-// notary is who has a certificate of --notation-cert; logs are none of notation's.
+// notary is the authority of --notation-cert; notation uses no transparency log.
 func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, error) {
 	ca, err := optionalFile("--notation-cert", f.notationCert)
 	if err != nil {
@@ -275,7 +274,7 @@ func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, erro
 	return a, nil
 }
 
-// common returns the terms that every authority of the flags shares.
+// common returns the requirements that all authorities of the flags share.
 func (f *authorityFlags) common() (verify.Authority, error) {
 	a := verify.Authority{Log: verify.Log{Ignore: f.ignoreTlog}}
 	var err error
@@ -327,7 +326,7 @@ func matcher(flag, exact, expression string) (verify.Matcher, error) {
 	return verify.Matcher{}, fmt.Errorf("want %s or %s-regexp: a keyless signature is proved by subject and issuer together", flag, flag)
 }
 
-// keyOf reads a key file; a KMS URI is left to the trust store.
+// keyOf reads a key file; the trust store resolves a KMS URI.
 func keyOf(name, hash string) (*verify.Key, error) {
 	if trust.IsLookup(name) {
 		return &verify.Key{Ref: name, Hash: hash}, nil
@@ -367,10 +366,10 @@ func optionalTime(flag, value string) (time.Time, error) {
 	return t, nil
 }
 
-// flagRule asks the same of every image.
+// flagRule has the same requirements for every image.
 type flagRule struct {
 	check   policy.Check
-	accept  acceptFlags // without a verifier, nothing
+	accept  acceptFlags // without a verifier, it has no effect
 	signers []policy.Requirement
 }
 

@@ -19,23 +19,21 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// foundation is what verdicts rest on: read from files, from a bundle or from a
-// cluster.
+// foundation is the input of verdicts: read from files, from a bundle or from a cluster.
 type foundation struct {
 	set     *policy.Set
 	mirrors *mirror.Set // nil for none
 	images  *engine.RuleImages
 	store   *trust.Store
 	known   *engine.Resources // from files: namespaces, and credentials of policies
-	pulls   gate.PullSecrets  // nil: nobody knows
-	// reader is set where policies are judged as at admission.
+	pulls   gate.PullSecrets  // nil: unknown
+	// reader is set if policies are evaluated as at admission.
 	reader *gateway.Reader
-	// asksUser: a policy asks who makes the request.
+	// asksUser reports that a policy reads the requesting user.
 	asksUser bool
-	// flags is the policy that flags mean, which counts wherever an object is; nil for
-	// none.
+	// flags is the policy that the flags define, which applies to every object; nil for none.
 	flags *policy.Policy
-	// answers are what TUF repositories of policies say.
+	// answers are the contents of the TUF repositories that policies name.
 	answers map[string][]byte
 }
 
@@ -45,7 +43,7 @@ func (from *foundation) close() {
 	}
 }
 
-// describe gives a request the form that it has at admission.
+// describe completes a request as at admission.
 func (from *foundation) describe(ctx context.Context, request *gate.Request) {
 	if from.reader == nil || request.Object.IsDocument() {
 		return
@@ -55,7 +53,7 @@ func (from *foundation) describe(ctx context.Context, request *gate.Request) {
 	from.reader.Describe(ctx, request)
 }
 
-// excludes reports whether the gateway is never asked about a request.
+// excludes reports whether the webhook configuration excludes a request.
 func (from *foundation) excludes(request *gate.Request) bool {
 	if from.reader == nil || request.Object.IsDocument() {
 		return false
@@ -67,7 +65,7 @@ func (from *foundation) excludes(request *gate.Request) bool {
 	return from.reader.Excludes(namespace)
 }
 
-// found reads what the flags name.
+// found reads the inputs that the flags name.
 func (f *setupFlags) found(ctx context.Context, t terminal, authorities *authorityFlags, clock func() time.Time) (*foundation, error) {
 	reading, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -97,7 +95,7 @@ func (f *setupFlags) found(ctx context.Context, t terminal, authorities *authori
 	return from, nil
 }
 
-// flagPolicy is the policy that flags mean; nil for none.
+// flagPolicy is the policy that the flags define; nil for none.
 func (f *setupFlags) flagPolicy(authorities *authorityFlags) (*policy.Policy, error) {
 	if f.offline && slices.ContainsFunc(authorities.keys, trust.IsLookup) {
 		return nil, errors.New("--offline opens no connection, and --key names a key management service")
@@ -117,7 +115,7 @@ func withPolicy(set *policy.Set, more *policy.Policy) (*policy.Set, error) {
 	return joined.WithOverrides(set.Overrides()...)
 }
 
-// material are documents that are judged as files are: all exceptions count.
+// material are documents that are evaluated as files: all exceptions apply.
 type material struct {
 	policies []workload.Object
 	mirrors  *mirror.Set
@@ -135,7 +133,7 @@ func (f *setupFlags) fromFiles(ctx context.Context, t terminal, fromFlags *polic
 	return f.compile(ctx, t, read, fromFlags, clock)
 }
 
-// readFiles reads what --policy, --resource, --mirrors and --trusted-root name.
+// readFiles reads the files of --policy, --resource, --mirrors and --trusted-root.
 func (f *setupFlags) readFiles() (material, error) {
 	var read material
 	var err error
@@ -152,7 +150,7 @@ func (f *setupFlags) readFiles() (material, error) {
 	return read, err
 }
 
-// compile makes policies of documents.
+// compile compiles documents into policies.
 func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	from := &foundation{known: read.known, mirrors: read.mirrors}
 	var err error
@@ -179,7 +177,7 @@ func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fro
 	return from, err
 }
 
-// asAdmitted makes a foundation of what a gateway would rest on.
+// asAdmitted makes a foundation from the inputs of a gateway.
 func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway.Reader, root []byte, known *engine.Resources, answers map[string][]byte) (*foundation, error) {
 	for _, entry := range reader.Entries() {
 		if entry.State != catalog.NotOurs && entry.Why != "" {
@@ -205,7 +203,7 @@ func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway
 	return from, nil
 }
 
-// asksUser reports whether a document asks who makes a request.
+// asksUser reports whether a document reads the requesting user.
 func asksUser(texts ...[]byte) bool {
 	return slices.ContainsFunc(texts, func(text []byte) bool {
 		object, err := workload.Parse(text)

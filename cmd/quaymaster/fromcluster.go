@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 )
 
-// clusterFlags say of which cluster the gateway would be asked.
+// clusterFlags name the cluster and the gateway's configuration.
 type clusterFlags struct {
 	context, kubeconfig, gatewayConfig string
 }
@@ -62,8 +62,8 @@ func (f *setupFlags) open(ctx context.Context, t terminal, clock func() time.Tim
 	return reader, notes, nil
 }
 
-// settings reads the gateway's, and says what of them does not count here. client may
-// be nil: then they are a file's.
+// settings reads the gateway's settings, and returns notes on those that have no effect
+// here. A nil client requires the settings in a file.
 func (f *setupFlags) settings(ctx context.Context, client *cluster.Client) (gateway.Configuration, []string, error) {
 	instead := gateway.Given{Policies: len(f.policies) > 0, Mirrors: len(f.mirrors) > 0, TrustedRoot: f.trustedRoot != ""}
 	if f.cluster.gatewayConfig != "" {
@@ -90,14 +90,14 @@ func (f *setupFlags) settings(ctx context.Context, client *cluster.Client) (gate
 	return settings, notes, nil
 }
 
-// follow has a newer trusted root asked for where the gateway does.
+// follow refreshes the trusted root from the gateway's source.
 func (f *setupFlags) follow(read gateway.Configuration) {
 	if read.Trust.Refresh && f.trustedRoot == "" && !f.offline {
 		f.refreshTrust = true
 	}
 }
 
-// fromCluster reads what the gateway of a cluster rests on.
+// fromCluster reads the inputs of a cluster's gateway.
 func (f *setupFlags) fromCluster(ctx context.Context, t terminal, clock func() time.Time) (*foundation, error) {
 	known, err := loadResources(f.resources)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// openLayouts opens what --oci-layout names, for the images that are asked for.
+// openLayouts opens the layouts of --oci-layout for the requested images.
 func openLayouts(t terminal, names []string, requests []gate.Request) (gate.Registries, error) {
 	var opened []*registry.Layout
 	shut := func(err error) error {
@@ -58,10 +58,10 @@ func openLayout(name string) (*registry.Layout, error) {
 	return layout.Of(repository), nil
 }
 
-// repositories counts the repositories whose images are asked for; several where
-// nobody knows yet.
+// repositories counts the repositories of the requested images; an unknown number counts as
+// several.
 func repositories(requests []gate.Request) int {
-	const unknown = 2 // of a document: policies say which images are in it
+	const unknown = 2 // for a document, policies determine the images
 	seen := map[image.Repository]bool{}
 	for _, request := range requests {
 		if request.Object.IsDocument() {
@@ -69,7 +69,7 @@ func repositories(requests []gate.Request) int {
 		}
 		uses, err := workload.Extract(request.Object)
 		if err != nil {
-			continue // the gate says so
+			continue // the gate reports the error
 		}
 		for _, use := range uses {
 			if ref, err := image.Parse(use.Image); err == nil {

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxAnchors bounds a file of lines that a log is held against, in bytes.
+	// maxAnchors bounds a file of lines that a log must contain, in bytes.
 	maxAnchors = 64 << 20
 	// maxPublicKeys bounds a file of public keys, in bytes.
 	maxPublicKeys = 1 << 20
@@ -37,7 +37,7 @@ func logCommand(t terminal) *cobra.Command {
 	return command
 }
 
-// logVerification is what the flags of log verify say.
+// logVerification are the flags of log verify.
 type logVerification struct {
 	keys, anchors []string
 	json          bool
@@ -116,7 +116,7 @@ func (v *logVerification) run(t terminal, args []string) error {
 	return nil
 }
 
-// one checks one log, says what it found, and returns the exit status.
+// one checks one log, prints the result, and returns the exit status.
 func (v *logVerification) one(t terminal, name string, o decisionlog.VerifyOptions) int {
 	summary, err := verifyLog(name, o)
 	if v.json {
@@ -158,7 +158,7 @@ func verifyLog(name string, o decisionlog.VerifyOptions) (decisionlog.Summary, e
 	return decisionlog.VerifyFile(name, o)
 }
 
-// tellLog says what was found, for a person.
+// tellLog prints the result for a person.
 func tellLog(out io.Writer, name string, s decisionlog.Summary, signed bool, err error) {
 	if err != nil {
 		fmt.Fprintf(out, "%s: BROKEN\n  %s\n", name, report.Escape(err.Error()))
@@ -221,7 +221,7 @@ func logsIn(name string) ([]string, error) {
 	return logs, nil
 }
 
-// anchors reads lines, of which a log must have each.
+// anchors reads the lines that a log must contain.
 func anchors(name string) ([][]byte, error) {
 	text, err := readWhole(name, maxAnchors)
 	if err != nil {
@@ -275,7 +275,7 @@ verify does that.
 	return command
 }
 
-// maxLast bounds what is held in memory to be turned around.
+// maxLast bounds the lines that are buffered to reverse their order.
 const maxLast = 100_000
 
 func showLog(out *bufio.Writer, folder string, from uint64, last int) error {
@@ -287,7 +287,7 @@ func showLog(out *bufio.Writer, folder string, from uint64, last int) error {
 			if err != nil {
 				return err
 			}
-			_, _ = out.Write(append(line.Raw, '\n')) // Flush says whether it could
+			_, _ = out.Write(append(line.Raw, '\n')) // Flush returns its error
 		}
 		return nil
 	}

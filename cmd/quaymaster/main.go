@@ -1,6 +1,6 @@
-// Quaymaster answers, on the command line: may this image run, and under which
-// exact name? This package is flags, configuration, wiring and exit statuses;
-// the answers are package gate's.
+// Quaymaster, on the command line, decides whether an image may run, and under which exact name.
+// This package holds flags, configuration, wiring and exit statuses; package gate makes the
+// decisions.
 package main
 
 import (
@@ -37,15 +37,14 @@ func main() {
 	os.Exit(status)
 }
 
-// terminal is what a command may touch of the process around it.
+// terminal is the part of the process environment that a command uses.
 type terminal struct {
 	in       io.Reader
 	out, err io.Writer
 	env      func(string) string
 }
 
-// status is an error that is no more than an exit status: everything there is
-// to say was said.
+// status is an error that is only an exit status: its message was already printed.
 type status int
 
 // Error implements error.
@@ -110,7 +109,7 @@ func versionCommand(t terminal) *cobra.Command {
 	}
 }
 
-// versionText returns the release, or what the toolchain recorded of the build.
+// versionText returns the release, or the build information of the toolchain.
 func versionText() string {
 	if version != "" {
 		return "quaymaster " + version

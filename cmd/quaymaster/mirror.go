@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// mirrorFlags say which mapping is asked, and for whom.
+// mirrorFlags select the mapping and the workload.
 type mirrorFlags struct {
 	setup          setupFlags
 	namespace      string
@@ -77,7 +77,7 @@ denied or --check has a finding, 3 if nobody could look, 2 for wrong use.`,
 	return cmd
 }
 
-// read refuses flags that mean nothing together, and reads the mapping.
+// read refuses conflicting flags, and reads the mapping.
 func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
 	switch {
 	case f.output != "text" && f.output != "json":
@@ -101,7 +101,7 @@ func (f *mirrorFlags) elsewhere() bool {
 	return f.setup.bundle.file != "" || f.setup.cluster.context != ""
 }
 
-// lint writes what is wrong with the mapping.
+// lint writes the errors of the mapping.
 func (f *mirrorFlags) lint(t terminal, mirrors *mirror.Set) error {
 	found := report.Findings{APIVersion: report.APIVersion, Kind: "FindingList", Items: []report.Finding{}}
 	for _, one := range mirrors.Check() {
@@ -116,7 +116,7 @@ func (f *mirrorFlags) lint(t terminal, mirrors *mirror.Set) error {
 	return nil
 }
 
-// show writes what becomes of each image.
+// show writes the result for each image.
 func (f *mirrorFlags) show(cmd *cobra.Command, t terminal, mirrors *mirror.Set, images []string) error {
 	refs, requests, err := f.requests(images)
 	if err != nil {
@@ -147,7 +147,7 @@ func (f *mirrorFlags) show(cmd *cobra.Command, t terminal, mirrors *mirror.Set, 
 	return nil
 }
 
-// writer is a document that knows its forms.
+// writer is a document with its output formats.
 type writer interface {
 	Text(w io.Writer, options report.TreeOptions) error
 	JSON(w io.Writer) error
@@ -160,7 +160,7 @@ func (f *mirrorFlags) write(t terminal, what writer) error {
 	return what.Text(t.out, report.TreeOptions{Color: t.color(), Verbose: f.verbose})
 }
 
-// requests makes a Pod of each image, with the labels.
+// requests makes a Pod with the labels for each image.
 func (f *mirrorFlags) requests(images []string) ([]image.Ref, []gate.Request, error) {
 	labels := map[string]any{}
 	for _, label := range f.labels {

@@ -13,16 +13,16 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// looking finds out what becomes of images: by the gate where there are policies,
-// else by asking the targets alone.
+// looking determines the redirection of images: by the gate if there are policies, else by
+// requests to the targets alone.
 type looking struct {
 	mirrors  *mirror.Set
 	outcomes []gate.Outcome // nil without policies
 	sources  gate.Registries
-	chooser  *redirect.Chooser // nil where nobody is asked, or the gate asks
+	chooser  *redirect.Chooser // nil if no request is sent, or the gate sends them
 }
 
-// look prepares what is asked. With policies, everything is asked here.
+// look prepares the evaluation. With policies, it runs the whole evaluation.
 func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set, requests []gate.Request) (*looking, error) {
 	if f.setup.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
@@ -46,7 +46,7 @@ func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set,
 	return &looking{mirrors: mirrors, sources: sources, chooser: chooser}, err
 }
 
-// judge has the gate ask everything.
+// judge evaluates all requests by the gate.
 func (f *mirrorFlags) judge(ctx context.Context, t terminal, requests []gate.Request) (*looking, error) {
 	authorities := authorityFlags{platforms: "index", digestAlgorithm: "sha256"}
 	if err := f.setup.unpack(&authorities); err != nil {
@@ -63,7 +63,7 @@ func (f *mirrorFlags) judge(ctx context.Context, t terminal, requests []gate.Req
 	return &looking{mirrors: wired.mirrors, outcomes: wired.decideAll(ctx, requests, nil)}, nil
 }
 
-// at returns what becomes of the i-th image.
+// at returns the result for the i-th image.
 func (l *looking) at(ctx context.Context, ref image.Ref, request gate.Request, i int) report.Redirection {
 	r := report.Redirection{Written: ref.Written(), Reference: ref.String(), Result: report.NotMapped}
 	for _, o := range l.mirrors.Origins(ref) {
@@ -89,7 +89,7 @@ func (l *looking) at(ctx context.Context, ref image.Ref, request gate.Request, i
 	return r
 }
 
-// subjectOf says what the selectors of a mapping ask of a Pod.
+// subjectOf returns the Pod's data for the selectors of a mapping.
 func subjectOf(request gate.Request) mirror.Subject {
 	labels := map[string]string{}
 	metadata, _ := request.Object.Content()["metadata"].(map[string]any)
@@ -111,7 +111,7 @@ func names(repositories []image.Repository) []string {
 	return texts
 }
 
-// answered notes what each target answered; what is missing was not asked.
+// answered records the result of each target; a missing target received no request.
 func answered(r *report.Redirection, route *mirror.Route, attempts []report.Attempt) {
 	r.Candidates = make([]report.Candidate, len(route.Candidates))
 	for i, c := range route.Candidates {
@@ -122,7 +122,7 @@ func answered(r *report.Redirection, route *mirror.Route, attempts []report.Atte
 	}
 }
 
-// judged takes over what the gate decided.
+// judged copies the gate's decision.
 func judged(r *report.Redirection, route *mirror.Route, outcome gate.Outcome) {
 	record := report.NewRecord(outcome)
 	r.Answer, r.Reasons = record.Answer, record.Reasons
@@ -146,7 +146,7 @@ func judged(r *report.Redirection, route *mirror.Route, outcome gate.Outcome) {
 	}
 }
 
-// ask asks the side that counts for the digest, and the targets who serves it.
+// ask resolves the digest at the authoritative side, and finds the targets that serve it.
 func (l *looking) ask(ctx context.Context, r *report.Redirection, ref image.Ref, route *mirror.Route) {
 	question := redirect.Question{Route: route, Open: func(ctx context.Context, at image.Repository) (redirect.Session, error) {
 		session, err := l.sources.Open(ctx, gate.Access{}, at)
@@ -160,7 +160,7 @@ func (l *looking) ask(ctx context.Context, r *report.Redirection, ref image.Ref,
 		r.Why = err.Error()
 		r.Result = without(route, image.KindOf(err) != image.NotFound)
 		if route.Resolve == mirror.Source {
-			r.Result = report.UnableThere // nobody knows which digest is meant
+			r.Result = report.UnableThere // the digest is unknown
 		}
 		return
 	}
@@ -180,7 +180,8 @@ func (l *looking) ask(ctx context.Context, r *report.Redirection, ref image.Ref,
 	}
 }
 
-// target is a session that asks for digests too: gate's takes their word.
+// target is a session that confirms the digest of a reference; the gate's session accepts it
+// without a request.
 type target struct{ gate.Session }
 
 // Resolve implements redirect.Session.
@@ -192,8 +193,8 @@ func (t target) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error
 	return t.Describe(ctx, pinned)
 }
 
-// without is what becomes of an image that no target qualifies for; silent says
-// that one which could not be looked at might have.
+// without is the result for an image without a qualified target; silent reports that a target
+// that could not be checked may qualify.
 func without(route *mirror.Route, silent bool) report.Redirect {
 	switch {
 	case route.Otherwise != mirror.Deny:
@@ -204,7 +205,7 @@ func without(route *mirror.Route, silent bool) report.Redirect {
 	return report.DeniedThere
 }
 
-// digest asks the side that counts.
+// digest resolves the digest at the authoritative side.
 func (l *looking) digest(ctx context.Context, ref image.Ref, question redirect.Question, early *redirect.Early) (image.Digest, []redirect.Attempt, error) {
 	if !ref.Digest().IsZero() {
 		return ref.Digest(), nil, nil
@@ -225,8 +226,7 @@ func (l *looking) atSource(ctx context.Context, ref image.Ref) (image.Pinned, er
 	return session.Resolve(ctx, ref)
 }
 
-// other returns what the tag stands for at the side whose answer does not count,
-// if that is another digest.
+// other returns the digest that the tag resolves to at the other side, if it differs.
 func (l *looking) other(ctx context.Context, ref image.Ref, route *mirror.Route, attempts []redirect.Attempt, digest image.Digest) image.Digest {
 	if !ref.Digest().IsZero() {
 		return image.Digest{}

@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 )
 
-// loadMirrors compiles the mappings in files and folders; nil for no names. A
-// name without any is an error, because whoever gave it meant something.
+// loadMirrors compiles the mappings in files and folders; nil for no names. A file or folder
+// without a mapping is an error.
 func loadMirrors(names []string) (*mirror.Set, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -34,7 +34,7 @@ func loadMirrors(names []string) (*mirror.Set, error) {
 	return set, nil
 }
 
-// readMirrors compiles those of one file or folder.
+// readMirrors compiles the mappings of one file or folder.
 func readMirrors(name string) ([]*mirror.Document, error) {
 	objects, err := engine.ReadDocuments([]string{name})
 	if err != nil {
@@ -48,7 +48,7 @@ func readMirrors(name string) ([]*mirror.Document, error) {
 			return nil, fmt.Errorf("%s: %w", object.Source(), err)
 		}
 		switch found, err := mirror.Parse(text, object.Source()); {
-		case errors.Is(err, mirror.ErrNoMapping): // it may be there for policies
+		case errors.Is(err, mirror.ErrNoMapping): // it may be meant for policies
 		case err != nil:
 			faults = append(faults, err)
 		default:

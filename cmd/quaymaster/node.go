@@ -13,9 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// nodeVerify answers a question of containerd's and returns the exit status. It is
-// called where the arguments are containerd's (imageverifier.IsAsked), which sends
-// no command.
+// nodeVerify handles a request of containerd and returns the exit status. It is called if the
+// arguments are containerd's (imageverifier.IsAsked), which contain no command.
 func nodeVerify(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := imageverifier.Process{In: stdin, Out: stdout, Err: stderr, Env: os.Getenv}
 	look := func(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
@@ -24,7 +23,7 @@ func nodeVerify(ctx context.Context, args []string, stdin io.Reader, stdout, std
 	return imageverifier.Run(ctx, args, p, look)
 }
 
-// lookLocally proves an image by the files that a node's settings name.
+// lookLocally verifies an image with the files that a node's settings name.
 func lookLocally(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question, t terminal) (imageverifier.Verdict, error) {
 	local := settings.Local
 	if local == nil {
@@ -50,7 +49,7 @@ func lookLocally(ctx context.Context, settings *imageverifier.Settings, question
 	return nodeVerdict(wired.gate.Decide(ctx, requests[0]), settings, question)
 }
 
-// nodeVerdict takes an outcome for an answer only if it is about that very image.
+// nodeVerdict accepts an outcome only for exactly the requested image.
 func nodeVerdict(o gate.Outcome, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
 	words := map[gate.Answer]string{gate.Allow: "allowed", gate.Deny: "denied", gate.Unable: "could not be verified"}
 	reasons := o.Reasons

@@ -21,9 +21,9 @@ import (
 	"github.com/quaymaster/quaymaster/report/sarif"
 )
 
-// telling is what a run came to, as each format tells it.
+// telling is the result of a run, with a method for each format.
 type telling interface {
-	// on returns it for a file, or for a terminal that may have colours.
+	// on returns the result for a file, or for a terminal with colours.
 	on(file, color bool) telling
 
 	text(w io.Writer) error
@@ -37,13 +37,13 @@ type telling interface {
 	vsa(w io.Writer) error
 }
 
-// outputFormat is one way to tell what was decided.
+// outputFormat is one output format.
 type outputFormat struct {
 	name  string
 	write func(telling, io.Writer) error
 }
 
-// outputFormats are all of them, in the order of their help.
+// outputFormats are all formats, in the order of the help text.
 func outputFormats() []outputFormat {
 	return []outputFormat{
 		{textFormat, telling.text}, {jsonFormat, telling.json},
@@ -54,8 +54,8 @@ func outputFormats() []outputFormat {
 	}
 }
 
-// The formats that something else hangs on. github is taken out of the log by the
-// runner, so that it may stand in one with text.
+// The formats with special treatment. The runner removes github's lines from the log, so that
+// github and text may share standard output.
 const (
 	textFormat   = "text"
 	jsonFormat   = "json"
@@ -74,12 +74,12 @@ func formatNames(formats []outputFormat) string {
 // stepSummary is the variable that names the file of a GitHub Actions step's summary.
 const stepSummary = "GITHUB_STEP_SUMMARY"
 
-// outputFlags say how the outcome is told.
+// outputFlags configure the output.
 type outputFlags struct {
 	formats      []string
 	verbose      bool
 	requireMatch bool
-	// leavesOut reports whether a command has no such format; nil means that it has all.
+	// leavesOut reports whether a command lacks a format; nil means that it has all.
 	leavesOut func(name string) bool
 }
 
@@ -88,7 +88,7 @@ func (f *outputFlags) table() []outputFormat {
 	return slices.DeleteFunc(outputFormats(), func(format outputFormat) bool { return f.leavesOut != nil && f.leavesOut(format.name) })
 }
 
-// asksBeside reports whether a format is asked for that is none of these.
+// asksBeside reports whether a format other than these is requested.
 func (f *outputFlags) asksBeside(names ...string) bool {
 	return slices.ContainsFunc(f.formats, func(asked string) bool {
 		name, _, _ := strings.Cut(asked, "=")
@@ -110,7 +110,7 @@ func registerRequireMatch(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy speaks of an image, or of a document")
 }
 
-// output is one that was asked for.
+// output is one requested output.
 type output struct {
 	format outputFormat
 	asked  string
@@ -118,9 +118,9 @@ type output struct {
 	file   *os.File // nil for standard output
 }
 
-// open refuses formats that are none, and two of them in one place, before any work is
-// done. Files are emptied at once: what a former run wrote there is not to be taken
-// for this one's, should it end early.
+// open refuses unknown formats, and two formats for one destination, before any work is done. It
+// truncates files at once: if the run ends early, results of a previous run must not be taken
+// for its results.
 func (f *outputFlags) open(t terminal) ([]output, error) {
 	all, err := f.outputs()
 	if err != nil {
@@ -134,7 +134,7 @@ func (f *outputFlags) open(t terminal) ([]output, error) {
 		}
 		flags := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 		if path == t.env(stepSummary) {
-			flags = os.O_CREATE | os.O_WRONLY | os.O_APPEND // other commands of the step write there as well
+			flags = os.O_CREATE | os.O_WRONLY | os.O_APPEND // other commands of the step append to it as well
 		}
 		file, err := os.OpenFile(path, flags, 0o644)
 		if err != nil {
@@ -162,7 +162,7 @@ func (f *outputFlags) outputs() ([]output, error) {
 		}
 		place := path
 		if !toFile && name == githubFormat {
-			place = "=" + name // beside another on standard output
+			place = "=" + name // shares standard output with another format
 		}
 		if other, taken := places[place]; taken && toFile {
 			return nil, fmt.Errorf("-o %s and -o %s would write over one another", other, asked)
@@ -183,7 +183,7 @@ func closeAll(all []output) {
 	}
 }
 
-// verdicts are what is told: outcomes, or why there are none.
+// verdicts are the outcomes of a run, or the error that prevented them.
 type verdicts struct {
 	outcomes  []gate.Outcome
 	failure   error
@@ -193,8 +193,8 @@ type verdicts struct {
 	toFile, color, verbose bool
 }
 
-// tell writes every output that was asked for, also when images are denied or nothing
-// could be decided, and returns what the command ends with.
+// tell writes every requested output, also when images are denied or nothing was decided, and
+// returns the command's error.
 func (f *outputFlags) tell(t terminal, all []output, v *verdicts) error {
 	v.verbose = f.verbose
 	if err := writeAll(t, all, v, v.failure); err != nil {
@@ -203,8 +203,7 @@ func (f *outputFlags) tell(t terminal, all []output, v *verdicts) error {
 	return exit(t, v.outcomes, f.requireMatch)
 }
 
-// writeAll writes every output, and returns why there was nothing to tell before why
-// something could not be told.
+// writeAll writes every output. It returns the run's failure before errors of writing.
 func writeAll(t terminal, all []output, what telling, failure error) error {
 	var errs []error
 	for _, one := range all {
@@ -216,7 +215,7 @@ func writeAll(t terminal, all []output, what telling, failure error) error {
 		errs = append([]error{failure}, errs...)
 	}
 	if len(errs) == 1 {
-		return errs[0] // which may be no more than a status
+		return errs[0] // it may be only a status
 	}
 	return errors.Join(errs...)
 }
@@ -241,7 +240,7 @@ func (v *verdicts) on(file, color bool) telling {
 	return &there
 }
 
-// list is what all formats are made from.
+// list is the input of all formats.
 func (v *verdicts) list() report.List {
 	if v.failure != nil {
 		return report.Failed(v.reason())
@@ -249,8 +248,8 @@ func (v *verdicts) list() report.List {
 	return report.NewList(v.outcomes)
 }
 
-// reason says why nothing was decided. Of an end that is no more than a status,
-// standard error has said why.
+// reason returns why nothing was decided. If the failure is only a status, the reason is already
+// on standard error.
 func (v *verdicts) reason() string {
 	if _, said := errors.AsType[status](v.failure); said {
 		return "the run was interrupted"
@@ -258,14 +257,14 @@ func (v *verdicts) reason() string {
 	return v.failure.Error()
 }
 
-// text leaves it to standard error to say on a terminal that nothing was decided.
+// text writes nothing to a terminal if nothing was decided: the reason is on standard error.
 func (v *verdicts) text(w io.Writer) error {
 	switch {
 	case v.failure != nil && v.toFile:
 		_, err := fmt.Fprintf(w, "nothing was decided: %s\n", report.Escape(v.reason()))
 		return err
 	case v.failure != nil:
-		return nil //nolint:nilerr // the failure is told by who runs the command
+		return nil //nolint:nilerr // the caller reports the failure
 	}
 	return report.Text(w, v.outcomes, report.TextOptions{Color: v.color, Verbose: v.verbose, Reproduce: v.reproduce})
 }
@@ -279,19 +278,19 @@ func (v *verdicts) github(w io.Writer) error   { return markdown.Annotations(w, 
 func (v *verdicts) policyReport(w io.Writer) error { return v.reports(w, policyreport.PolicyReports) }
 func (v *verdicts) openReport(w io.Writer) error   { return v.reports(w, policyreport.OpenReports) }
 
-// vsa leaves the file of a run that decided nothing empty: there is nothing to rely on.
+// vsa leaves the file empty if nothing was decided, because there is no result to attest.
 func (v *verdicts) vsa(w io.Writer) error {
 	if v.failure != nil {
-		return nil //nolint:nilerr // the failure is told by who runs the command
+		return nil //nolint:nilerr // the caller reports the failure
 	}
 	return v.summarize(v.outcomes, w)
 }
 
-// reports writes reports as they would stand in a cluster. They have no place for a run
-// that decided nothing: it leaves the file empty, which is none.
+// reports writes reports as in a cluster. The format cannot express a run that decided nothing;
+// the file stays empty, which is no report.
 func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
 	if v.failure != nil {
-		return nil //nolint:nilerr // the failure is told by who runs the command
+		return nil //nolint:nilerr // the caller reports the failure
 	}
 	now := time.Now()
 	decided := make([]report.Decided, len(v.outcomes))
@@ -303,8 +302,8 @@ func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
 	return policyreport.Write(w, api, decided)
 }
 
-// exit returns the status that the outcomes call for, and says what the text
-// cannot: that no policy speaks of an image.
+// exit returns the exit status for the outcomes, and reports images that no policy matches,
+// which the text does not show.
 func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
 	summary := report.Count(outcomes)
 	if requireMatch && summary.Unmatched > 0 {

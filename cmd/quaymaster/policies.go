@@ -14,23 +14,23 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// documents are what --policy names.
+// documents are the documents of --policy.
 type documents struct {
 	compilers  engine.Compilers
 	policies   []*policy.Policy
 	exceptions []*policy.Exception
 	overrides  []*policy.Override
 	roots      []*trustroot.TrustRoot
-	// images answers rules that ask registries, once it is told of some.
+	// images reads image data for rules, once its registries are set.
 	images *engine.RuleImages
-	// answers are what TUF repositories are known to say, by rootName and attestorName;
-	// what is read beside them is added.
+	// answers are the known contents of TUF repositories, by rootName and attestorName; newly
+	// read contents are added.
 	answers map[string][]byte
 }
 
-// loadPolicies compiles policies, and what leaves objects out of them. TrustRoots,
-// ConfigMaps, Secrets and Namespaces beside them are looked up by them; any other
-// document is an error, because a policy that is silently not one protects nobody.
+// loadPolicies compiles policies, exceptions and overrides. The policies may look up TrustRoots,
+// ConfigMaps, Secrets and Namespaces of the same files. Any other document is an error, because
+// a policy with a misspelt kind would protect nothing.
 func loadPolicies(objects []workload.Object, known *engine.Resources, offline bool, clock func() time.Time) (documents, error) {
 	images := &engine.RuleImages{}
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
@@ -62,7 +62,7 @@ func policyObjects(names []string) ([]workload.Object, error) {
 	return all, nil
 }
 
-// add compiles one document, or keeps it for the others.
+// add compiles one document, or stores it for look-ups.
 func (d *documents) add(object workload.Object, known *engine.Resources) error {
 	version, kind := object.APIVersion(), object.Kind()
 	if engine.IsResource(object) {
@@ -106,7 +106,7 @@ func keep[T any](list *[]T, compile func(document []byte, source string) (T, err
 	return err
 }
 
-// set joins what was compiled.
+// set joins the compiled documents.
 func (d *documents) set() (*policy.Set, error) {
 	set, err := policy.NewSet(d.policies...)
 	if err != nil {
@@ -118,9 +118,9 @@ func (d *documents) set() (*policy.Set, error) {
 	return set.WithOverrides(d.overrides...)
 }
 
-// readRoots reads the TUF repositories that policies and TrustRoots name, unless no
-// connection is to be opened: those that TrustRoots carry along are read all the
-// same. What cannot be read is unknown, and what rests on it could not be looked at.
+// readRoots reads the TUF repositories that policies and TrustRoots name. Offline it reads only
+// those that TrustRoots embed. A repository that cannot be read is unknown, and signatures that
+// depend on it could not be verified.
 func (d *documents) readRoots(ctx context.Context, offline bool, t terminal) {
 	fetch := engine.NewFetcher()
 	if d.answers == nil {
@@ -170,7 +170,8 @@ func (d *documents) readRoots(ctx context.Context, offline bool, t terminal) {
 	}
 }
 
-// rootName and attestorName tell TUF repositories apart, by what policies say of them.
+// rootName and attestorName are unique names of TUF repositories, made of the fields that
+// identify them in policies.
 func rootName(root *trustroot.TrustRoot) string { return "trustroot/" + root.Name + "/" + root.Hash }
 
 func attestorName(repository attestor.TUF) string { return "attestor/" + repository.Key }

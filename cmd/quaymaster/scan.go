@@ -22,7 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// scanFlags say what is looked at, and by which policies.
+// scanFlags select the objects and the policies.
 type scanFlags struct {
 	files, excluded []string
 	namespace       string
@@ -36,7 +36,7 @@ type scanFlags struct {
 	compare         compareFlags
 }
 
-// scanPageTimeout is the time for one page of objects, whose images may all be new.
+// scanPageTimeout is the time for one page of objects; all of their images may be uncached.
 const scanPageTimeout = 10 * time.Minute
 
 // scanLong is the command's description.
@@ -156,10 +156,10 @@ func (f *scanFlags) run(cmd *cobra.Command, t terminal) error {
 	return found.exit()
 }
 
-// roundError is why a round came to nothing.
+// roundError is the error of a failed round.
 type roundError struct{ error }
 
-// look makes the round.
+// look runs the round.
 func (f *scanFlags) look(ctx context.Context, t terminal) (*scanned, error) {
 	from, err := f.foundation(ctx, t)
 	if err != nil {
@@ -188,10 +188,10 @@ func (f *scanFlags) look(ctx context.Context, t terminal) (*scanned, error) {
 	return newScanned(summary, tally, left), nil
 }
 
-// whatIf reports whether only policies that the command line names are asked.
+// whatIf reports whether only policies of the command line are evaluated.
 func (f *scanFlags) whatIf() bool { return len(f.setup.policies) > 0 || f.authorities.given() }
 
-// foundation reads the policies, and what they look up.
+// foundation reads the policies and their look-ups.
 func (f *scanFlags) foundation(ctx context.Context, t terminal) (*foundation, error) {
 	if len(f.files) > 0 {
 		if f.setup.cluster != (clusterFlags{}) {
@@ -218,10 +218,10 @@ func (f *scanFlags) foundation(ctx context.Context, t terminal) (*foundation, er
 	return from, err
 }
 
-// ofCluster is how the source of a policy begins that is in a cluster.
+// ofCluster is the prefix of the source of a policy from a cluster.
 const ofCluster = "the cluster: "
 
-// onlyNew leaves out the policies that are in force.
+// onlyNew removes the policies that are in force.
 func onlyNew(set *policy.Set) (*policy.Set, error) {
 	own := slices.DeleteFunc(slices.Clone(set.Policies()), func(p *policy.Policy) bool { return strings.HasPrefix(p.Source, ofCluster) })
 	made, err := policy.NewSet(own...)
@@ -284,11 +284,11 @@ func (f *scanFlags) scanner(t terminal, from *foundation, tally report.Sink, tol
 	return made, view, err
 }
 
-// scanTagAge is how long a scan takes a tag for the digest that it stood for, and an
-// image for unsigned, so that each is asked for once.
+// scanTagAge is how long a scan caches the digest of a tag, and the absence of signatures, so
+// that it requests each once.
 const scanTagAge = time.Hour
 
-// cluster is where objects are: in files, or behind an API server.
+// cluster is the source of objects: files or an API server.
 func (f *scanFlags) cluster(t terminal, from *foundation) (scan.Cluster, error) {
 	if len(f.files) == 0 {
 		client, err := f.client(t)
@@ -313,7 +313,7 @@ func (f *scanFlags) cluster(t terminal, from *foundation) (scan.Cluster, error) 
 	return scan.NewFiles(objects), nil
 }
 
-// client is that of the cluster which the flags name.
+// client is the client of the cluster that the flags name.
 func (f *scanFlags) client(t terminal) (*cluster.Client, error) {
 	kubeconfig := f.setup.cluster.kubeconfig
 	if kubeconfig == "" {

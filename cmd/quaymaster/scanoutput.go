@@ -14,17 +14,16 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// scanned is what a scan came to: as verify tells what it decided, with words of its
-// own where a person reads them, and for reports.
+// scanned is the result of a scan, in verify's formats, with its own text and its own reports.
 type scanned struct {
 	verdicts
 	summary scan.Summary
 	tally   *scanTally
 	left    []scan.LeftOut
-	all     bool // that is held against workloads
+	all     bool // all findings of workloads
 }
 
-// newScanned takes the outcomes for the formats that are made of them.
+// newScanned keeps the outcomes for the formats that need them.
 func newScanned(summary scan.Summary, tally *scanTally, left []scan.LeftOut) *scanned {
 	s := &scanned{summary: summary, tally: tally, left: left}
 	for i := range tally.decided {
@@ -33,7 +32,7 @@ func newScanned(summary scan.Summary, tally *scanTally, left []scan.LeftOut) *sc
 	return s
 }
 
-// scanOutput are the flags for it: nobody relies on a summary of what runs already.
+// scanOutput are the output flags without vsa: a summary of running workloads attests nothing.
 func scanOutput() outputFlags {
 	return outputFlags{leavesOut: func(name string) bool { return name == vsaFormat }}
 }
@@ -95,7 +94,7 @@ func (s *scanned) report() scanReport {
 	return r
 }
 
-// scanFailure is the JSON of a round that came to nothing.
+// scanFailure is the JSON of a failed round.
 type scanFailure struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -120,18 +119,18 @@ func indented(w io.Writer, what any) error {
 func (s *scanned) policyReport(w io.Writer) error { return s.reports(w, policyreport.PolicyReports) }
 func (s *scanned) openReport(w io.Writer) error   { return s.reports(w, policyreport.OpenReports) }
 
-// reports leaves the file of a round that came to nothing empty, as verify does.
+// reports leaves the file of a failed round empty, as verify does.
 func (s *scanned) reports(w io.Writer, api policyreport.API) error {
 	if s.failure != nil {
-		return nil //nolint:nilerr // the failure is told by who runs the command
+		return nil //nolint:nilerr // the caller reports the failure
 	}
 	return policyreport.Write(w, api, s.tally.decided)
 }
 
-// maxRows is how many rows the table has unless all are asked for.
+// maxRows bounds the rows of the table unless all are requested.
 const maxRows = 50
 
-// text writes a table of what would be denied now, and one of the rules.
+// text writes a table of the workloads that would be denied now, and one of the rules.
 func (s *scanned) text(w io.Writer) error {
 	if s.failure != nil {
 		return s.verdicts.text(w)
@@ -148,7 +147,7 @@ func (s *scanned) text(w io.Writer) error {
 		for _, h := range shown {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Answer), report.Escape(placeOf(h)), h.Objects, report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(h.what()))
 		}
-		_ = table.Flush() // into memory
+		_ = table.Flush() // the writer is a buffer
 		if len(shown) < len(held) {
 			fmt.Fprintf(&b, "... and %d more: --all shows them\n", len(held)-len(shown))
 		}
@@ -162,13 +161,13 @@ func (s *scanned) text(w io.Writer) error {
 		}
 		fmt.Fprintln(table)
 	}
-	_ = table.Flush() // into memory
+	_ = table.Flush() // the writer is a buffer
 	s.close(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// close says how much was looked at, and what was not.
+// close writes the number of scanned objects, and the ones that were skipped.
 func (s *scanned) close(b *strings.Builder) {
 	for _, left := range s.left {
 		fmt.Fprintf(b, "not asked: %s: %s\n", report.Escape(left.Policy.ID()), report.Escape(left.Why))
@@ -229,7 +228,7 @@ func (h *scanHeld) what() string {
 	return words
 }
 
-// exit returns the status that the scan calls for.
+// exit returns the exit status for the scan.
 func (s *scanned) exit() error {
 	switch {
 	case s.summary.Denied > 0:

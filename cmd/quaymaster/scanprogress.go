@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// scanProgress implements scan.Observer: one line on a terminal that says how far it is.
+// scanProgress implements scan.Observer: one progress line on a terminal.
 type scanProgress struct {
 	t     terminal
 	done  int
@@ -32,10 +32,10 @@ func (p *scanProgress) Looked(kind scan.Kind, objects int, remaining int64) {
 	}
 }
 
-// Refused says nothing: the summary does.
+// Refused prints nothing: the summary lists refusals.
 func (*scanProgress) Refused(scan.Kind, error) {}
 
-// Failed warns of what is tried again, or is not known.
+// Failed warns of an error that is retried, or of unknown data.
 func (p *scanProgress) Failed(err error) {
 	p.clear()
 	warn(p.t, err.Error())
@@ -48,11 +48,11 @@ func (p *scanProgress) clear() {
 	}
 }
 
-// scanNamespaces implements scan.Namespaces by what a foundation knows.
+// scanNamespaces implements scan.Namespaces with the foundation's namespaces.
 type scanNamespaces struct{ from *foundation }
 
-// Labels implements scan.Namespaces. In files, a namespace that none of them describes
-// has unknown labels only for who asks for them.
+// Labels implements scan.Namespaces. For files, a namespace that none of them describes has
+// unknown labels; only policies that select by labels are affected.
 func (n scanNamespaces) Labels(ctx context.Context, name string) (map[string]string, error) {
 	if n.from.reader != nil {
 		request := gate.Request{}

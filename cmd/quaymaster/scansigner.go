@@ -25,7 +25,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory"
 )
 
-// signerFlags ask a gateway what it remembers, or who keeps what it said.
+// signerFlags select a signer and the source: a gateway's inventory or its records.
 type signerFlags struct {
 	signer, gateway, tokenFile, caFile string
 	decisionLogs                       []string
@@ -33,7 +33,7 @@ type signerFlags struct {
 }
 
 const (
-	// signerTimeout bounds one question to a gateway, and maxAnswer its answer in bytes.
+	// signerTimeout bounds one request to a gateway, and maxAnswer its response in bytes.
 	signerTimeout = 30 * time.Second
 	maxAnswer     = 32 << 20
 	// maxPEM bounds a key's file, in bytes.
@@ -50,7 +50,7 @@ func (f *signerFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities to trust for it beside the system's")
 }
 
-// query is the question in the words of the gateway's API.
+// query is the request's query for the gateway's API.
 func (f *signerFlags) query() (url.Values, error) {
 	named := strings.TrimSpace(f.signer)
 	switch {
@@ -68,7 +68,7 @@ func (f *signerFlags) query() (url.Values, error) {
 	return url.Values{"key": {fingerprint}}, err
 }
 
-// isFingerprint reports whether a text is the SHA-256 of a key, or a good part of one.
+// isFingerprint reports whether a text is the SHA-256 of a key, or a long prefix of one.
 func isFingerprint(text string) bool {
 	_, err := hex.DecodeString(text)
 	return err == nil && len(text) >= 16 && len(text) <= 2*sha256.Size
@@ -76,7 +76,8 @@ func isFingerprint(text string) bool {
 
 var errNoKey = errors.New("no public key in it (PEM, PKIX)")
 
-// fingerprintOf reads a public key's file, or a certificate's, whose key counts.
+// fingerprintOf reads the file of a public key, or of a certificate, and returns the key's
+// fingerprint.
 func fingerprintOf(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -105,7 +106,7 @@ func fingerprintOf(path string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// stands is what stands on a signer.
+// stands are the images and workloads that depend on a signer.
 type stands struct {
 	verdicts `json:"-"`
 
@@ -114,10 +115,10 @@ type stands struct {
 	Signer     string              `json:"signer"`
 	About      inventory.About     `json:"about"`
 	Images     []inventory.Details `json:"images"`
-	// NotRead counts the reports that make no sense.
+	// NotRead counts the invalid reports.
 	NotRead int `json:"notRead,omitempty"`
 
-	inReports bool // which know less
+	inReports bool // reports have less data
 }
 
 func newStands() *stands {
@@ -137,9 +138,9 @@ func (s *stands) json(w io.Writer) error {
 	return indented(w, s)
 }
 
-// signerSource says how to get at a gateway's memory: its dashboard listens on loopback
-// unless it asks for tokens, and the API server's proxy to Services takes the token for
-// one of its own.
+// signerSource explains the access to a gateway's inventory. The dashboard listens on loopback
+// unless it requires tokens, and the API server's proxy to Services consumes the token as its
+// own.
 const signerSource = `--signer asks what a gateway remembers: want one of --gateway URL, --decision-log FOLDER and --reports.
 Of a dashboard that listens on loopback, as it does unless dashboard.address is set, in another terminal:
   kubectl -n quaymaster port-forward pod/$(kubectl -n quaymaster get lease quaymaster -o jsonpath='{.spec.holderIdentity}') 8001
@@ -149,7 +150,7 @@ of somebody who may get its path (kubectl create token NAME).
 Where reports are written: --reports, with --context NAME for another than the current cluster.
 Where a decision log is kept: --decision-log with a copy of a replica's folder`
 
-// runSigner says what stands on a signer.
+// runSigner lists the images and workloads that depend on a signer.
 func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
 	asked := 0
 	for _, is := range []bool{f.signer.gateway != "", len(f.signer.decisionLogs) == 1, f.signer.reports} {
@@ -187,7 +188,7 @@ func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
 	return err
 }
 
-// stands asks who was named.
+// stands reads from the source that the flags name.
 func (f *scanFlags) stands(ctx context.Context, t terminal, query url.Values) (*stands, error) {
 	var found *stands
 	var err error
@@ -216,7 +217,7 @@ func (f *scanFlags) stands(ctx context.Context, t terminal, query url.Values) (*
 	return found, nil
 }
 
-// asker asks a gateway.
+// asker is a client of a gateway.
 type asker struct {
 	base   *url.URL
 	client *http.Client
@@ -228,7 +229,7 @@ func (f *signerFlags) client() (*asker, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
 		return nil, fmt.Errorf("--gateway %s: want http://host:port or https://host:port", f.gateway)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the default transport has this type
 	if f.caFile != "" {
 		pool, err := certificatePool(f.caFile)
 		if err != nil {
@@ -247,7 +248,7 @@ func (f *signerFlags) client() (*asker, error) {
 	return a, nil
 }
 
-// ask reads all images that the query means, with what runs them.
+// ask reads all images that match the query, with their workloads.
 func (a *asker) ask(ctx context.Context, query url.Values) (*stands, error) {
 	found := newStands()
 	for offset := 0; ; {
@@ -303,7 +304,7 @@ func (a *asker) get(ctx context.Context, path string, into any) (err error) {
 	return nil
 }
 
-// firstLine is as much of an error's body as a person wants to read.
+// firstLine is the first line of an error's body, shortened.
 func firstLine(body []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	const most = 300
@@ -354,7 +355,7 @@ func (s *stands) text(w io.Writer) error {
 	return err
 }
 
-// source says who remembers it.
+// source names the source of the data.
 func (s *stands) source() string {
 	if s.inReports {
 		return "as the reports in the cluster say, which name the first signer that a rule met"
@@ -366,7 +367,7 @@ func (s *stands) source() string {
 	return source
 }
 
-// shortDigest is enough of one to tell it apart.
+// shortDigest is a prefix of a digest for display.
 func shortDigest(digest string) string {
 	const enough = len("sha256:") + 12
 	if len(digest) > enough {

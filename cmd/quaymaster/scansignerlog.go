@@ -12,8 +12,8 @@ import (
 // maxSignerLines bounds the lines of a decision log that --signer reads, the latest.
 const maxSignerLines = 1_000_000
 
-// standsInLog asks a decision log's folder what a gateway would be asked, from the same
-// memory, filled with what the log says of the last week.
+// standsInLog runs a gateway's query on a decision log's folder: it fills an inventory with the
+// last week of the log.
 func standsInLog(folder string, query url.Values) (*stands, error) {
 	segments, err := decisionlog.Segments(folder)
 	if err != nil {
@@ -32,7 +32,7 @@ func standsInLog(folder string, query url.Values) (*stands, error) {
 	return standsIn(known, query)
 }
 
-// standsIn asks an inventory what a gateway would be asked.
+// standsIn runs a gateway's query on an inventory.
 func standsIn(known *inventory.Inventory, query url.Values) (*stands, error) {
 	found := newStands()
 	found.About = known.About()

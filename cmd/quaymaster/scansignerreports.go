@@ -18,8 +18,8 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// standsInReports asks the reports in a cluster what a gateway would be asked, from the
-// same memory, filled with what they say.
+// standsInReports runs a gateway's query on the reports in a cluster: it fills an inventory with
+// them.
 func standsInReports(ctx context.Context, client dynamic.Interface, query url.Values) (*stands, error) {
 	known, err := inventory.New(inventory.Options{Replica: "reports"})
 	if err != nil {
@@ -53,8 +53,8 @@ func standsInReports(ctx context.Context, client dynamic.Interface, query url.Va
 	return found, nil
 }
 
-// readReports reads those of one API that are the gateway's; false: it is not served. One
-// that makes no sense, as whoever may write reports can make one, is counted and left out.
+// readReports reads the gateway's reports of one API; false: it is not served. Users with write
+// access to reports can create invalid ones; they are counted and skipped.
 func readReports(ctx context.Context, from *reports.Store, into *recall.Reported) (served bool, unread int, err error) {
 	for _, namespace := range []string{reports.Everywhere, ""} {
 		err := from.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {

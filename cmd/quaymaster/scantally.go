@@ -10,23 +10,23 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// maxHeld bounds what a scan keeps to tell, of what policies hold against objects.
+// maxHeld bounds the stored findings of a scan.
 const maxHeld = 100_000
 
-// scanTally is a report.Sink that counts what rules say, and keeps what is held against
-// workloads. A scan hands over from one goroutine.
+// scanTally is a report.Sink that counts the results of rules, and stores the findings for
+// workloads. A scan calls it from one goroutine.
 type scanTally struct {
 	rules   map[scanRule]*scanCount
 	held    map[scanHeldKey]*scanHeld
 	leftOut int
-	// keeps: outcomes are kept as well, for formats that are made of them.
+	// keeps: outcomes are stored as well, for the formats that need them.
 	keeps   bool
 	decided []report.Decided
 }
 
 type scanRule struct{ kind, policy, rule string }
 
-// scanCount is what one rule came to.
+// scanCount are the results of one rule.
 type scanCount struct {
 	Policy   string `json:"policy"`
 	Rule     string `json:"rule,omitempty"`
@@ -38,7 +38,7 @@ type scanCount struct {
 	Skip     int    `json:"skip"`
 }
 
-// scanHeldKey joins what is the same for all objects of one controller.
+// scanHeldKey is the common part of findings for all objects of one controller.
 type scanHeldKey struct {
 	workload     report.Resource
 	policy, rule string
@@ -47,10 +47,10 @@ type scanHeldKey struct {
 	message      string
 }
 
-// scanHeld is what one rule holds against the objects of one workload.
+// scanHeld is a finding of one rule for the objects of one workload.
 type scanHeld struct {
-	// Answer is what would become of the objects now: deny, unable, or allow where it is
-	// only told.
+	// Answer is the result of an admission now: deny, unable, or allow if the finding is only
+	// reported.
 	Answer    gate.Answer   `json:"answer"`
 	Kind      string        `json:"kind"`
 	Namespace string        `json:"namespace,omitempty"`
@@ -94,13 +94,13 @@ func (t *scanTally) Take(d report.Decided) {
 	if d.Outcome.Answer == gate.Allow || said {
 		return
 	}
-	// No rule says it: an override does, or nobody could ask.
+	// The reason belongs to no rule: an override set it, or the evaluation failed.
 	for _, reason := range reasonsOf(d.Outcome) {
 		t.hold(result.Result{Resource: d.Resource(), Status: result.Error, Code: reason.Code, Message: reason.Message}, d.Outcome.Answer)
 	}
 }
 
-// reasonsOf returns what speaks against an object beside its rules.
+// reasonsOf returns the reasons against an object that belong to no rule.
 func reasonsOf(o gate.Outcome) []policy.Reason {
 	reasons := slices.Clone(o.Reasons)
 	for i := range o.Verdicts {
@@ -162,7 +162,7 @@ func (t *scanTally) hold(r result.Result, answer gate.Answer) {
 	t.held[key] = made
 }
 
-// workloadOf goes one step up, as the object itself says: nobody is asked.
+// workloadOf returns the object's owner as its metadata names it, without a request.
 func workloadOf(r report.Resource) report.Resource {
 	if r.Owner == nil {
 		return report.Resource{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
@@ -170,7 +170,7 @@ func workloadOf(r report.Resource) report.Resource {
 	return report.Resource{APIVersion: r.Owner.APIVersion, Kind: r.Owner.Kind, Namespace: r.Namespace, Name: r.Owner.Name}
 }
 
-// counts are the rules that said something, by policy and name.
+// counts are the rules with a result, by policy and name.
 func (t *scanTally) counts() []*scanCount {
 	all := make([]*scanCount, 0, len(t.rules))
 	for _, c := range t.rules {
@@ -180,7 +180,7 @@ func (t *scanTally) counts() []*scanCount {
 	return all
 }
 
-// against is what is held against workloads: what is denied first, then by place.
+// against are the findings for workloads: denials first, then by name.
 func (t *scanTally) against() []*scanHeld {
 	all := make([]*scanHeld, 0, len(t.held))
 	for _, h := range t.held {

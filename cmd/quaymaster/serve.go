@@ -74,18 +74,18 @@ it could not serve.`,
 	return cmd
 }
 
-// usualDryVerdicts is how long a start waits for its verdicts: short enough that a cluster
-// which starts with nothing running has its gateway within a minute.
+// usualDryVerdicts bounds the wait of a start for its verdicts: a cluster that starts with no
+// running workload has its gateway within a minute.
 const usualDryVerdicts = 30 * time.Second
 
-// collectAt is by how many percent the heap grows before garbage is collected,
-// unless GOGC says otherwise. What the gateway keeps is small beside what its
-// requests leave behind: with Go's default of 100 it spends a fifth of its time on
-// collecting a few megabytes. GOMEMLIMIT bounds it all the same.
+// collectAt is the growth of the heap in percent before a garbage collection, unless GOGC is
+// set. The gateway's live heap is small compared with the garbage of requests: with Go's default
+// of 100 it spends a fifth of its time on collecting a few megabytes. GOMEMLIMIT still bounds
+// the heap.
 const collectAt = 200
 
-// serve runs the gateway. Its log is the process's: libraries that log by
-// themselves write into it, so that each line is of one form.
+// serve runs the gateway. Its log is the default of package slog, so that the lines of libraries
+// have the same format.
 func serve(cmd *cobra.Command, configuration gateway.Configuration, t terminal, dry time.Duration) error {
 	if t.env("GOGC") == "" {
 		debug.SetGCPercent(collectAt)

@@ -26,7 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
 
-// setupFlags say what the gate rests on: policies, trust, mirrors and registries.
+// setupFlags name the gate's inputs: policies, trust, mirrors and registries.
 type setupFlags struct {
 	policies, resources []string
 	mirrors             []string
@@ -41,7 +41,7 @@ type setupFlags struct {
 
 	bundle  bundleFlags
 	cluster clusterFlags
-	// effective is the time that policies see; userInfo is the file of who asks.
+	// effective is the policies' time; userInfo is the file of the requesting user.
 	effective, userInfo string
 }
 
@@ -56,7 +56,7 @@ func (f *setupFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.userInfo, "userinfo", "", "`file` that says who asks, for policies that want to know (as of quaymaster apply)")
 }
 
-// registerOnline registers what concerns registries alone.
+// registerOnline registers the flags about registries.
 func (f *setupFlags) registerOnline(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
@@ -70,19 +70,19 @@ func (f *setupFlags) registerOnline(cmd *cobra.Command) {
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "time for the whole run")
 }
 
-// wired is an engine, and what was read to make it.
+// wired is an engine with its inputs.
 type wired struct {
 	gate      *gate.Gate
 	mirrors   *mirror.Set // nil without --mirrors
 	resources *engine.Resources
 
-	idle *gate.Gate // asks what flags say alone, as of what the gateway is never asked about
+	idle *gate.Gate // evaluates the flags' policy alone, for objects that the webhook excludes
 	from *foundation
-	user *policy.User // nil: nobody said who asks
+	user *policy.User // nil: no user was given
 }
 
-// decideAll asks about requests as the gateway is asked, where its settings are
-// known, and as they are otherwise.
+// decideAll evaluates requests as at admission if the gateway's settings are known, else as
+// files.
 func (w *wired) decideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome {
 	defer w.from.close()
 	w.resources.DescribeNamespaces(requests)
@@ -110,7 +110,7 @@ func (w *wired) decideAll(ctx context.Context, requests []gate.Request, progress
 	return outcomes
 }
 
-// wire makes the engine as the flags say, for the requests that it will get.
+// wire makes the engine from the flags, for the given requests.
 func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorityFlags, requests []gate.Request) (*wired, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 	return made, nil
 }
 
-// build makes the engine on what it rests on.
+// build makes the engine from its inputs.
 func (f *setupFlags) build(t terminal, from *foundation, clock func() time.Time, requests []gate.Request) (*wired, error) {
 	sources, err := f.registries(t, from.known, requests)
 	if err != nil {
@@ -174,7 +174,7 @@ func (f *setupFlags) build(t terminal, from *foundation, clock func() time.Time,
 	return made, err
 }
 
-// check refuses flags that contradict one another.
+// check refuses conflicting flags.
 func (f *setupFlags) check() error {
 	switch {
 	case f.timeout <= 0:
@@ -188,7 +188,7 @@ func (f *setupFlags) check() error {
 	return f.cluster.check(f)
 }
 
-// user reads who asks; nil for nobody.
+// user reads the requesting user; nil for none.
 func (f *setupFlags) user() (*policy.User, error) {
 	if f.userInfo == "" {
 		return nil, nil
@@ -200,8 +200,8 @@ func (f *setupFlags) user() (*policy.User, error) {
 	return &user, nil
 }
 
-// redirects has targets of mirrors asked. Nobody can where images come from a
-// layout; there, mirrors only add the names that copies are judged by.
+// redirects enables requests to the targets of mirrors. Images of a layout send no requests;
+// there, mirrors only add the names that copies are evaluated by.
 func (f *setupFlags) redirects(from *foundation) ([]gate.Option, error) {
 	if from.mirrors == nil || len(f.layouts) > 0 {
 		return nil, nil
@@ -213,12 +213,12 @@ func (f *setupFlags) redirects(from *foundation) ([]gate.Option, error) {
 	return []gate.Option{gate.WithMirrors(chooser, from.pulls)}, nil
 }
 
-// warn tells of what is no error.
+// warn prints a warning.
 func warn(t terminal, text string) {
 	fmt.Fprintf(t.err, "quaymaster: warning: %s\n", report.Escape(text))
 }
 
-// trust opens the trust store. Nothing is fetched unless --refresh-trust asks.
+// trust opens the trust store. It fetches nothing unless --refresh-trust is set.
 func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources, error) {
 	known, err := loadResources(f.resources)
 	if err != nil {
@@ -232,8 +232,8 @@ func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources
 	return store, known, err
 }
 
-// trustStore opens it with a root of its own, or the public-good instance's. Keys that are
-// retired elsewhere are so beside those of --retired-key.
+// trustStore opens the trust store with the given root, or the public-good instance's. Retired
+// keys of the gateway's settings are added to those of --retired-key.
 func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets, retired []trust.Retired) (*trust.Store, error) {
 	own, err := retiredKeys(f.retired)
 	if err != nil {
@@ -266,7 +266,7 @@ func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.
 	return store, nil
 }
 
-// retiredKeys reads what --retired-key says.
+// retiredKeys parses the values of --retired-key.
 func retiredKeys(texts []string) ([]trust.Retired, error) {
 	var list []trust.Retired
 	for _, text := range texts {
@@ -288,7 +288,7 @@ func tufCache() string {
 	return filepath.Join(cache, "quaymaster", "tuf")
 }
 
-// registries returns where images and evidence are read.
+// registries returns the source of images and evidence.
 func (f *setupFlags) registries(t terminal, secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
 	if len(f.layouts) > 0 {
 		if len(f.plainHTTP) > 0 || f.registryCA != "" {
@@ -303,7 +303,7 @@ func (f *setupFlags) registries(t terminal, secrets *engine.Resources, requests 
 	return online{client: client, insecure: client.Insecure(), secrets: secrets}, nil
 }
 
-// client asks registries, with the caller's credentials.
+// client makes a registry client with the caller's credentials.
 func (f *setupFlags) client() (*registry.Client, error) {
 	config := registry.Config{
 		PlainHTTP:   f.plainHTTP,

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
 )
 
-// testFlags say which suites are run, and how what became of them is told.
+// testFlags select the suites and the output.
 type testFlags struct {
 	fileName, selector, format           string
 	failOnly, detailed, plain, mustExist bool

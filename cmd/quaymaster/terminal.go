@@ -30,13 +30,13 @@ func (t terminal) color() bool {
 	return isTerminal(t.out) && t.env("NO_COLOR") == "" && t.env("TERM") != "dumb"
 }
 
-// progress is one line on a terminal that says how far a long run is.
+// progress is a progress line on a terminal.
 type progress struct {
 	t     terminal
 	shown bool
 }
 
-// worthShowing is how many references make a run long enough for a progress line.
+// worthShowing is the number of references from which a progress line is shown.
 const worthShowing = 3
 
 func newProgress(t terminal) *progress { return &progress{t: t} }
@@ -54,15 +54,13 @@ func (p *progress) clear() {
 	}
 }
 
-// manifestFiles returns the file itself, or the manifests in a folder and below it,
-// sorted. They are told by their names' ends, as kubectl tells them, which applies
-// hidden ones too.
+// manifestFiles returns the file itself, or the manifests in a folder, recursively and sorted.
+// Their names' suffixes identify them, as in kubectl, which reads hidden files too.
 func manifestFiles(name string) ([]string, error) {
 	return filesIn(name, func(string) bool { return true })
 }
 
-// policyFiles is manifestFiles for what decides, of which a gateway leaves out what is
-// hidden.
+// policyFiles is manifestFiles for policies; as a gateway does, it skips hidden files.
 func policyFiles(name string) ([]string, error) {
 	return filesIn(name, func(name string) bool { return !strings.HasPrefix(name, ".") })
 }
@@ -111,8 +109,8 @@ func filesIn(name string, isRead func(name string) bool) ([]string, error) {
 	return paths, err
 }
 
-// isVolumeData reports whether a file lies in a folder such as ..2026_01_31, in which
-// Kubernetes keeps what the links in a mounted ConfigMap lead to.
+// isVolumeData reports whether a file is in a folder such as ..2026_01_31, the target of
+// Kubernetes' links in a mounted ConfigMap.
 func isVolumeData(folder, path string) bool {
 	below, err := filepath.Rel(folder, filepath.Dir(path))
 	return err == nil && slices.ContainsFunc(strings.Split(below, string(filepath.Separator)), func(name string) bool {
@@ -136,8 +134,7 @@ func withData(paths, data []string) ([]string, error) {
 	return append(paths, slices.DeleteFunc(data, func(path string) bool { return linked[path] })...), nil
 }
 
-// commandLine returns what to type to see one image's verdict step by step, with
-// the same flags.
+// commandLine returns the command that explains one image's verdict, with the same flags.
 func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 	var flags []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -169,6 +166,6 @@ func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 		if record.Object.Kind == "" {
 			return strings.Join(append(words, "--payload", engine.Quote(file)), " ")
 		}
-		return strings.Join(append(words, "-f", engine.Quote(file)), " ") // policies see the object, not the image alone
+		return strings.Join(append(words, "-f", engine.Quote(file)), " ") // policies match the object, not the image alone
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// inputFlags say which images are judged.
+// inputFlags select the images.
 type inputFlags struct {
 	files     []string
 	payloads  []string
@@ -28,7 +28,7 @@ func (f *inputFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of images and of manifests that name none")
 }
 
-// requests reads what the arguments and files name.
+// requests reads the images of the arguments and files.
 func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, error) {
 	isFile := func(name string) bool { return name != "-" }
 	if len(slices.DeleteFunc(slices.Concat(f.files, f.payloads), isFile)) > 1 {
@@ -74,8 +74,8 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 	return requests, nil
 }
 
-// documents reads what --payload names. A member called kind does not make an object
-// of it.
+// documents reads the files of --payload. A member called kind does not make a document a
+// Kubernetes object.
 func (f *inputFlags) documents(t terminal) ([]workload.Object, error) {
 	var all []workload.Object
 	for _, name := range f.payloads {
@@ -100,15 +100,15 @@ func readPayload(name string, in io.Reader) ([]workload.Object, error) {
 	return workload.ReadDocuments(file, name)
 }
 
-// standardInput is what it is called where a file's name would stand.
+// standardInput is the source name of standard input.
 const standardInput = "standard input"
 
-// readManifests reads the objects that are judged, as kubectl reads a file or a folder.
+// readManifests reads the evaluated objects, as kubectl reads a file or a folder.
 func readManifests(name string, in io.Reader) ([]workload.Object, error) {
 	return readObjects(name, in, manifestFiles)
 }
 
-// readPolicies reads policies, and what stands beside them, as a gateway reads them.
+// readPolicies reads policies and their look-ups, as a gateway reads them.
 func readPolicies(name string, in io.Reader) ([]workload.Object, error) {
 	return readObjects(name, in, policyFiles)
 }
@@ -230,8 +230,7 @@ func explainCommand(t terminal) *cobra.Command {
 	return cmd
 }
 
-// question is what a command asks of the gate: which images, whom to believe,
-// and what all of it rests on.
+// question is a request to the gate: the images, the trusted authorities, and the gate's inputs.
 type question struct {
 	input       inputFlags
 	authorities authorityFlags
@@ -244,7 +243,7 @@ func (q *question) register(cmd *cobra.Command) {
 	q.setup.register(cmd)
 }
 
-// judge wires a gate as the flags say and puts the question to it.
+// judge wires a gate from the flags and evaluates the request.
 func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gate.Outcome, error) {
 	if err := q.setup.unpack(&q.authorities); err != nil {
 		return nil, err

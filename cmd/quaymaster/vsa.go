@@ -30,7 +30,7 @@ const vsaFormat = "vsa"
 // cosignPassword is the variable that holds the password of cosign's private keys.
 const cosignPassword = "COSIGN_PASSWORD"
 
-// vsaFlags say how verification summaries are made.
+// vsaFlags configure verification summaries.
 type vsaFlags struct {
 	verifier, policy string
 	keyName          string
@@ -49,8 +49,8 @@ func (f *vsaFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.repository, "vsa-repository", "", "`repository` to store them in, in place of the image's own")
 }
 
-// prepare refuses flags that contradict one another or mean nothing, and reads the key,
-// before any work is done.
+// prepare refuses conflicting flags and flags without effect, and reads the key, before any work
+// is done.
 func (f *vsaFlags) prepare(cmd *cobra.Command, t terminal, formats []string, setup *setupFlags) error {
 	asked := slices.ContainsFunc(formats, func(one string) bool {
 		name, _, _ := strings.Cut(one, "=")
@@ -86,7 +86,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t terminal, formats []string, set
 	return err
 }
 
-// privateKey reads a key file; a key of a KMS is asked for when it signs.
+// privateKey reads a key file; a KMS signs with its own key later.
 func privateKey(name, password string) (vsa.Key, error) {
 	if trust.IsLookup(name) {
 		return serviceKey(name), nil
@@ -117,13 +117,13 @@ func (k serviceKey) Sign(ctx context.Context, message []byte) ([]byte, crypto.Pu
 	return kms.Providers{}.Sign(ctx, string(k), message)
 }
 
-// by is who verifies, as the flags say.
+// by is the verifier in the summaries.
 func (f *vsaFlags) by(now time.Time) vsa.Verifier {
 	return vsa.Verifier{ID: f.verifier, Policy: f.policy, Release: strings.TrimPrefix(versionText(), "quaymaster "), Time: now}
 }
 
-// writer returns what writes the summaries of outcomes, one on a line, and stores them
-// where that is asked for. Images without a summary are told to standard error.
+// writer returns a function that writes the summaries of outcomes, one on a line, and stores
+// them if requested. It reports images without a summary on standard error.
 func (f *vsaFlags) writer(ctx context.Context, t terminal, setup *setupFlags) func([]gate.Outcome, io.Writer) error {
 	return func(outcomes []gate.Outcome, w io.Writer) error {
 		summaries, left, err := f.by(time.Now()).Summaries(outcomes)

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// summaryAge is how old a summary may be where nobody says.
+	// summaryAge is the default limit for a summary's age.
 	summaryAge = 24 * time.Hour
-	// clockSkew is how far the clock of who verified may be ahead.
+	// clockSkew is the accepted lead of the verifier's clock.
 	clockSkew = 5 * time.Minute
 )
 
-// acceptFlags ask for a verification summary in place of the proof.
+// acceptFlags require a verification summary in place of signatures.
 type acceptFlags struct {
 	Verifier     string
 	MaxAge       time.Duration
@@ -37,7 +37,7 @@ func (f *acceptFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.PolicyDigest, "accept-vsa-policy", "", "`digest` (sha256:...) of the policies that it must have verified against")
 }
 
-// check refuses flags that mean nothing. given: somebody is named who must have signed.
+// check refuses flags without effect. given: the flags name a required signer.
 func (f *acceptFlags) check(cmd *cobra.Command, given bool) error {
 	if flag := cmd.Flags().Lookup("accept-vsa"); flag == nil || !flag.Changed {
 		for _, name := range []string{"accept-vsa-max-age", "accept-vsa-policy"} {
@@ -63,7 +63,7 @@ func (f *acceptFlags) check(cmd *cobra.Command, given bool) error {
 	return nil
 }
 
-// attestation asks for a summary of one image.
+// attestation requires a summary of one image.
 func (f *acceptFlags) attestation(of image.Repository, signers []policy.Requirement) policy.Attestation {
 	return policy.Attestation{
 		Path: "--accept-vsa " + f.Verifier, PredicateType: attest.PredicateVSA, Signers: signers,
@@ -71,8 +71,8 @@ func (f *acceptFlags) attestation(of image.Repository, signers []policy.Requirem
 	}
 }
 
-// accepted holds for a fresh summary that the image passed. It is asked with every
-// decision, so that no memory outlives the age.
+// accepted requires a fresh summary with result PASSED. It is evaluated with every decision, so
+// that a cache cannot extend the age.
 type accepted struct {
 	terms    acceptFlags
 	resource string
@@ -86,7 +86,7 @@ func (a accepted) Holds(data any) (holds bool, why string, err error) {
 	}
 	said, err := predicate.ParseSummary(attest.Statement{PredicateType: attest.PredicateVSA, Predicate: raw})
 	if err != nil {
-		return false, err.Error(), nil //nolint:nilerr // what is no summary says nothing good
+		return false, err.Error(), nil //nolint:nilerr // invalid summaries do not satisfy the condition
 	}
 	age := time.Since(said.Verified)
 	switch {

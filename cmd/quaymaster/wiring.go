@@ -19,8 +19,8 @@ type online struct {
 	secrets  *engine.Resources
 }
 
-// Open implements gate.Registries. What a manifest names for its own pulls is the
-// cluster's matter; the command line has its caller's credentials.
+// Open implements gate.Registries. Pull secrets of a manifest belong to the cluster; the command
+// line uses its caller's credentials.
 func (o online) Open(_ context.Context, access gate.Access, _ image.Repository) (gate.Session, error) {
 	credentials, client := access.Credentials, o.client
 	if credentials.AllowInsecure {
@@ -38,7 +38,7 @@ func (o online) Open(_ context.Context, access gate.Access, _ image.Repository) 
 	return engine.NewSession(client, credentialScope(credentials)), nil
 }
 
-// credentialScope names what a policy says of credentials.
+// credentialScope names the credentials that a policy configures.
 func credentialScope(c policy.Credentials) string {
 	if !c.AllowInsecure && len(c.Providers)+len(c.Secrets) == 0 {
 		return ""
@@ -46,7 +46,7 @@ func credentialScope(c policy.Credentials) string {
 	return fmt.Sprintf("%t\x00%s\x00%s", c.AllowInsecure, strings.Join(c.Providers, "\x01"), strings.Join(c.Secrets, "\x01"))
 }
 
-// sources turns a policy's words into places that credentials come from.
+// sources returns the sources of credentials that a policy names.
 func (o online) sources(credentials policy.Credentials) ([]registry.Source, error) {
 	var sources []registry.Source
 	for _, name := range credentials.Secrets {

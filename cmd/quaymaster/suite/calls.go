@@ -20,7 +20,7 @@ var (
 	_ engine.ImageReader = (*cluster)(nil)
 )
 
-// check refuses an entry that no call could meet.
+// check refuses an entry that no call matches.
 func (e callEntry) check() error {
 	switch {
 	case (e.URL == "") == (e.URLPath == ""):
@@ -40,8 +40,7 @@ func (e callEntry) check() error {
 	return nil
 }
 
-// answer returns what a call is answered with. An entry with a method comes before one
-// without.
+// answer returns the response to a call. An entry with a method precedes one without.
 func (c *cluster) answer(method, address string) (any, error) {
 	var found *callEntry
 	for i := range c.calls {
@@ -64,8 +63,8 @@ func (c *cluster) answer(method, address string) (any, error) {
 
 var errNoAnswer = errors.New("the suite does not say what it answers: give it under apiCallResponses, or give the values that the rule reads")
 
-// API implements rulecontext.Caller: by what the suite says that a path answers, and
-// else by the suite's objects.
+// API implements rulecontext.Caller, with the suite's response for the path, else with the
+// suite's objects.
 func (c *cluster) API(ctx context.Context, call rulecontext.APICall) (any, error) {
 	body, err := c.answer(call.Method, call.Path)
 	if !errors.Is(err, errNoAnswer) || call.Method != http.MethodGet {
@@ -74,7 +73,7 @@ func (c *cluster) API(ctx context.Context, call rulecontext.APICall) (any, error
 	return c.read(ctx, call.Path)
 }
 
-// read answers a path of the Kubernetes API by the objects.
+// read reads a path of the Kubernetes API from the objects.
 func (c *cluster) read(ctx context.Context, path string) (any, error) {
 	path, query, _ := strings.Cut(path, "?")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -105,8 +104,8 @@ func (c *cluster) read(ctx context.Context, path string) (any, error) {
 	return object, err
 }
 
-// knows reports whether the suite has an object of a resource, so that a list of them
-// is meant to be whole.
+// knows reports whether the suite has an object of a resource, so that a list of them counts as
+// complete.
 func (c *cluster) knows(group, resource string) bool {
 	for _, o := range c.objects {
 		if o.Group() == group && c.nameOf(group, o.Kind()) == resource {
@@ -130,7 +129,7 @@ func (c *cluster) Do(_ context.Context, request cel.HTTPRequest) (any, error) {
 	return body, nil
 }
 
-// imageData is what a suite says of an image.
+// imageData is the suite's data of an image.
 type imageData struct {
 	Image         string `json:"image"`
 	ResolvedImage string `json:"resolvedImage"`

@@ -11,31 +11,31 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Outcome is what became of a check.
+// Outcome is the result of a check.
 type Outcome string
 
 // The outcomes.
 const (
-	// Passed: the rule's result is the one that was expected.
+	// Passed: the rule has the expected result.
 	Passed Outcome = "passed"
-	// Failed: it is another, or the check could not be made.
+	// Failed: the rule has another result, or the check failed to run.
 	Failed Outcome = "failed"
-	// Skipped: the rule left the object alone, and nobody expected it to fail.
+	// Skipped: the rule does not apply to the object, and the expectation was not fail.
 	Skipped Outcome = "skipped"
 )
 
-// Check is one expectation and what became of it.
+// Check is one expectation and its outcome.
 type Check struct {
 	Policy string `json:"policy"`
 	Rule   string `json:"rule,omitempty"`
 	// Resource is kind/namespace/name.
 	Resource string `json:"resource"`
-	// Want is the expected result, Got the rule's; empty for a rule that says nothing
-	// of the object.
+	// Want is the expected result, Got the rule's; empty for a rule without a result for the
+	// object.
 	Want    string  `json:"want"`
 	Got     string  `json:"got,omitempty"`
 	Outcome Outcome `json:"outcome"`
-	// Reason says why in a few words, Message what the rule said.
+	// Reason is the short reason, Message the rule's message.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
 }
@@ -45,7 +45,7 @@ func (c Check) as(outcome Outcome, reason string) Check {
 	return c
 }
 
-// checks makes the checks of a row: one for each object that it names.
+// checks runs the checks of a row: one for each object that it names.
 func (t *trial) checks(ctx context.Context, r *row, filter Filter) []Check {
 	blank := Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
 	place := slices.IndexFunc(t.policies, func(p bench.Policy) bool { return p.Is(r.Policy) })
@@ -102,7 +102,7 @@ func failed(blank Check, r *row, why string, filter Filter) []Check {
 	return checks
 }
 
-// lacks says that a policy with rules has none of a name; empty where it has one.
+// lacks returns an error text if a policy with rules has none of a name; else it is empty.
 func lacks(p bench.Policy, rule string) string {
 	spec, _ := p.Object.Content()["spec"].(map[string]any)
 	rules, ok := spec["rules"].([]any)
@@ -130,7 +130,7 @@ func hasRules(p bench.Policy) bool {
 	return ok
 }
 
-// check compares what a rule says of one object with what is expected.
+// check compares a rule's result for one object with the expected result.
 func (t *trial) check(ctx context.Context, r *row, place int, object workload.Object) Check {
 	c := Check{Policy: r.Policy, Rule: r.Rule, Resource: title(object), Want: r.Result}
 	if slices.ContainsFunc(t.targets, func(o workload.Object) bool { return keyOf(o) == keyOf(object) }) {
@@ -166,8 +166,8 @@ func (t *trial) check(ctx context.Context, r *row, place int, object workload.Ob
 	return c.as(Passed, "ok")
 }
 
-// checkTarget compares what a rule makes of an object that is there already, because of
-// the suite's other objects.
+// checkTarget compares an existing object, after a rule mutated it because of the suite's other
+// objects, with the expectation.
 func (t *trial) checkTarget(ctx context.Context, r *row, place int, object workload.Object, c Check) Check {
 	after, found := object, false
 	for _, trigger := range t.resources {
@@ -196,8 +196,8 @@ func (t *trial) checkTarget(ctx context.Context, r *row, place int, object workl
 	return c.as(Passed, "ok")
 }
 
-// by returns what the rules of a name, and those that follow from it for other kinds,
-// said.
+// by returns the results of the rules of a name, and of the rules derived from it for other
+// kinds.
 func by(a *bench.Answer, p bench.Policy, rule string) []bench.Said {
 	var rules []bench.Said
 	for _, one := range a.Rules {
@@ -208,14 +208,13 @@ func by(a *bench.Answer, p bench.Policy, rule string) []bench.Said {
 	return rules
 }
 
-// follows reports whether a rule is the one of a name, or follows from it for pod
-// controllers.
+// follows reports whether a rule has the name, or is derived from it for pod controllers.
 func follows(rule, name string) bool {
 	return rule == name || rule == "autogen-"+name || rule == "autogen-cronjob-"+name
 }
 
-// excluded is the check of a rule that says nothing of the object, which is no failure
-// of the object.
+// excluded is the check of a rule without a result for the object, which is no failure of the
+// object.
 func excluded(c Check, a *bench.Answer) Check {
 	if reasons := bench.Words(a.Outcome.Reasons); len(a.Rules) == 0 && reasons != "" {
 		c.Got, c.Message = bench.Error, reasons
@@ -227,7 +226,7 @@ func excluded(c Check, a *bench.Answer) Check {
 	return c.as(Failed, fmt.Sprintf("want %s, and the rule does not speak of it", c.Want))
 }
 
-// scored makes a warning of a failure that the policy's author does not count.
+// scored turns a failure of an unscored policy into a warning.
 func scored(p bench.Policy, result string) string {
 	if result == bench.Fail && p.Annotation("policies.kyverno.io/scored") == "false" {
 		return bench.Warn
@@ -235,8 +234,8 @@ func scored(p bench.Policy, result string) string {
 	return result
 }
 
-// compare compares the object that mutation made, and those that generation would
-// make, with the files of a row, and reports whether that decides the check.
+// compare compares the mutated object, and the generated objects, with the files of a row, and
+// reports whether that decides the check.
 func (t *trial) compare(ctx context.Context, r *row, place int, object workload.Object, a *bench.Answer, rules []bench.Said, c *Check) bool {
 	if r.PatchedResources != "" {
 		found, err := t.mutated(ctx, r, place, object, a)
@@ -259,7 +258,7 @@ func (t *trial) compare(ctx context.Context, r *row, place int, object workload.
 	return t.compareGenerated(files, rules, c)
 }
 
-// compareWith compares one object with its like in a file.
+// compareWith compares one object with its counterpart in a file.
 func (t *trial) compareWith(r *row, file string, found workload.Object, c *Check) bool {
 	want, ok, err := t.expectedIn(file, found)
 	switch {
@@ -281,8 +280,7 @@ func (t *trial) compareWith(r *row, file string, found workload.Object, c *Check
 	return true
 }
 
-// compareGenerated wants each object of the files to be among those that the rules
-// would make.
+// compareGenerated requires each object of the files to be among those that the rules generate.
 func (t *trial) compareGenerated(files []string, rules []bench.Said, c *Check) bool {
 	var made []workload.Object
 	for _, one := range rules {
@@ -319,8 +317,8 @@ func (t *trial) compareGenerated(files []string, rules []bench.Said, c *Check) b
 	return false
 }
 
-// mutated returns the object as the policy at a place leaves it. Where others of the
-// suite change it too, those that come before count and those that come after do not.
+// mutated returns the object as the policy at an index leaves it. Mutations of earlier policies
+// of the suite count, those of later policies do not.
 func (t *trial) mutated(ctx context.Context, r *row, place int, object workload.Object, a *bench.Answer) (workload.Object, error) {
 	others := false
 	for _, one := range a.Rules {
@@ -360,7 +358,7 @@ func titles(objects []workload.Object) string {
 	return strings.Join(names, ", ")
 }
 
-// shown writes a value on one line, cut where it is long.
+// shown formats a value on one line, truncated if it is long.
 func shown(value any) string {
 	const most = 200
 	if value == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// cluster answers the look-ups of policies by the objects of a suite: what a file
-// says is there, and nothing else.
+// cluster serves the look-ups of policies from the objects of a suite: objects that no file
+// defines do not exist.
 type cluster struct {
 	objects []workload.Object
 	kinds   []constraint.Resource
@@ -29,7 +29,7 @@ func newCluster(kinds []constraint.Resource) *cluster {
 	return &cluster{kinds: slices.Clip(kinds), globals: globalcontext.NewStore(nil)}
 }
 
-// add keeps an object; a custom resource definition makes its kind known.
+// add stores an object; a custom resource definition adds its kind.
 func (c *cluster) add(objects ...workload.Object) {
 	for _, object := range objects {
 		c.define(object)
@@ -63,7 +63,7 @@ func (c *cluster) Secret(_ context.Context, namespace, name string) (kind string
 	return "", nil, &image.Error{Kind: image.NotFound, Op: "read", On: "Secret " + namespace + "/" + name}
 }
 
-// swap changes what objects hold; that of Secrets is decoded first.
+// swap applies a function to the content of objects; Secrets are decoded first.
 func (c *cluster) swap(by func(any) any) {
 	for i, o := range c.objects {
 		content, ok := by(decoded(o)).(map[string]any)
@@ -76,7 +76,7 @@ func (c *cluster) swap(by func(any) any) {
 	}
 }
 
-// decoded returns an object's content, of a Secret with its data as text.
+// decoded returns an object's content; a Secret's data is decoded to text.
 func decoded(o workload.Object) map[string]any {
 	content := o.Content()
 	if o.Kind() != "Secret" || o.Group() != "" {
@@ -96,7 +96,7 @@ func decoded(o workload.Object) map[string]any {
 	return content
 }
 
-// keysOf answers for the keys that policies name in Secrets.
+// keysOf reads the keys that policies name in Secrets.
 type keysOf struct{ *cluster }
 
 // Secret implements trust.Secrets.
@@ -149,8 +149,7 @@ func (c *cluster) Kind(_ context.Context, apiVersion, kind string) (group, versi
 	return group, version, c.nameOf(group, kind), nil
 }
 
-// Namespaced reports whether the objects of a kind are in namespaces, as far as the suite's
-// own definitions tell.
+// Namespaced reports whether a kind is namespaced, by the suite's own definitions.
 func (c *cluster) Namespaced(_ context.Context, apiVersion, kind string) (bool, error) {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok {
@@ -190,8 +189,8 @@ func (c *cluster) is(o workload.Object, of cel.ResourceRef) bool {
 		(of.Namespace == "" || o.Namespace() == of.Namespace)
 }
 
-// labels returns the labels of a namespace; those that nobody gave are none but the
-// one that the API server sets.
+// labels returns the labels of a namespace; an undefined namespace has only the label that the
+// API server sets.
 func (c *cluster) labels(namespace string) map[string]string {
 	labels := map[string]string{}
 	for _, o := range c.objects {

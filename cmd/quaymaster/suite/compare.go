@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// expectedIn returns the object of a file that is to be the one that was found: by its
-// apiVersion, kind, namespace and name.
+// expectedIn returns the object of a file that corresponds to the found object: by apiVersion,
+// kind, namespace and name.
 func (s *loaded) expectedIn(file string, found workload.Object) (workload.Object, bool, error) {
 	objects, err := readObjects(s.file(file))
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *loaded) expectedIn(file string, found workload.Object) (workload.Object
 	return workload.Object{}, false, nil
 }
 
-// tidy leaves out of a value what is null or empty, as Kyverno does before it compares.
+// tidy removes null and empty values, as Kyverno does before it compares.
 func tidy(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -54,8 +54,7 @@ func tidy(value any) any {
 	return value
 }
 
-// withoutMarks leaves out the labels by which whoever makes an object keeps track of
-// it.
+// withoutMarks removes the labels that controllers use to track their objects.
 func withoutMarks(content map[string]any) map[string]any {
 	meta, _ := content["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
@@ -70,10 +69,10 @@ func withoutMarks(content map[string]any) map[string]any {
 	return content
 }
 
-// maxDifferences bounds the differences that are told.
+// maxDifferences bounds the reported differences.
 const maxDifferences = 8
 
-// differences says where two objects are not alike; nothing where they are.
+// differences returns the differences of two objects; empty if they are equal.
 func differences(want, got map[string]any) []string {
 	var list []string
 	differ(tidy(withoutMarks(want)), tidy(withoutMarks(got)), "", &list)

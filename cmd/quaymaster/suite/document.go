@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// document is a suite as it is written.
+// document is a suite's file.
 type document struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -92,7 +92,7 @@ type resourceSpec struct {
 	Name        string `json:"name"`
 }
 
-// callEntry is what a call answers.
+// callEntry is the response to a call.
 type callEntry struct {
 	URL      string `json:"url"`
 	URLPath  string `json:"urlPath"`
@@ -103,7 +103,7 @@ type callEntry struct {
 	} `json:"response"`
 }
 
-// globalEntry is what a GlobalContextEntry holds.
+// globalEntry is the value of a GlobalContextEntry.
 type globalEntry struct {
 	Name          string           `json:"name"`
 	Data          any              `json:"data"`
@@ -134,8 +134,7 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// decode decodes YAML or JSON strictly: fields that are unknown or there twice are
-// errors.
+// decode decodes YAML or JSON strictly: unknown and duplicate fields are errors.
 func decode(text []byte, into any) error {
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -157,7 +156,7 @@ func decodeFile(path string, into any) error {
 	return nil
 }
 
-// isSuite reports whether a file that only might be a suite is one.
+// isSuite reports whether a file is a suite; other files may have the same name.
 func isSuite(text []byte) bool {
 	var head struct {
 		APIVersion string          `json:"apiVersion"`
@@ -171,7 +170,7 @@ func isSuite(text []byte) bool {
 	return head.APIVersion == "" && head.Kind == "" || strings.HasPrefix(head.APIVersion, "cli.kyverno.io/") && head.Kind == "Test"
 }
 
-// parse reads a suite and refuses what cannot be meant.
+// parse reads a suite and refuses contradictions.
 func parse(text []byte) (*document, error) {
 	if err := alone(text); err != nil {
 		return nil, err
@@ -216,8 +215,7 @@ func parse(text []byte) (*document, error) {
 	return &d, errors.Join(errs...)
 }
 
-// alone refuses a file of several documents: of all but the first no check would be
-// made.
+// alone refuses a file of several documents: only the checks of the first would run.
 func alone(text []byte) error {
 	reader, documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))), 0
 	for {
@@ -241,7 +239,7 @@ func alone(text []byte) error {
 	}
 }
 
-// normalise brings older spellings into the newer ones.
+// normalise converts older spellings to the newer ones.
 func (r *row) normalise() error {
 	if r.Result == "" {
 		r.Result = r.Status

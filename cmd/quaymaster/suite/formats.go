@@ -31,7 +31,7 @@ func writeYAML(w io.Writer, report Report) error {
 	return err
 }
 
-// complete returns the report with lists that are lists where they are empty.
+// complete returns the report with empty lists in place of null.
 func (r Report) complete() Report {
 	if r.Suites == nil {
 		r.Suites = []Result{}
@@ -79,7 +79,7 @@ func writeMarkdown(w io.Writer, all Report, o TextOptions) error {
 	return err
 }
 
-// cell makes text that stays in one cell, and is neither a link nor an image.
+// cell escapes text for one cell, without links or images.
 func cell(text string) string {
 	text = report.Escape(strings.ReplaceAll(strings.TrimSpace(text), "\r\n", "\n"))
 	return strings.NewReplacer("\\", "\\\\", "|", "\\|", "[", "\\[", "\n", "<br>", "<", "&lt;", "&", "&amp;").Replace(text)
@@ -150,7 +150,7 @@ func writeJUnit(w io.Writer, report Report) error {
 	return err
 }
 
-// legal leaves out of a text what XML 1.0 cannot hold.
+// legal removes the characters that XML 1.0 does not allow.
 func legal(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {

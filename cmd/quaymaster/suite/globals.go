@@ -17,8 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// hold gives the entries of the suite, and those whose documents are among its
-// objects, their values.
+// hold evaluates the entries of the suite, and those with a document among its objects.
 func (s *loaded) hold() error {
 	isEntry := func(o workload.Object) bool { return globalcontext.Recognises(o.APIVersion(), o.Kind()) }
 	if len(s.Globals) == 0 && !slices.ContainsFunc(s.cluster.objects, isEntry) {
@@ -54,8 +53,8 @@ func (s *loaded) hold() error {
 	return nil
 }
 
-// holdGiven gives an entry what the suite says. Projections are the suite's, and else
-// those of the entry's document.
+// holdGiven sets an entry to the suite's value. Projections are the suite's, else those of the
+// entry's document.
 func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespath.Engine, e *globalEntry) error {
 	value, err := s.valueOf(expressions, e)
 	if err != nil {
@@ -86,7 +85,7 @@ func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespa
 	return s.answerEntry(compiler, text, func(*globalcontext.Entry) (any, error) { return value, nil })
 }
 
-// valueOf returns what the suite says that an entry holds.
+// valueOf returns the suite's value of an entry.
 func (s *loaded) valueOf(expressions *jmespath.Engine, e *globalEntry) (any, error) {
 	value := e.Data
 	for _, name := range e.ResourceFiles {
@@ -118,15 +117,15 @@ func (s *loaded) valueOf(expressions *jmespath.Engine, e *globalEntry) (any, err
 	return query.Search(value)
 }
 
-// holdDocument gives an entry what its document asks of the objects of the suite, or
-// of the calls that it answers.
+// holdDocument evaluates an entry's document against the objects of the suite, or the suite's
+// calls.
 func (s *loaded) holdDocument(compiler *globalcontext.Compiler, o workload.Object) error {
 	text, err := json.Marshal(o.Content())
 	if err != nil {
 		return err
 	}
 	return s.answerEntry(compiler, text, func(e *globalcontext.Entry) (any, error) {
-		ctx := context.Background() // it is answered from memory
+		ctx := context.Background() // evaluation opens no connection
 		switch {
 		case e.Resource != nil:
 			list, err := s.cluster.List(ctx, cel.ResourceRef{
@@ -143,8 +142,7 @@ func (s *loaded) holdDocument(compiler *globalcontext.Compiler, o workload.Objec
 	})
 }
 
-// answerEntry compiles an entry and gives it a value; an error is what who reads it is
-// told.
+// answerEntry compiles an entry and stores its value, or the error that rules reading it get.
 func (s *loaded) answerEntry(compiler *globalcontext.Compiler, text []byte, value func(*globalcontext.Entry) (any, error)) error {
 	entry, err := compiler.Compile(text)
 	if err != nil {

@@ -1,10 +1,10 @@
 package suite
 
-// IgnoredField is a field that is accepted and has no effect here.
+// IgnoredField is a field that is accepted and has no effect in suites.
 type IgnoredField struct{ Path, Reason string }
 
-// Ignored returns the fields that are accepted and have no effect here. Every other one is
-// honoured or refused.
+// Ignored returns the fields that are accepted and have no effect in suites. Every other field
+// is honoured or refused.
 func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"Test metadata", "except for its name, labels and annotations of the file, which decide nothing"},

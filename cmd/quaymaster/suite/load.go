@@ -20,8 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// FileName is what a suite is called unless the caller says otherwise; OldName is what
-// one of the older form may be called.
+// FileName is the default name of a suite's file; OldName is the name for the older form.
 const (
 	FileName = "kyverno-test.yaml"
 	OldName  = "test.yaml"
@@ -30,8 +29,8 @@ const (
 // maxSuites bounds the suites of a run; the largest public library has 500.
 const maxSuites = 10_000
 
-// Find returns the suites at paths: a file itself, and below a folder the files of a
-// name, sorted. With FileName those of OldName that hold a suite are found too.
+// Find returns the suites at paths: a file itself, and the files of a name in a folder,
+// recursively and sorted. With FileName it also finds files called OldName that hold a suite.
 func Find(paths []string, name string) ([]string, error) {
 	var found []string
 	for _, path := range paths {
@@ -88,7 +87,7 @@ type loaded struct {
 	payloads       []workload.Object
 	targets        []workload.Object
 	values         *given.Values
-	user           *policy.User // nil where nobody says who asks
+	user           *policy.User // nil if no user is given
 	cluster        *cluster
 }
 
@@ -112,8 +111,7 @@ func load(path string, kinds []constraint.Resource) (*loaded, error) {
 	return s, s.read()
 }
 
-// read reads the files in an order in which what says most about the others comes
-// first.
+// read reads the files in the order of their dependencies.
 func (s *loaded) read() error {
 	for _, step := range []func() error{s.readValues, s.readCluster, s.readObjects, s.readPolicies, s.hold} {
 		if err := step(); err != nil {
@@ -149,7 +147,7 @@ func (s *loaded) readValues() error {
 	return nil
 }
 
-// readCluster reads what stands in for a cluster.
+// readCluster reads the objects that replace a cluster.
 func (s *loaded) readCluster() error {
 	for i, e := range s.Calls {
 		if err := e.check(); err != nil {
@@ -170,8 +168,8 @@ func (s *loaded) readCluster() error {
 	return nil
 }
 
-// readClusterResource reads objects of the cluster: a ClusterResource of Kyverno's, or
-// plain manifests.
+// readClusterResource reads objects of the cluster: a ClusterResource of Kyverno's, or plain
+// manifests.
 func (s *loaded) readClusterResource(path string) error {
 	text, err := readFile(path)
 	if err != nil {
@@ -201,7 +199,7 @@ func (s *loaded) readClusterResource(path string) error {
 	return s.addToCluster(file.Spec.Resources, path)
 }
 
-// readContext reads Kyverno's file of what expressions look up.
+// readContext reads Kyverno's file for the look-ups of expressions.
 func (s *loaded) readContext(path string) error {
 	var file struct {
 		APIVersion string          `json:"apiVersion"`
@@ -241,8 +239,8 @@ func objectOf(content map[string]any) (workload.Object, error) {
 	return workload.Parse(text)
 }
 
-// readObjects reads the objects that are judged. Of those of one kind, namespace and
-// name the first counts.
+// readObjects reads the evaluated objects. Of duplicates by kind, namespace and name the first
+// counts.
 func (s *loaded) readObjects() error {
 	var err error
 	if s.resources, err = s.objects(s.Resources, "resources"); err != nil {
@@ -299,7 +297,7 @@ func (s *loaded) inNamespace(objects []workload.Object) []workload.Object {
 	return bench.InNamespace(objects, "default", s.cluster.kinds)
 }
 
-// readPolicies reads policies, and beside them exceptions and what they look up.
+// readPolicies reads policies, exceptions, and objects for look-ups.
 func (s *loaded) readPolicies() error {
 	if len(s.Policies) == 0 {
 		return errors.New("policies: is empty")

@@ -18,36 +18,35 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// Options say what is run.
+// Options are the options of a run.
 type Options struct {
 	// Filter chooses checks; the zero Filter chooses all.
 	Filter Filter
-	// Registries are asked about images of suites that describe none; nil asks none.
+	// Registries serve the images of suites that describe none; nil means no registry.
 	Registries gate.Registries
 }
 
-// Report is what became of suites, in their order.
+// Report is the result of suites, in their order.
 type Report struct {
 	Suites []Result `json:"suites"`
 	Passed int      `json:"passed"`
 	Failed int      `json:"failed"`
-	// Skipped are checks of rules that left the object alone.
+	// Skipped counts the checks of rules that do not apply to the object.
 	Skipped int `json:"skipped"`
 }
 
-// Result is what became of one suite.
+// Result is the result of one suite.
 type Result struct {
 	Name   string  `json:"name"`
 	Path   string  `json:"path"`
 	Checks []Check `json:"checks"`
-	// Error says why the suite could not be run; each of its checks has failed then.
+	// Error is the reason why the suite could not be run; all of its checks then fail.
 	Error string `json:"error,omitempty"`
 	// Duration is how long it took.
 	Duration time.Duration `json:"-"`
 }
 
-// Run runs suites, several at once. The report is in the order of the paths, and the
-// same each time.
+// Run runs suites concurrently. The report is in the order of the paths, and deterministic.
 func Run(ctx context.Context, paths []string, options Options) Report {
 	r := runner{options: options, kinds: constraint.Known(), prover: sync.OnceValues(publicProver)}
 	report := Report{Suites: make([]Result, len(paths))}
@@ -59,7 +58,7 @@ func Run(ctx context.Context, paths []string, options Options) Report {
 			return nil
 		})
 	}
-	_ = group.Wait() // none of them fails
+	_ = group.Wait() // no goroutine returns an error
 	for _, s := range report.Suites {
 		for _, c := range s.Checks {
 			switch c.Outcome {
@@ -75,7 +74,7 @@ func Run(ctx context.Context, paths []string, options Options) Report {
 	return report
 }
 
-// runner is what suites share.
+// runner is the state that suites share.
 type runner struct {
 	options Options
 	kinds   []constraint.Resource
@@ -90,7 +89,7 @@ func publicProver() (gate.Prover, error) {
 	return engine.NewProver(store.Snapshot())
 }
 
-// run runs one suite. A panic fails it, and no other.
+// run runs one suite. A panic fails this suite alone.
 func (r *runner) run(ctx context.Context, path string) (result Result) {
 	started := time.Now()
 	result.Path, result.Name = path, path
@@ -187,7 +186,7 @@ func staged(s *loaded) (*trial, func(), error) {
 	return nil, nil, err
 }
 
-// none are no registries.
+// none has no registries.
 type none struct{}
 
 // Open implements gate.Registries.

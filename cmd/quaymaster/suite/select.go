@@ -8,11 +8,11 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// names reports whether the row says which objects it is about.
+// names reports whether the row names its objects.
 func (r *row) names() bool { return len(r.Resources)+len(r.ResourceSpecs) > 0 }
 
-// selected returns the objects that a row is about, and the names of which there is
-// none. A row that names none is about all of its kind.
+// selected returns the objects of a row, and the names without an object. A row that names none
+// selects all objects of its kind.
 func (t *trial) selected(r *row, filter Filter) (objects []workload.Object, missing []string) {
 	all := slices.Concat(t.targets, t.resources, t.payloads)
 	add := func(name string, is func(workload.Object) bool) {
@@ -49,8 +49,8 @@ func (r *row) isOfKind(o workload.Object) bool {
 	return (r.Kind == "" || r.Kind == o.Kind() || o.IsDocument()) && (r.Namespace == "" || r.Namespace == o.Namespace())
 }
 
-// isNamed reports whether an object is meant by a name: name or namespace/name, with
-// wildcards; a document is meant by its file.
+// isNamed reports whether a name matches an object: name or namespace/name, with wildcards; for
+// a document, the name of its file.
 func isNamed(o workload.Object, name string) bool {
 	if o.IsDocument() {
 		return strings.Contains(o.Source(), name)

@@ -10,17 +10,17 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
-// TextOptions say how a report looks.
+// TextOptions configure the output of a report.
 type TextOptions struct {
-	// FailOnly leaves out what did not fail.
+	// FailOnly omits checks that did not fail.
 	FailOnly bool
-	// Detailed tells what rules said, of checks that did not fail too.
+	// Detailed adds the messages of rules, also for checks that did not fail.
 	Detailed bool
 	// Color colours results for a terminal.
 	Color bool
 }
 
-// Formats are the names of the formats, but for the text that is the default.
+// Formats are the names of the formats besides text, the default.
 func Formats() []string { return []string{"json", "yaml", "markdown", "junit"} }
 
 // Write writes a report in a format; the empty one is Text.
@@ -43,7 +43,7 @@ func Write(w io.Writer, report Report, format string, o TextOptions) error {
 	return fmt.Errorf("-o %s: want %s", format, strings.Join(Formats(), ", "))
 }
 
-// failures returns the report with what failed alone; the counts are of everything.
+// failures returns the report with the failures alone; the counts include all checks.
 func (r Report) failures() Report {
 	suites := r.Suites
 	r.Suites = nil

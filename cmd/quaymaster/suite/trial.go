@@ -11,18 +11,18 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// trial is a suite whose policies can be asked. It is for one goroutine.
+// trial is a suite with compiled policies. It is not safe for concurrent use.
 type trial struct {
 	*loaded
 	bench   *bench.Bench
 	answers map[string]*bench.Answer // by the object, the operation and the policies
 }
 
-// backing is what gates rest on.
+// backing are the inputs of gates.
 type backing struct {
 	registries gate.Registries
 	prover     gate.Prover
-	swap       func(any) any // puts throw-away keys into what is compiled; nil for none
+	swap       func(any) any // inserts throw-away keys into the compiled documents; nil for none
 }
 
 func newTrial(s *loaded, on backing) (*trial, error) {
@@ -44,7 +44,7 @@ func newTrial(s *loaded, on backing) (*trial, error) {
 	return &trial{loaded: s, bench: asked, answers: map[string]*bench.Answer{}}, nil
 }
 
-// ask returns what the policies at places say of an object, which are asked once.
+// ask returns the results of the policies at the indexes for an object, and caches them.
 func (t *trial) ask(ctx context.Context, object workload.Object, operation string, places []int) *bench.Answer {
 	key := fmt.Sprintf("%s %s %s %v", keyOf(object), object.Source(), operation, places)
 	if found, ok := t.answers[key]; ok {

@@ -22,20 +22,20 @@ const (
 	Skip  = "skip"
 )
 
-// Answer is what policies said of an object.
+// Answer is the result of policies for an object.
 type Answer struct {
 	Outcome gate.Outcome
-	// Object is the object as mutation rules, and what pins its images, make it.
+	// Object is the object after mutation rules and image pinning.
 	Object workload.Object
 	Rules  []Said
-	// Err says why nothing could be asked.
+	// Err is the reason why nothing was evaluated.
 	Err error
 }
 
-// ImageSaid is what one rule found about one image.
+// ImageSaid is the result of one rule for one image.
 type ImageSaid struct {
-	// Image is the reference as it is written, Container where it is used, with its role,
-	// and Path where it is written, as a JSON pointer.
+	// Image is the reference as written, Container its container with the role, and Path its
+	// JSON pointer.
 	Image, Container, Path string
 	Result                 string
 	Reasons                []policy.Reason
@@ -50,7 +50,7 @@ func (s *ImageSaid) String() string {
 	return s.Container + " (" + s.Path + "), " + s.Image + ": " + strings.Join(words, "; ")
 }
 
-// Said is what one rule said. One about images has one result, the worst, and Images.
+// Said is the result of one rule. A rule about images has the worst result of its Images.
 type Said struct {
 	Policy  *policy.Policy
 	Rule    string
@@ -59,20 +59,19 @@ type Said struct {
 	Message string
 	// Images are those that a rule about images found, in the order of the object.
 	Images []ImageSaid
-	// Action is what a failure does.
+	// Action is the effect of a failure.
 	Action policy.Action
-	// Exception is why Result is Skip, where it is one.
+	// Exception is the exception that caused the result Skip; nil for another cause.
 	Exception *policy.Exception
-	// Made are the objects that a generation wants.
+	// Made are the objects that a generate rule creates.
 	Made []map[string]any
-	// Altered are the objects beside it that the rule is about.
+	// Altered are the other objects that the rule mutates.
 	Altered []Altered
 	// Changed: the mutation changed the object.
 	Changed bool
 }
 
-// Altered is an object that is there already, and what a rule makes of it because of
-// another.
+// Altered is an existing object, and its form after a rule mutated it because of another object.
 type Altered struct {
 	Target, After   workload.Object
 	Result, Message string
@@ -108,7 +107,7 @@ func (a *Answer) fill(ctx context.Context, set *policy.Set, outcome gate.Outcome
 	}
 }
 
-// selects reports whether a selection finds an object.
+// selects reports whether a selection matches an object.
 func selects(by policy.Selection, o workload.Object) bool {
 	if o.APIVersion() != by.APIVersion || o.Kind() != by.Kind ||
 		by.Namespace != "" && !wildcard.Match(by.Namespace, o.Namespace()) || by.Name != "" && !wildcard.Match(by.Name, o.Name()) {
@@ -126,7 +125,7 @@ func selects(by policy.Selection, o workload.Object) bool {
 	return by.Labels.Matches(labels)
 }
 
-// altered is what became of a target.
+// altered is the result for a target.
 func altered(target workload.Object, m policy.Mutated) Altered {
 	a := Altered{Target: target, After: target, Result: resultOf(m.Result), Message: Words(m.Reasons)}
 	if m.Result == "" {
@@ -144,7 +143,7 @@ func altered(target workload.Object, m policy.Mutated) Altered {
 	return a
 }
 
-// ofImages adds what rules said of images.
+// ofImages adds the results of image rules.
 func (a *Answer) ofImages(outcome *gate.Outcome) {
 	for _, verdict := range outcome.Verdicts {
 		for i := range verdict.Decisions {
@@ -179,8 +178,7 @@ func (a *Answer) ofImages(outcome *gate.Outcome) {
 	}
 }
 
-// explain names in the message each image that a rule about images does not pass, behind
-// what the rule holds against the object.
+// explain appends to the message each image that fails an image rule.
 func (s *Said) explain() {
 	if len(s.Images) == 0 {
 		return
@@ -216,7 +214,7 @@ func saidBy(r *policy.RuleResult) Said {
 	return s
 }
 
-// changed returns the object as mutation rules, and what pins its images, make it.
+// changed returns the object after mutation rules and image pinning.
 func changed(object workload.Object, outcome *gate.Outcome) workload.Object {
 	if !outcome.Changed.IsZero() {
 		object = outcome.Changed
@@ -229,10 +227,10 @@ func changed(object workload.Object, outcome *gate.Outcome) workload.Object {
 	return object
 }
 
-// results rank from what says least to what says most against an object.
+// results are in ascending order of severity.
 var results = []string{Skip, Pass, Warn, Error, Fail}
 
-// Worse reports whether result a says more against an object than b.
+// Worse reports whether result a is more severe than b.
 func Worse(a, b string) bool { return slices.Index(results, a) > slices.Index(results, b) }
 
 func resultOf(r policy.Result) string {
@@ -256,7 +254,7 @@ func Words(reasons []policy.Reason) string {
 	return strings.Join(messages, "; ")
 }
 
-// finder finds the images of an object for rules that are asked beside the gate.
+// finder finds the images of an object for rules that are evaluated outside of the gate.
 func finder(object workload.Object) policy.Finder {
 	return func(extractors []policy.Extractor) ([]policy.Image, error) {
 		uses, err := workload.Extract(object)
@@ -282,7 +280,7 @@ func finder(object workload.Object) policy.Finder {
 	}
 }
 
-// Join adds what other policies said of the object afterwards.
+// Join adds the results of policies that were evaluated later.
 func (a *Answer) Join(later Answer) {
 	if len(a.Rules) == 0 && a.Err == nil && a.Outcome.Answer == "" {
 		*a = later

@@ -15,34 +15,34 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Config is what a Bench rests on.
+// Config are the inputs of a Bench.
 type Config struct {
 	// Compilers compile the policies; required, as are Registries and Prover.
 	Compilers  engine.Compilers
 	Registries gate.Registries
 	Prover     gate.Prover
-	// Policies are asked, in their order; at least one. Exceptions leave objects out.
+	// Policies are evaluated in their order; at least one. Exceptions exempt objects.
 	Policies   []Policy
 	Exceptions []workload.Object
-	// Targets are objects that are there already, which rules may alter.
+	// Targets are existing objects, which rules may mutate.
 	Targets []workload.Object
-	// Values are given in place of look-ups; nil for none.
+	// Values replace look-ups; nil for none.
 	Values *given.Values
-	// User is who asks; nil where nobody says, and then rules match whoever asks.
+	// User is the requesting user; nil if unknown: rules then match every user.
 	User *policy.User
-	// Labels returns the labels of a namespace, and whether they are known; nil knows
-	// none.
+	// Labels returns the labels of a namespace, and whether they are known; a nil function means
+	// that all are unknown.
 	Labels func(namespace string) (map[string]string, bool)
-	// Rewrite changes a policy's document before it is compiled; nil leaves it.
+	// Rewrite changes a policy's document before it is compiled; nil means no change.
 	Rewrite func(document any) any
-	// Options are those of gates.
+	// Options are the options of the gates.
 	Options []gate.Option
 }
 
-// Policy is a policy as it is written.
+// Policy is a policy's document.
 type Policy struct{ Object workload.Object }
 
-// Is reports whether the policy is meant by a name: name, or namespace/name.
+// Is reports whether a name matches the policy: name, or namespace/name.
 func (p Policy) Is(name string) bool {
 	namespace, short, ok := strings.Cut(name, "/")
 	if !ok {
@@ -59,17 +59,17 @@ func (p Policy) Annotation(key string) string {
 	return value
 }
 
-// Made reports whether a compiled policy was made of the document.
+// Made reports whether a compiled policy is from the document.
 func (p Policy) Made(compiled *policy.Policy) bool {
 	return compiled.Kind == p.Object.Kind() && compiled.Name == p.Object.Name() &&
 		(compiled.Namespace == "" || compiled.Namespace == p.Object.Namespace())
 }
 
-// Bench asks policies about objects. It is for one goroutine.
+// Bench evaluates policies against objects. It is not safe for concurrent use.
 type Bench struct {
 	config     Config
 	exceptions []*policy.Exception
-	compiled   map[string]*policy.Policy // by the policy's place and what is given for it
+	compiled   map[string]*policy.Policy // by the policy's index and its values
 	keys       map[keyed]string          // of compiled
 	asked      map[string]*asked         // by the policies that they have
 }
@@ -86,7 +86,7 @@ type asked struct {
 	set  *policy.Set
 }
 
-// New compiles the policies, and refuses those that do not compile.
+// New compiles the policies, and returns an error if one does not compile.
 func New(config Config) (*Bench, error) {
 	if len(config.Policies) == 0 || config.Registries == nil || config.Prover == nil {
 		return nil, errors.New("bench: want policies, registries and a prover")
@@ -108,8 +108,7 @@ func New(config Config) (*Bench, error) {
 	return b, errors.Join(errs...)
 }
 
-// Policy returns the policy at a place, compiled as it is for objects of which nothing
-// is said in particular.
+// Policy returns the policy at an index, compiled for objects without values of their own.
 func (b *Bench) Policy(place int) *policy.Policy { return b.compiled[b.keys[keyed{place: place}]] }
 
 func (b *Bench) exception(object workload.Object) (*policy.Exception, error) {
@@ -125,8 +124,8 @@ func (b *Bench) exception(object workload.Object) (*policy.Exception, error) {
 	return nil, fmt.Errorf("%s: %s %s is no exception that this version reads", object.Source(), object.APIVersion(), object.Kind())
 }
 
-// key compiles the policy at a place for the objects of a name, once for all that the
-// same is given for, and returns its key.
+// key compiles the policy at an index for the objects of a name, once for equal values, and
+// returns its key.
 func (b *Bench) key(place int, object string) (string, error) {
 	of := keyed{place: place}
 	if b.config.Values.Particular(b.config.Policies[place].Object.Name(), object) {
@@ -156,7 +155,7 @@ func (b *Bench) key(place int, object string) (string, error) {
 	return key, nil
 }
 
-// written returns the document of a policy with what is given for objects of a name.
+// written returns the document of a policy with the values for objects of a name.
 func (b *Bench) written(place int, object string) ([]byte, error) {
 	document := b.config.Policies[place].Object
 	content := document.Content()
@@ -184,7 +183,7 @@ func (b *Bench) dialect(object workload.Object) (catalog.Dialect, error) {
 	return nil, fmt.Errorf("%s: %s %s is not a policy that this version reads", object.Source(), object.APIVersion(), object.Kind())
 }
 
-// gate returns one with the policies at places, as they are for objects of a name.
+// gate returns the gate with the policies at the indexes, for objects of a name.
 func (b *Bench) gate(object string, places []int) (*asked, error) {
 	keys := make([]string, len(places))
 	policies := make([]*policy.Policy, len(places))
@@ -214,16 +213,15 @@ func (b *Bench) gate(object string, places []int) (*asked, error) {
 	return b.asked[all], nil
 }
 
-// Together returns the places of the policies that are asked together with the one at
-// a place about the objects of a name: those for which the same is said of the
-// request.
+// Together returns the indexes of the policies that are evaluated together with the policy at
+// the given index: those with equal values for the request and the objects of a name.
 func (b *Bench) Together(place int, object string) []int {
 	of := func(i int) string {
 		said := b.config.Values.Request(b.config.Policies[i].Object.Name(), object)
 		if len(said) == 0 {
 			return ""
 		}
-		return fmt.Sprint(said) // of a map it is sorted by its keys
+		return fmt.Sprint(said) // fmt sorts the keys of a map
 	}
 	wanted := of(place)
 	var places []int
@@ -235,17 +233,17 @@ func (b *Bench) Together(place int, object string) []int {
 	return places
 }
 
-// Ask asks the policies at places about an object. They have to be Together; an empty
-// operation is CREATE, unless values say another.
+// Ask evaluates the policies at the indexes against an object. The policies have to be Together;
+// an empty operation is CREATE, unless values set another.
 func (b *Bench) Ask(ctx context.Context, object workload.Object, operation string, places []int) Answer {
 	return b.AskAll(ctx, []workload.Object{object}, operation, places)[0]
 }
 
-// AskAll asks about several objects, all at once where the same policies are asked.
+// AskAll evaluates several objects, in one batch where the policies are the same.
 func (b *Bench) AskAll(ctx context.Context, objects []workload.Object, operation string, places []int) []Answer {
 	answers := make([]Answer, len(objects))
 	var gates []*asked
-	batches := map[*asked][]int{} // places in answers
+	batches := map[*asked][]int{} // indexes in answers
 	requests := make([]gate.Request, len(objects))
 	for i, object := range objects {
 		answers[i].Object = object
@@ -277,7 +275,7 @@ func (b *Bench) AskAll(ctx context.Context, objects []workload.Object, operation
 	return answers
 }
 
-// request makes the request about an object, with what values say of it.
+// request makes the request for an object, with the values for the request.
 func (b *Bench) request(object workload.Object, operation string, places []int) (gate.Request, error) {
 	if object.IsDocument() {
 		return gate.ForDocument(object), nil
@@ -288,7 +286,7 @@ func (b *Bench) request(object workload.Object, operation string, places []int) 
 	if b.config.User != nil {
 		s.User = *b.config.User
 	}
-	s.User.RolesKnown = true // there is nobody else to know
+	s.User.RolesKnown = true // no other source of roles exists
 	if parent, subresource, ok := b.config.Values.Parent(object.Group(), object.Version(), object.Kind()); ok {
 		s.Group, s.Version, s.Kind, s.Subresource = parent.Group, parent.Version, parent.Kind, subresource
 	}

@@ -1,8 +1,7 @@
-// Package bench answers: what do policies that are written in files say of objects
-// that are, too?
+// Package bench evaluates policies from files against objects from files.
 //
-// It compiles policies with what is given for them, makes the requests that an API
-// server would have made, and asks package gate; `quaymaster test` and `quaymaster
-// apply` share it. What it says of a rule has Kyverno's words for results (Kyverno
-// 1.19, "kyverno apply"): pass, fail, warn, error and skip.
+// It compiles policies with their values, makes the requests that an API server would send, and
+// evaluates them with package gate. `quaymaster test` and `quaymaster apply` share it. The
+// results of rules have Kyverno's names (Kyverno 1.19, "kyverno apply"): pass, fail, warn, error
+// and skip.
 package bench

@@ -21,8 +21,8 @@ func Defined(definition workload.Object) (constraint.Resource, bool) {
 	return constraint.Resource{Name: plural, Group: group, Kind: kind, Cluster: spec["scope"] == "Cluster"}, kind != "" && plural != ""
 }
 
-// InNoNamespace reports whether objects of a kind are in none, by the kinds that are
-// known. Of a kind that nobody knows they are in one.
+// InNoNamespace reports whether a kind is cluster-scoped, by the given kinds. Unknown kinds
+// count as namespaced.
 func InNoNamespace(kinds []constraint.Resource, group, kind string) bool {
 	if i := slices.IndexFunc(kinds, func(r constraint.Resource) bool { return r.Group == group && r.Kind == kind }); i >= 0 {
 		return kinds[i].Cluster
@@ -30,8 +30,7 @@ func InNoNamespace(kinds []constraint.Resource, group, kind string) bool {
 	return slices.Contains(policyKinds, group+"/"+kind)
 }
 
-// policyKinds are the kinds of policies, and of what goes with them, whose objects are
-// in no namespace.
+// policyKinds are the cluster-scoped kinds of policies and related documents.
 var policyKinds = []string{
 	"kyverno.io/ClusterPolicy", "kyverno.io/ClusterCleanupPolicy", "kyverno.io/GlobalContextEntry",
 	"policies.kyverno.io/ValidatingPolicy", "policies.kyverno.io/ImageValidatingPolicy", "policies.kyverno.io/MutatingPolicy",
@@ -40,8 +39,8 @@ var policyKinds = []string{
 	"quaymaster.dev/RegistryMirror", "quaymaster.dev/ImageOverride",
 }
 
-// InNamespace puts objects that name no namespace into one, as an API server would be
-// asked to, unless their kind is in none.
+// InNamespace sets the namespace of objects that have none, as kubectl does, unless their kind
+// is cluster-scoped.
 func InNamespace(objects []workload.Object, namespace string, kinds []constraint.Resource) []workload.Object {
 	out := slices.Clone(objects)
 	for i, o := range out {

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Policy returns a policy of kyverno.io, or one like it, with what the values say of
-// its context entries for objects of a name: in place of what looks something up
-// stands a variable, and a variable falls back to what is given for it. The document
-// itself stays as it is, and comes back where nothing is said.
+// Policy returns a policy of kyverno.io, or of the same form, with the values of its context
+// entries for objects of a name. A variable replaces each look-up, and a variable falls back to
+// its value. Policy does not modify the document, and returns it if there are no values.
 func (v *Values) Policy(doc map[string]any, object string) (map[string]any, error) {
 	spec, _ := doc["spec"].(map[string]any)
 	rules, _ := spec["rules"].([]any)
@@ -50,7 +49,7 @@ func (v *Values) Policy(doc map[string]any, object string) (map[string]any, erro
 	return doc, nil
 }
 
-// fill returns the rule with values in its context; nil where none is for it.
+// fill returns the rule with values in its context; nil if there is none for it.
 func fill(rule map[string]any, values map[string]any, foreach any) (map[string]any, error) {
 	byName, err := tree(values)
 	if err != nil {
@@ -96,8 +95,8 @@ func fill(rule map[string]any, values map[string]any, foreach any) (map[string]a
 	return out, nil
 }
 
-// tree makes nested objects of dotted keys, by their first part. Keys about the
-// request are left out.
+// tree converts dotted keys to nested objects, by their first part. It skips keys about the
+// request.
 func tree(values map[string]any) (map[string]any, error) {
 	byName := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -116,8 +115,7 @@ func tree(values map[string]any) (map[string]any, error) {
 	return byName, nil
 }
 
-// fillContext replaces the entries of a context that values are given for, and notes
-// which.
+// fillContext replaces the entries of a context that have values, and records their names.
 func fillContext(context any, byName map[string]any, used map[string]bool) ([]any, bool) {
 	list, _ := context.([]any)
 	var out []any
@@ -150,7 +148,7 @@ func literal(name string, value any) map[string]any {
 	return map[string]any{"name": name, "variable": map[string]any{"value": escape(value)}}
 }
 
-// escape makes a value of which nothing is a variable.
+// escape escapes a value, so that no part of it is a variable.
 func escape(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -174,8 +172,8 @@ func escape(value any) any {
 // perElement names the entry that holds the values of all elements.
 const perElement = "quaymasterGiven"
 
-// fillForeach does the same in the entries of a foreach, where values may differ for
-// each element.
+// fillForeach does the same in the entries of a foreach, where values may differ for each
+// element.
 func fillForeach(list []any, byName map[string]any, foreach any, used map[string]bool) ([]any, bool, error) {
 	out, touched := slices.Clone(list), false
 	for i, raw := range list {
@@ -206,7 +204,7 @@ func fillForeach(list []any, byName map[string]any, foreach any, used map[string
 	return out, touched, nil
 }
 
-// foreachOf returns the lists of values for the foreach entry at a place.
+// foreachOf returns the lists of values for the foreach entry at an index.
 func foreachOf(foreach any, place int) (map[string][]any, error) {
 	if list, ok := foreach.([]any); ok {
 		if place >= len(list) {
@@ -232,8 +230,7 @@ func foreachOf(foreach any, place int) (map[string][]any, error) {
 	return each, nil
 }
 
-// fillElements puts the values of each element before the entries of a context that
-// they are for.
+// fillElements inserts the values of each element before the context entries that they replace.
 func fillElements(context []any, each map[string][]any) ([]any, error) {
 	lists := map[string][]any{} // by name, an object for each element
 	for _, key := range slices.Sorted(maps.Keys(each)) {
@@ -266,9 +263,9 @@ func fillElements(context []any, each map[string][]any) ([]any, error) {
 	return out, nil
 }
 
-// WithoutUsers returns a policy of kyverno.io whose rules match whoever asks: what
-// match says of roles and subjects is left out beside what it says of objects. It is
-// for requests of which nobody knows who asks.
+// WithoutUsers returns a policy of kyverno.io whose rules match every user: it removes roles and
+// subjects from match, and keeps the conditions on objects. It is for requests without a known
+// user.
 func WithoutUsers(doc map[string]any) map[string]any {
 	spec, _ := doc["spec"].(map[string]any)
 	rules, _ := spec["rules"].([]any)

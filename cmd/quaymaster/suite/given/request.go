@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Request returns what the values say of the request itself, for a policy and an
-// object of a name, by path without the leading request.
+// Request returns the values of the request itself, for a policy and an object of a name, by
+// path without the leading "request".
 func (v *Values) Request(policy, object string) map[string]any {
 	said := map[string]any{}
 	note := func(values map[string]any) {
@@ -37,9 +37,9 @@ func (v *Values) Request(policy, object string) map[string]any {
 	return said
 }
 
-// Apply puts what values say of the request into one about an object. Without an
-// operation it is a CREATE. At UPDATE expressions read the object as the old one where no
-// other is given; at DELETE it is the old one.
+// Apply sets values in a request for an object. Without an operation it is a CREATE. At UPDATE,
+// expressions read the object as the old one if no other is given; at DELETE the object is the
+// old one.
 func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
 	s := &request.Subject
 	if operation, ok := said["operation"]; ok && s.Operation == "" {
@@ -60,8 +60,8 @@ func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
 	s.Request = policy.RequestOf(members)
 	request.Object, request.Old = object, old
 	if s.Operation == "UPDATE" && !givesOld(said) {
-		// As in Kyverno's command line expressions read the object as its own old object.
-		// It is judged as new all the same: there was none before.
+		// As in Kyverno's command line, expressions read the object as its own old object. It is
+		// evaluated as new, because no old object was given.
 		request.Old, s.OldObject = workload.Object{}, policy.AssumedFrom(object)
 	}
 	if s.Operation == "DELETE" {
@@ -83,7 +83,7 @@ func givesOld(said map[string]any) bool {
 	return false
 }
 
-// apply puts one value into a request.
+// apply sets one value in a request.
 func apply(s *policy.Subject, object, old *workload.Object, members map[string]any, key string, value any) error {
 	path, err := split(key)
 	if err != nil {
@@ -115,7 +115,7 @@ func apply(s *policy.Subject, object, old *workload.Object, members map[string]a
 	case "operation":
 	case "namespace":
 		s.Namespace = fmt.Sprint(value)
-	case "name": // the object's own is what policies see
+	case "name": // policies read the object's own name
 	case "subResource":
 		s.Subresource = fmt.Sprint(value)
 	case "roles":
@@ -160,7 +160,7 @@ func texts(value any) []string {
 	return nil
 }
 
-// change makes an object with a value at a path.
+// change returns an object with a value set at a path.
 func change(object *workload.Object, path []string, value any) error {
 	content := maps.Clone(object.Content())
 	if len(path) == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// LoadUser reads a file that says who asks. Nothing is known beyond it, so the user
-// has no other role.
+// LoadUser reads the file of a requesting user. The file is complete: the user has no other
+// role.
 func LoadUser(path string) (policy.User, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -21,7 +21,7 @@ func LoadUser(path string) (policy.User, error) {
 		Metadata     json.RawMessage `json:"metadata"`
 		Roles        []string        `json:"roles"`
 		ClusterRoles []string        `json:"clusterRoles"`
-		Synchronize  any             `json:"synchronize"` // of the form that Kyverno keeps inside
+		Synchronize  any             `json:"synchronize"` // of the form that Kyverno uses internally
 		UserInfo     struct {
 			Username string              `json:"username"`
 			UID      string              `json:"uid"`

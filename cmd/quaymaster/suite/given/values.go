@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Values are what a values file says. The zero value says nothing.
+// Values are the content of a values file. The zero value is empty.
 type Values struct {
 	// GlobalValues hold for every rule and object; keys are dotted paths of variables.
 	GlobalValues map[string]any `json:"globalValues"`
@@ -23,9 +23,9 @@ type Values struct {
 	// NamespaceSelectors and Namespaces are the labels of namespaces.
 	NamespaceSelectors []NamespaceLabels `json:"namespaceSelector"`
 	Namespaces         []map[string]any  `json:"namespaces"`
-	// Subresources say which kinds are those of subresources.
+	// Subresources define the kinds that are those of subresources.
 	Subresources []Subresource `json:"subresources"`
-	// Variables are accepted, and mean nothing to the policies that are supported.
+	// Variables are accepted, and have no effect on the supported policies.
 	Variables map[string]string `json:"variables"`
 }
 
@@ -57,7 +57,7 @@ type NamespaceLabels struct {
 	Labels map[string]string `json:"labels"`
 }
 
-// Subresource says that a kind is that of a subresource of another.
+// Subresource defines a kind as that of a subresource of another kind.
 type Subresource struct {
 	Subresource Resource `json:"subresource"`
 	Parent      Resource `json:"parentResource"`
@@ -189,7 +189,7 @@ func (v *Values) rule(policy, rule string) RuleValues {
 	return RuleValues{}
 }
 
-// NamespaceLabels returns the labels of a namespace, where the values say some.
+// NamespaceLabels returns the labels of a namespace, if the values have some.
 func (v *Values) NamespaceLabels(name string) (map[string]string, bool) {
 	for _, n := range v.Namespaces {
 		meta, _ := n["metadata"].(map[string]any)
@@ -211,8 +211,7 @@ func (v *Values) NamespaceLabels(name string) (map[string]string, bool) {
 	return nil, false
 }
 
-// Parent returns the kind whose subresource objects of a kind are, and the
-// subresource's name.
+// Parent returns the parent kind of a subresource's kind, and the subresource's name.
 func (v *Values) Parent(group, version, kind string) (parent Resource, subresource string, ok bool) {
 	for _, s := range v.Subresources {
 		if s.Subresource.Group == group && s.Subresource.Version == version && s.Subresource.Kind == kind {
@@ -233,8 +232,7 @@ func decode(text []byte, into any) error {
 	return errors.Join(append(slices.Clone(strict), err)...)
 }
 
-// put sets the value at a path of nested objects, which it makes where there are
-// none.
+// put sets the value at a path of nested objects, and creates missing ones.
 func put(into map[string]any, path []string, value any) {
 	for _, part := range path[:len(path)-1] {
 		next, ok := into[part].(map[string]any)
@@ -247,8 +245,8 @@ func put(into map[string]any, path []string, value any) {
 	into[path[len(path)-1]] = value
 }
 
-// Particular reports whether something is said of a policy and the objects of a name
-// in particular.
+// Particular reports whether there are values for a policy and the objects of a name in
+// particular.
 func (v *Values) Particular(policy, object string) bool {
 	return slices.ContainsFunc(v.Policies, func(p PolicyValues) bool {
 		return p.Name == policy && slices.ContainsFunc(p.Resources, func(r ResourceValues) bool { return r.Name == object })

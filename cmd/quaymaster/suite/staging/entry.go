@@ -10,20 +10,21 @@ import (
 
 // Image is an image of a suite, or a layout of some.
 type Image struct {
-	// Name is what objects write: a reference with a tag. It is built for the run.
+	// Name is the reference with a tag that objects use. The image is built for the run.
 	Name string `json:"name"`
-	// Content makes the digest; Name if empty. Images of one content have one digest.
+	// Content determines the digest; Name if empty. Images of equal content have one digest.
 	Content string `json:"content"`
-	// Signers have signed it, and Attestations are those that they and others made.
+	// Signers are the signers of the image, Attestations its attestations.
 	Signers      []Signer      `json:"signers"`
 	Attestations []Attestation `json:"attestations"`
-	// Unsigned says that there is nothing beside it, which is not to be forgotten.
+	// Unsigned is required for an image without signatures, so that a missing signer is an
+	// error.
 	Unsigned bool `json:"unsigned"`
-	// Layout is the folder or archive of an OCI layout, in place of all that.
+	// Layout is the folder or archive of an OCI layout, and excludes the other fields.
 	Layout string `json:"layout"`
 }
 
-// Signer is who signs; one of the fields is set.
+// Signer is one signer; one of the fields is set.
 type Signer struct {
 	// Key is the name of a key of the suite.
 	Key string `json:"key"`
@@ -37,7 +38,7 @@ type Signer struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Identity is what a keyless certificate says.
+// Identity is the identity in a keyless certificate.
 type Identity struct {
 	Issuer  string `json:"issuer"`
 	Subject string `json:"subject"`
@@ -47,19 +48,19 @@ type Identity struct {
 type Attestation struct {
 	// Type is the predicate type, or one of cosign's short names.
 	Type string `json:"type"`
-	// Predicate is what it says; PredicateFile holds it as JSON instead.
+	// Predicate is the predicate; PredicateFile is a JSON file with it instead.
 	Predicate     json.RawMessage `json:"predicate"`
 	PredicateFile string          `json:"predicateFile"`
-	// Signers made it; those of the image if none are named.
+	// Signers sign it; the signers of the image if empty.
 	Signers []Signer `json:"signers"`
 }
 
 // Key is a throw-away key.
 type Key struct {
 	Name string `json:"name"`
-	// Replaces is what stands in policies, and in what they look up, where this key is
-	// to stand: a PEM block, a file with one, or a text such as a KMS URI. A key that
-	// replaces nothing is a stranger's.
+	// Replaces is the real key that this key replaces in policies and their look-ups: a PEM
+	// block, a file with one, or a text such as a KMS URI. A key without it is one that no
+	// policy trusts.
 	Replaces string `json:"replaces"`
 }
 
@@ -71,7 +72,7 @@ const (
 	maxAttestations = 20
 )
 
-// check refuses what cannot be meant.
+// check refuses contradictions.
 func (i Image) check() error {
 	if i.Layout != "" {
 		if i.Name+i.Content != "" || i.Unsigned || len(i.Signers)+len(i.Attestations) > 0 {

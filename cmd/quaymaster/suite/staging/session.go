@@ -9,14 +9,14 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// session looks at the images of a stage under the names that objects have for them.
+// session reads the images of a stage under the names that objects use.
 type session struct {
 	stage  *Stage
 	client *registry.Client
 	meter  *registry.Meter
 }
 
-// place returns where the images of a repository are.
+// place returns the registry's repository for a repository of the objects.
 func (s session) place(repository image.Repository) (image.Repository, error) {
 	place, ok := s.stage.places[repository]
 	if !ok {
@@ -85,7 +85,7 @@ func (s session) Referrers(ctx context.Context, repository image.Repository, dig
 	return s.client.Referrers(ctx, place, digest, artifactTypes)
 }
 
-// Scope implements gate.Session: everybody sees the same.
+// Scope implements gate.Session: there are no credentials.
 func (session) Scope() string { return "" }
 
 // Cost implements gate.Session.
@@ -93,10 +93,10 @@ func (s session) Cost() gate.Cost {
 	return gate.Cost{Requests: s.meter.Requests(), CountedPulls: s.meter.Pulls(), Bytes: s.meter.Bytes(), RateLimitRemaining: -1}
 }
 
-// layouts look in one layout after the other.
+// layouts read from several layouts in order.
 type layouts []*registry.Layout
 
-// first asks the layouts until one has it.
+// first reads from the layouts until one has the content.
 func first[T any](all layouts, ask func(*registry.Layout) (T, error)) (T, error) {
 	var found T
 	var err error
@@ -133,7 +133,7 @@ func (l layouts) Blob(ctx context.Context, repository image.Repository, blob ima
 	return first(l, func(one *registry.Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
 }
 
-// Referrers implements attest.Fetcher: evidence may lie in any of them.
+// Referrers implements attest.Fetcher: any of them may hold evidence.
 func (l layouts) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	var all []image.Descriptor
 	var errs []error

@@ -21,25 +21,25 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// Config is what a suite says of images.
+// Config are a suite's images and keys.
 type Config struct {
 	Images []Image
 	Keys   []Key
-	// Folder is what paths are relative to.
+	// Folder is the base of relative paths.
 	Folder string
-	// TrustedRoot is the file of one that signatures in layouts rest on; empty means
-	// the public-good instance's.
+	// TrustedRoot is the trusted root file for signatures in layouts; empty means the
+	// public-good instance's.
 	TrustedRoot string
 }
 
-// Stage has the images of one suite. It implements gate.Registries.
+// Stage holds the images of one suite. It implements gate.Registries.
 type Stage struct {
 	config   Config
 	sigstore *verifytest.Sigstore
 	yard     *gatetest.Yard
 	server   *registrytest.Server
 	client   *registry.Client
-	places   map[image.Repository]image.Repository // where the images of a repository are
+	places   map[image.Repository]image.Repository // the registry's repository of each repository
 	layouts  []*registry.Layout
 	keys     map[string]*verifytest.Signer
 	notaries map[string]*verifytest.Notary
@@ -115,7 +115,7 @@ func (s *Stage) openLayouts() error {
 		}
 		s.layouts = append(s.layouts, layout)
 	}
-	if len(s.layouts) > 1 { // then a tag alone does not say whose it is
+	if len(s.layouts) > 1 { // a tag alone does not identify the layout then
 		for i, layout := range s.layouts {
 			s.layouts[i] = layout.OnlyFullNames()
 		}
@@ -163,7 +163,7 @@ func (s *Stage) makeKeys() error {
 		if err := s.replace(n, k, signer.PublicPEM()); err != nil {
 			return err
 		}
-		if s.replacesCertificate(n) { // also where no image of the suite is signed by it
+		if s.replacesCertificate(n) { // also if it signs no image of the suite
 			if _, err := s.notary(k.Name); err != nil {
 				return err
 			}
@@ -172,8 +172,7 @@ func (s *Stage) makeKeys() error {
 	return nil
 }
 
-// notary returns the notation signer of a name; its certificate takes the place of the
-// key that is named so.
+// notary returns the notation signer of a name; its certificate replaces the key of that name.
 func (s *Stage) notary(name string) (*verifytest.Notary, error) {
 	if known := s.notaries[name]; known != nil {
 		return known, nil
@@ -237,7 +236,7 @@ func (s *Stage) buildOne(i Image) error {
 	return nil
 }
 
-// sign signs in each format that a policy may ask for.
+// sign signs in each format that a policy may require.
 func (s *Stage) sign(built gatetest.Image, by Signer) error {
 	if by.Notary != "" {
 		notary, err := s.notary(by.Notary)
@@ -311,8 +310,8 @@ func (s *Stage) attest(built gatetest.Image, a Attestation, signers []Signer) er
 	return nil
 }
 
-// Prover returns the verifiers, bound to what the images are signed under. Secrets are
-// those that policies name keys in.
+// Prover returns the verifiers with the trust of the run's signers. Secrets are the ones that
+// policies name keys in.
 func (s *Stage) Prover(secrets trust.Secrets) (gate.Prover, error) {
 	store, err := trust.New(trust.Options{TrustedRoot: s.root, Secrets: secrets})
 	if err != nil {

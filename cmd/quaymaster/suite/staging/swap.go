@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// swap puts a throw-away key where another stands.
+// swap replaces a key by a throw-away key.
 type swap struct {
 	place int    // of the key, for errors
 	block []byte // the content of a PEM block; nil for a text
-	// certificate: the block is one, and a key in its place would not be read.
+	// certificate: the block is a certificate, and a bare key in its place would be invalid.
 	certificate bool
 	text        string
 	by          string
 	used        bool
 }
 
-// replace notes what a key stands for.
+// replace registers the key that a throw-away key replaces.
 func (s *Stage) replace(place int, k Key, by []byte) error {
 	if k.Replaces == "" {
 		return nil
@@ -42,7 +42,7 @@ func (s *Stage) replace(place int, k Key, by []byte) error {
 		}
 		one.block, one.certificate = block.Bytes, block.Type == "CERTIFICATE"
 	}
-	for i := range s.swaps { // a key that signs as notation does, too, stands for its certificate then
+	for i := range s.swaps { // a key that also signs as notation does replaces a certificate then
 		if s.swaps[i].place == place {
 			s.swaps[i] = one
 			return nil
@@ -52,13 +52,13 @@ func (s *Stage) replace(place int, k Key, by []byte) error {
 	return nil
 }
 
-// replacesCertificate reports whether the key at a place stands for a certificate.
+// replacesCertificate reports whether the key at an index replaces a certificate.
 func (s *Stage) replacesCertificate(place int) bool {
 	return slices.ContainsFunc(s.swaps, func(one swap) bool { return one.place == place && one.certificate })
 }
 
-// Swap returns a value with throw-away keys where those stand that they replace. The
-// value itself stays as it is.
+// Swap returns a copy of a value with the throw-away keys in place of the keys that they
+// replace.
 func (s *Stage) Swap(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -92,8 +92,7 @@ func (s *Stage) swapText(text string) string {
 	return text
 }
 
-// swapBlocks replaces the PEM blocks of a text that have the content of the key's,
-// however they are written.
+// swapBlocks replaces the PEM blocks of a text that have the key's content, in any formatting.
 func (w *swap) swapBlocks(text string) string {
 	const begin, end = "-----BEGIN ", "-----END "
 	var out strings.Builder
@@ -123,7 +122,7 @@ func (w *swap) swapBlocks(text string) string {
 	}
 }
 
-// Unused says which keys were to replace something that stands nowhere.
+// Unused returns an error for keys whose replaced key occurs nowhere.
 func (s *Stage) Unused() error {
 	var errs []error
 	for _, one := range s.swaps {
