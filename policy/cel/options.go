@@ -31,6 +31,7 @@ func baseOptions() []celgo.EnvOption {
 		ext.Encoders(),
 		ext.Lists(),
 		ext.Math(),
+		ext.Regex(),
 		ext.Sets(),
 		ext.Strings(ext.StringsMaxPrecision(maxPrecision)),
 		ext.TwoVarComprehensions(),

@@ -102,7 +102,8 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 	}
 	conditions := make([]admission.MatchCondition, len(doc.CELPreconditions))
 	for i, m := range doc.CELPreconditions {
-		conditions[i] = admission.MatchCondition{Name: m.Name, Expression: m.Expression}
+		// Kyverno has no rule for their names.
+		conditions[i] = admission.MatchCondition{Name: "precondition-" + strconv.Itoa(i), Expression: m.Expression}
 	}
 	for i, v := range spec.Variables {
 		if err := p.scope.Declare(place+".variables["+strconv.Itoa(i)+"].expression", v.Name, v.Expression); err != nil {

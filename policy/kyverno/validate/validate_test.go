@@ -190,6 +190,7 @@ func TestValidate(t *testing.T) {
 		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}, {expression: 'false'}]}}", two, policy.Fail, "", "another expression decides"},
 		{"validate: {cel: {variables: [{name: num, expression: 'size(object.spec.containers)'}], expressions: [{expression: 'variables.num == 2'}]}}", two, policy.Pass, "", "variables"},
 		{"celPreconditions: [{name: a, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "preconditions in CEL"},
+		{"celPreconditions: [{name: Only for what is not named other, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "a precondition whose name is a sentence"},
 		{"celPreconditions: [{name: a, expression: \"request.operation == 'CREATE'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Fail, "", "preconditions in CEL that are met"},
 		{"celPreconditions: [{name: a, expression: 'object.metadata.labels.none == 1'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Undecided, "celPreconditions", "preconditions in CEL that cannot be asked"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: a}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Pass, "", "a parameter"},

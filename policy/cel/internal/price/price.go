@@ -59,6 +59,10 @@ func priceOf(call interpreter.InterpretableCall) price {
 			}
 		}
 		return pattern
+	case "regex.extract", "regex.extractAll":
+		return pattern
+	case "regex.replace":
+		return patternReplacement
 	case "replace":
 		return replacement
 	case "join":
@@ -194,6 +198,19 @@ func replacement(arguments []ref.Val) (uint64, error) {
 		found = strings.Count(string(text), string(old))
 	}
 	return textCost(len(text), found*len(with))
+}
+
+// patternReplacement is the price of replacing what a regular expression finds. A reference
+// to a group, two bytes, may stand for the whole text.
+func patternReplacement(arguments []ref.Val) (uint64, error) {
+	cost, err := pattern(arguments)
+	if err != nil {
+		return 0, err
+	}
+	text, _ := arguments[0].(types.String)
+	with, _ := arguments[2].(types.String)
+	made, err := textCost(len(text), 2*(len(text)+1)*len(with))
+	return cost + made, err
 }
 
 func joining(arguments []ref.Val) (uint64, error) {

@@ -29,7 +29,7 @@ func newEnv(t testing.TB) *celgo.Env {
 		celgo.Variable("texts", celgo.DynType), celgo.Variable("moreTexts", celgo.DynType), celgo.Variable("members", celgo.DynType), celgo.Variable("moreMembers", celgo.DynType),
 		celgo.Variable("named", celgo.DynType), celgo.Variable("moreNamed", celgo.DynType),
 		celgo.Variable("half", celgo.StringType), celgo.Variable("million", celgo.ListType(celgo.DynType)), celgo.Variable("more", celgo.ListType(celgo.DynType)),
-		celgo.OptionalTypes(), celgo.CrossTypeNumericComparisons(true), ext.Strings(), ext.Lists(), ext.Sets(), ext.Math(), ext.Encoders(), ext.Bindings(),
+		celgo.OptionalTypes(), celgo.CrossTypeNumericComparisons(true), ext.Strings(), ext.Lists(), ext.Sets(), ext.Math(), ext.Regex(), ext.Encoders(), ext.Bindings(),
 		ext.TwoVarComprehensions(), k8s.Lists(), k8s.Regex(), k8s.URLs(), k8s.Quantity(), k8s.IP(), k8s.CIDR(), k8s.SemverLib(), k8s.Format(),
 		celgo.Function("fails", celgo.Overload("fails_dyn", []*celgo.Type{celgo.DynType}, celgo.BoolType, celgo.OverloadIsNonStrict(), celgo.UnaryBinding(func(v ref.Val) ref.Val { return types.Bool(types.IsError(v)) }))),
 		celgo.Function("unbound", celgo.Overload("unbound_dyn", []*celgo.Type{celgo.DynType}, celgo.BoolType)),
@@ -140,6 +140,7 @@ func TestPriceChangesNoResult(t *testing.T) {
 		"x == x", "x != x", "x.deep == {'a': [1]}", "x.nil == null", "dyn(1) == 1.0", "x.text == 1", "x.missing == 1", "1 == x.missing", "x.list == ['a', 'b']",
 		"'a' in x.list", "'c' in x.list", "'text' in x", "x.n in [1, 2, 3]", "x.text in ['abc']", "1 in x.n", "x.missing in [1]",
 		"x.text.matches('^a.c$')", "x.text.matches('a' + '.c')", "x.n.matches('a')", "matches('abc', 'b')", "x.text.matches(x.text)", "'a'.matches('(' + x.text)", "x.text.matches(x.n)", "x.text.matches(dyn(1))", "x.text.matches('(a{' + x.text)",
+		"regex.replace(x.text, '(b)', '<' + r'\\1' + '>')", "regex.replace(x.text, 'b', 'x', 1)", "regex.replace(x.text, '(', '')", "regex.extract(x.text, 'a(.)')", "regex.extractAll(x.text, '.')", "regex.replace(x.n, 'a', '')",
 		"x.text.find('b')", "x.text.findAll('.', 2)", "x.text.find('(' + x.text)", "x.text.findAll('b')", "x.text.contains('b') && x.text.startsWith('a') && x.text.endsWith('c')", "x.n.contains('b')",
 		"x.text.replace('b', '-')", "x.text.replace('', '-')", "x.text.replace('b', '-', 1)", "x.n.replace('a', 'b')", "x.list.join()", "x.list.join('-')", "x.n.join()", "x.text.join('-')", "dyn([1, 2]).join()", "x.text.split('')", "'a,b'.split(',', 1)",
 		"'%s %d %.2f'.format([x.text, x.n, x.d])", "x.text.upperAscii().lowerAscii().reverse().trim().charAt(1)", "x.text.substring(1, 2)", "x.text.substring(7)", "x.text.indexOf('c')", "strings.quote(x.text)",
@@ -205,6 +206,7 @@ func TestPrices(t *testing.T) {
 		{"that two texts differ is found by their length, too", "long != long || true", 4000, 4000},
 		{"and what is in them", "{1: dyn(long)} == {1: dyn(long)}", 4000, 4002},
 		{"a pattern without braces costs its length", "long.matches('abc|bcd') || true", 6002, 6002},
+		{"a pattern that is replaced costs the product and what may be made", "regex.replace(long, 'abc|bcd', 'x') == ''", 16002, 16002},
 		{"constants are computed when the program is made", "int('1') + size('a' + 'b')", 0, 0},
 	}
 	env := newEnv(t)
@@ -237,6 +239,8 @@ func TestRefusals(t *testing.T) {
 		{"put between the letters", "long.replace('', long) == ''", "x.text.replace('', long) != ''"},
 		{"a pattern of a byte more than is allowed", "'a'.matches(long.substring(0, 8193))", "!'a'.matches(long.substring(0, 8192))"},
 		{"a constant one", "'a'.matches('" + strings.Repeat("x", 8193) + "')", "!'a'.matches('" + strings.Repeat("x", 8192) + "')"},
+		{"a pattern that is too large, to replace", "regex.replace('a', long, '') == ''", "regex.replace('a', 'b', '') == 'a'"},
+		{"a pattern that finds much, replaced by what is large", "regex.replace(long, '.', long) == ''", "regex.replace('a', '.', 'b') == 'b'"},
 		{"a pattern that is too large, to find", "'a'.find(long) == ''", "'a'.find('b') == ''"},
 	}
 	env := newEnv(t)
