@@ -1,9 +1,13 @@
 package attacks
 
 import (
+	"net/http"
+	"strings"
+
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
@@ -20,6 +24,51 @@ func (k keychain) Resolve(of authn.Resource) (authn.Authenticator, error) {
 		return authn.Anonymous, nil
 	}
 	return &authn.Basic{Username: user, Password: password}, nil
+}
+
+// poison is a keychain whose credential makes a registry fail.
+type poison string
+
+// Resolve implements authn.Keychain.
+func (k poison) Resolve(of authn.Resource) (authn.Authenticator, error) {
+	if of.RegistryStr() != string(k) {
+		return authn.Anonymous, nil
+	}
+	return &authn.Basic{Username: "poison", Password: "poison"}, nil
+}
+
+// failsFor answers one user with an error of the registry's own, and all others honestly.
+func failsFor(name string, status int) registrytest.Action {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if given, _, _ := q.BasicAuth(); given == name {
+				w.WriteHeader(status)
+				return
+			}
+			next.ServeHTTP(w, q)
+		})
+	}
+}
+
+// poisoned plays a pull secret whose first entry makes the registry fail, under a policy that
+// admits images while registries are down.
+func poisoned(status int) func(*scene) {
+	return func(s *scene) {
+		image := private(s, basic(""))
+		bare := s.built("bare")
+		host := s.Registry.Host()
+		s.config = registry.Config{Credentials: []registry.Source{
+			{Name: "the pod's pull secret", Keychain: poison(host), Foreign: true}, {Name: "the pod's second", Keychain: keychain(host), Foreign: true},
+		}}
+		s.policies(strings.Replace(signedBy(ofKey), "spec:\n", "spec:\n  failurePolicy: Ignore\n", 1))
+		s.misbehaves(registrytest.Fault{Do: failsFor("poison", status)})
+		s.runs(image.Name, image)
+		s.again(short)
+		s.refused(bare.Name, policy.Unsigned)
+		s.config.Credentials, s.registries = s.config.Credentials[:1], nil
+		s.again(short)
+		s.refused(bare.Name, policy.AccessRefused)
+	}
 }
 
 // private is a scene of a registry that wants a credential.
@@ -87,6 +136,8 @@ func credentialAttacks() []attack {
 		return attack{name, what, source, remembering(), play}
 	}
 	return []attack{
+		row("pull-secret-that-makes-the-registry-fail", "The first entry of a pod's pull secret makes the registry answer with an error of its own, and the policy admits images while registries are down. The next entry is tried, and without one the failure is the credential's: the unsigned image is denied.", "a policy with failurePolicy Ignore", poisoned(http.StatusInternalServerError)),
+		row("pull-secret-with-headers-too-large", "The same, with an entry that the registry's front refuses for its size.", "a policy with failurePolicy Ignore", poisoned(http.StatusRequestHeaderFieldsTooLarge)),
 		row("realm-on-another-host", "The challenge names a token service on a host that has nothing to do with the registry. The credential does not go there, and the image is denied.", realms, fished(token, realm(""), nil)),
 		row("realm-at-the-metadata-service", "The challenge names the cloud's metadata service. Nobody asks it, and the image is denied.", realms, fished(token, realm(metadata), nil)),
 		row("realm-that-is-no-address", "The challenge names something that is no URL. The image is denied, and nothing ends.", realms, fished(token, realm("::not a realm"), nil)),
