@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// peekBundle returns what a Sigstore bundle offers itself as, and the predicate
-// type of an attestation. Protocol buffers write a field of JSON in camel case
-// and read it in snake case, too; a bundle that has both is refused, as it is by
-// them.
+// peekBundle returns the unverified role of a Sigstore bundle, and the predicate type of an
+// attestation. Protocol buffers write a field of JSON in camel case and accept snake case, too; a
+// bundle that has both is refused, as it is by them.
 func peekBundle(b []byte) (Role, string, error) {
 	role, predicate, err := readBundle(b)
 	if err != nil {
@@ -52,7 +51,7 @@ func readBundle(b []byte) (Role, string, error) {
 	return peekBundled(envelope)
 }
 
-// peekBundled looks at the envelope of a bundle.
+// peekBundled reads the envelope of a bundle.
 func peekBundled(envelope json.RawMessage) (Role, string, error) {
 	members, err := fields(envelope, "payload", "payloadType", "payload_type", "signatures")
 	if err != nil {
@@ -83,8 +82,7 @@ func peekBundled(envelope json.RawMessage) (Role, string, error) {
 	return Attestation, statement.PredicateType, nil
 }
 
-// either reads a member that has two names. null is no value, as in protocol
-// buffers.
+// either reads a member with two possible names. null is no value, as in protocol buffers.
 func either[T any](members map[string]json.RawMessage, camel, snake string) (T, error) {
 	var value T
 	_, hasCamel := members[camel]

@@ -7,14 +7,14 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// early is a Fetcher that starts some requests before Find comes to them: those for the
-// documents of a manifest, and for the manifests of a list, as soon as the manifest or list
-// is there. So the rounds of one kind of evidence do not add to those of another one that
-// takes longer. Find then selects and orders as it would without it, and is given the
-// result of the pending request, so that what it finds does not depend on timing.
+// early is a Fetcher that starts some requests before Find needs them: those for the documents of
+// a manifest, and for the manifests of a list, as soon as the manifest or list is available. So
+// the rounds of one kind of evidence do not add to those of a slower one. Find selects and orders
+// as without it, and gets the result of the pending request, so its result does not depend on
+// timing.
 type early struct {
 	Fetcher
-	slots chan struct{} // of requests under way, early or not
+	slots chan struct{} // for concurrent requests, early or not
 
 	running   sync.WaitGroup
 	mu        sync.Mutex
@@ -34,12 +34,12 @@ type fetched struct {
 	body       []byte
 }
 
-// pending is a request that several may wait for.
+// pending is a request with possibly several waiting callers.
 type pending[T any] struct {
 	done     chan struct{}
 	value    T
 	err      error
-	panicked any // passed on to a goroutine whose caller recovers
+	panicked any // passed on to a goroutine with a recovering caller
 }
 
 func (p *pending[T]) run(request func() (T, error)) {
@@ -76,8 +76,8 @@ func (e *early) Manifest(ctx context.Context, repository image.Repository, refer
 	return got.descriptor, got.body, err
 }
 
-// Blob implements Fetcher. Each blob is requested once: the request of Find and the early one
-// may come at the same time.
+// Blob implements Fetcher. Each blob is requested once: the request of Find and the early one may
+// be concurrent.
 func (e *early) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
 	key := blobKey{repository, blob.Digest, blob.Size}
 	e.mu.Lock()
@@ -104,7 +104,8 @@ func (e *early) Referrers(ctx context.Context, repository image.Repository, dige
 	return e.Fetcher.Referrers(ctx, repository, digest, artifactTypes)
 }
 
-// enter waits for a slot. Without one the context has ended, which the request returns.
+// enter waits for a slot. It returns without one if the context has ended; the request then
+// returns that error.
 func (e *early) enter(ctx context.Context) (leave func()) {
 	select {
 	case e.slots <- struct{}{}:
@@ -115,7 +116,7 @@ func (e *early) enter(ctx context.Context) (leave func()) {
 }
 
 // afford reports whether another early request fits. Bounded, since a user with push access
-// chooses how many there could be: Find's own bounds would leave some of them out.
+// chooses the number of possible requests: Find's own bounds would leave some of them out.
 func (e *early) afford(size int64) bool {
 	if size <= 0 || size > MaxPayload || e.requests == maxEarly || e.bytes+size > maxEarlyBytes {
 		return false
@@ -164,9 +165,9 @@ func (e *early) startBlobs(ctx context.Context, papers []*paper) {
 	}
 }
 
-// ahead starts what follows from the answer at a place. It selects by Find's own rules, in a
-// search of its own: what it would report is reported when Find comes to it, and so is a
-// panic, on a goroutine whose caller recovers.
+// ahead starts the requests that follow from a place's response. It uses Find's own selection
+// rules, in a separate search. Errors and panics are reported later, when Find gets to the place
+// on a goroutine with a recovering caller.
 func (s *search) ahead(ctx context.Context, p *place) {
 	defer func() { _ = recover() }()
 	if p.err != nil || len(p.manifest) > MaxPayload {
@@ -182,7 +183,7 @@ func (s *search) ahead(ctx context.Context, p *place) {
 	}
 }
 
-// aheadOf starts what follows from a referrer's manifest.
+// aheadOf starts the requests that follow from a referrer's manifest.
 func (s *search) aheadOf(ctx context.Context, r *referrer) {
 	defer func() { _ = recover() }()
 	if r.fetch(ctx, s); !r.usable() {

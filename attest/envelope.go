@@ -23,10 +23,9 @@ type EnvelopeSignature struct {
 	Sig   []byte
 }
 
-// ParseEnvelope reads a DSSE v1 envelope as JSON. It refuses any payload type but
-// in-toto's, an empty payload, no signature or more than MaxSignatures, and JSON
-// that parsers read differently. Base64 may be of the standard or the URL-safe
-// alphabet.
+// ParseEnvelope parses a DSSE v1 envelope in JSON. It refuses any payload type but in-toto's, an
+// empty payload, no signature or more than MaxSignatures, and JSON that parsers read differently.
+// Base64 may be of the standard or the URL-safe alphabet.
 func ParseEnvelope(b []byte) (Envelope, error) {
 	if len(b) > MaxAttestation {
 		return Envelope{}, overBound("DSSE envelope", "MaxAttestation", MaxAttestation)
@@ -109,8 +108,8 @@ func decodePayload(encoded string) ([]byte, error) {
 	return payload, nil
 }
 
-// decodeBase64 takes both alphabets, with or without padding, never mixed, and in
-// lines, as encoders on command lines write it.
+// decodeBase64 accepts both alphabets, with or without padding, never mixed, and line breaks as
+// in the output of command-line encoders.
 func decodeBase64(s string) ([]byte, error) {
 	encoding := base64.StdEncoding
 	if strings.ContainsAny(s, "-_") {

@@ -9,15 +9,14 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Format names how evidence is encoded, and so which verifier can read it.
+// Format is the encoding of evidence, which determines its verifier.
 type Format string
 
 // The formats of evidence.
 const (
-	// Cosign is a payload whose signature, certificate, log entry and timestamp
-	// stand in the annotations of its layer: simple signing for a signature, a
-	// DSSE envelope for an attestation. A raw DSSE referrer is one without
-	// annotations.
+	// Cosign is a payload in a layer with the signature, certificate, log entry and timestamp in
+	// its annotations: simple signing for a signature, a DSSE envelope for an attestation. A raw
+	// DSSE referrer is one without annotations.
 	Cosign Format = "cosign"
 	// Bundle is a Sigstore bundle, v0.1 to v0.3.
 	Bundle Format = "bundle"
@@ -25,43 +24,42 @@ const (
 	Notation Format = "notation"
 )
 
-// Role says what a piece of evidence offers itself as.
+// Role is the unverified kind of claim in a piece of evidence.
 type Role string
 
 // The roles of evidence.
 const (
-	// Signature: the claim is only that somebody signed the image. cosign's own
-	// signing statement (PredicateCosignSign) is one.
+	// Signature: the only claim is that the signer signed the image. cosign's own signing
+	// statement (PredicateCosignSign) is one.
 	Signature Role = "signature"
 	// Attestation: the claim is a statement with a predicate.
 	Attestation Role = "attestation"
 )
 
-// Evidence is bytes that claim something about a digest. Nothing in it has
-// been checked but its own digest.
+// Evidence is a claim about a digest, unverified except for its own digest.
 type Evidence struct {
 	Format Format
 	Role   Role
-	// MediaType is that of Payload.
+	// MediaType is the media type of Payload.
 	MediaType string
 	// Payload is the signed document: simple signing JSON, DSSE envelope,
 	// bundle or signature envelope.
 	Payload []byte
-	// Annotations are those of the layer; cosign keeps its signature there.
+	// Annotations are the layer's annotations; cosign stores its signature there.
 	Annotations map[string]string
-	// PredicateType is what an attestation claims to be; for a referrer that is
+	// PredicateType is the unverified predicate type of an attestation; for a referrer that is
 	// signed by notation, its artifact type.
 	PredicateType string
-	// Target is what the signature must be over where that is not the image
-	// itself: the manifest of a referrer which notation signed. It lists the
-	// image as its subject and Content as its only layer; both were checked.
+	// Target is the signed manifest, if that is not the image itself: the manifest of a referrer
+	// signed by notation. It lists the image as its subject and Content as its only layer; both
+	// are checked.
 	Target image.Descriptor
 	// Content is the document behind Target.
 	Content []byte
 	Origin  Origin
 }
 
-// Origin says where evidence was found.
+// Origin is the location of evidence.
 type Origin struct {
 	Repository image.Repository
 	// Via is the tag, or "referrers".
@@ -82,8 +80,8 @@ func (o Origin) String() string {
 	}
 }
 
-// ID names the evidence by its content, so that the same signature found at
-// two places is looked at once.
+// ID identifies the evidence by its content, so that a signature that is found at two places is
+// processed once.
 func (e Evidence) ID() string {
 	h := sha256.New()
 	for _, part := range []string{string(e.Format), string(e.Role), e.Target.Digest.String(), string(e.Payload)} {

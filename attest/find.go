@@ -13,20 +13,19 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Find looks for the evidence of an image that could matter to want, in every
-// source at once. It fetches in rounds, whose number does not grow with the
-// number of signatures: tags and lists of referrers; the referrers' manifests;
-// the documents. So a legacy cosign signature takes two rounds, a bundle or a
-// notation signature three, a signed artifact four. Evidence of one kind does not
-// wait for the rounds of another.
+// Find searches all sources concurrently for the requested evidence of an image. It fetches in
+// rounds, independently of the number of signatures: tags and lists of referrers; the referrers'
+// manifests; the documents. So a legacy cosign signature takes two rounds, a bundle or a notation
+// signature three, a signed artifact four. Evidence of one kind does not wait for the rounds of
+// another.
 //
-// What could not be looked at is in Found.Gaps, also when ctx ended; Find itself
-// cannot fail. The result is the same, in the same order, for the same answers.
+// Find cannot fail: Found.Gaps lists the locations that could not be read, also after the end of
+// ctx. Equal responses give an equal result in the same order.
 func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want) Found {
 	ctx, cancel := context.WithCancel(ctx)
 	started := newEarly(fetcher)
 	defer started.running.Wait()
-	defer cancel() // what was started and is past a bound
+	defer cancel() // stops started requests beyond a bound
 	s := &search{fetcher: started, early: started, subject: subject.Digest(), asked: newAsked(want)}
 	if subject.IsZero() {
 		s.gap("evidence", errors.New("find evidence: no image was given"))
@@ -48,11 +47,11 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 	return s.found
 }
 
-// search is one run of Find. Only together's functions run beside each other,
-// and each writes only what is its own.
+// search is one run of Find. Only functions under together are concurrent, and each writes only
+// its own values.
 type search struct {
 	fetcher Fetcher
-	early   *early // fetcher, too
+	early   *early // also the fetcher
 	subject image.Digest
 	asked   asked
 	papers  []*paper
@@ -61,14 +60,14 @@ type search struct {
 	reserved int64 // bytes of referrers' manifests
 }
 
-// together runs do for 0 to n-1, several at once, and waits for all.
+// together runs do for 0 to n-1, several concurrently, and waits for all.
 func (*search) together(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range n {
 		group.Go(func() error { do(i); return nil })
 	}
-	_ = group.Wait() // do has no errors; what failed is kept where it failed
+	_ = group.Wait() // do has no errors; each failure is recorded where it occurred
 }
 
 func (s *search) gap(where string, err error) {
@@ -79,9 +78,9 @@ func (s *search) malformed(where string, err error) {
 	s.found.Malformed = append(s.found.Malformed, Gap{Where: where, Err: err})
 }
 
-// failed files a failure to fetch what is known to exist. The registry's answer
-// that it is not there is an answer: whoever may push can leave such an entry,
-// and must not be able to turn "unsigned" into "could not look".
+// failed records a failure to fetch something that is listed. A response "not found" makes it
+// malformed evidence, not a gap: a user with push access can leave such an entry, and must not be
+// able to turn "unsigned" into an error.
 func (s *search) failed(where string, err error) {
 	if isKind(err, image.NotFound) {
 		s.malformed(where, fmt.Errorf("it is listed and not there: %w", err))
@@ -90,11 +89,11 @@ func (s *search) failed(where string, err error) {
 	s.gap(where, err)
 }
 
-// place is a tag or a list of referrers: where the search begins.
+// place is a tag or a list of referrers: a starting point of the search.
 type place struct {
 	repository image.Repository
 	tag        string // empty for referrers
-	role       Role   // of what the tag holds
+	role       Role   // of the evidence at the tag
 	err        error
 
 	descriptor image.Descriptor
@@ -102,7 +101,7 @@ type place struct {
 	list       []image.Descriptor // of referrers
 }
 
-// places lists where to look, each once, in the order of the sources.
+// places lists the places to search, each once, in the order of the sources.
 func (s *search) places(own image.Repository) []*place {
 	var places []*place
 	add := func(p place) {
@@ -131,8 +130,8 @@ func (s *search) places(own image.Repository) []*place {
 	return places
 }
 
-// tags returns cosign's tags for the subject: [prefix]sha256-<hex>.sig and .att.
-// The name of a sha512 digest is no valid tag, so nothing can be there.
+// tags returns cosign's tags for the subject: [prefix]sha256-<hex>.sig and .att. The name of a
+// sha512 digest is too long for a tag, so there is none.
 func (s *search) tags(prefix string) []place {
 	base := s.subject.Algorithm() + "-" + s.subject.Hex()
 	if len(base)+len(".sig") > maxTag {
@@ -153,8 +152,8 @@ func (s *search) tags(prefix string) []place {
 	return tags
 }
 
-// checkPrefix refuses a prefix that does not make a tag, which would otherwise
-// look like "not found" and, with a slash, ask for something else.
+// checkPrefix refuses a prefix that does not make a tag, which would otherwise appear as "not
+// found" and, with a slash, request another resource.
 func checkPrefix(prefix string, rest int) error {
 	if len(prefix)+rest > maxTag {
 		return fmt.Errorf("tag prefix %q: the tag would be longer than %d characters", shorten(prefix), maxTag)
@@ -168,7 +167,7 @@ func checkPrefix(prefix string, rest int) error {
 	return nil
 }
 
-// where names the place for people.
+// where formats the place for messages.
 func (p *place) where(subject image.Digest) string {
 	if p.tag == "" {
 		return "referrers of " + p.repository.String() + "@" + subject.String()
@@ -176,7 +175,7 @@ func (p *place) where(subject image.Digest) string {
 	return p.repository.String() + ":" + p.tag
 }
 
-// look asks what is at the place.
+// look requests the tag or the list of referrers.
 func (p *place) look(ctx context.Context, s *search) {
 	switch {
 	case p.err != nil:
@@ -187,8 +186,8 @@ func (p *place) look(ctx context.Context, s *search) {
 	}
 }
 
-// sift files what the places answered and returns the referrers worth opening,
-// for each place and kind at most MaxReferrers, the most telling first.
+// sift records the places' errors and selects the referrers to open, for each place and kind at
+// most MaxReferrers, those with the most specific type first.
 func (s *search) sift(places []*place) []*referrer {
 	var chosen []*referrer
 	for i, p := range places {
@@ -216,7 +215,7 @@ func (s *search) choose(index int, p *place) []*referrer {
 			s.unasked(in.other)
 		}
 	}
-	slices.SortStableFunc(chosen, func(a, b *referrer) int { // the same ones, in whatever order they are listed
+	slices.SortStableFunc(chosen, func(a, b *referrer) int { // independent of the listed order
 		return cmp.Or(
 			cmp.Compare(a.interest.rank, b.interest.rank),
 			strings.Compare(a.listed.Digest.String(), b.listed.Digest.String()))

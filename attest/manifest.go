@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// manifest is what matters of an OCI image manifest that carries evidence.
+// manifest holds the relevant fields of an OCI image manifest with evidence.
 type manifest struct {
 	MediaType    string                     `json:"mediaType"`
 	ArtifactType string                     `json:"artifactType"`
@@ -19,7 +19,7 @@ type manifest struct {
 	} `json:"subject"`
 }
 
-// parseManifest reads a manifest; an index is none.
+// parseManifest parses a manifest; an index is refused.
 func parseManifest(described image.Descriptor, b []byte) (manifest, error) {
 	if described.IsIndex() {
 		return manifest{}, errors.New("it is an index, not a manifest with evidence")
@@ -38,7 +38,7 @@ func parseManifest(described image.Descriptor, b []byte) (manifest, error) {
 	return m, nil
 }
 
-// descriptors reads the layers one by one, so that a list of nothing costs nothing.
+// descriptors parses the layers one by one, so that a list of empty elements costs nothing.
 func (m manifest) descriptors(b []byte) ([]image.Descriptor, error) {
 	name := "layers"
 	if m.MediaType == mediaTypeArtifact {
@@ -64,8 +64,8 @@ func (m manifest) descriptors(b []byte) ([]image.Descriptor, error) {
 	return layers, nil
 }
 
-// artifactType returns what the manifest says it is, by the OCI Image
-// Specification 1.1: its artifactType, or else the type of its config.
+// artifactType returns the manifest's type by the OCI Image Specification 1.1: its artifactType,
+// or else the media type of its config.
 func (m manifest) artifactType() string {
 	if m.ArtifactType != "" {
 		return m.ArtifactType
@@ -73,8 +73,8 @@ func (m manifest) artifactType() string {
 	return m.Config.MediaType
 }
 
-// about fails unless the manifest names the digest as its subject: whoever
-// lists it under another image moves evidence that is not about it.
+// about fails unless the digest is the manifest's subject: a list under another image would
+// otherwise move evidence to that image.
 func (m manifest) about(subject image.Digest) error {
 	switch {
 	case m.Subject == nil:

@@ -21,20 +21,19 @@ const (
 	// MediaTypeJWS and MediaTypeCOSE are notation's signature envelopes.
 	MediaTypeJWS  = "application/jose+json"
 	MediaTypeCOSE = "application/cose"
-	// ArtifactTypeNotation is that of notation signatures.
+	// ArtifactTypeNotation is the artifact type of notation signatures.
 	ArtifactTypeNotation = "application/vnd.cncf.notary.signature"
-	// ArtifactTypeCosignSignature is that of cosign's OCI 1.1 signatures.
+	// ArtifactTypeCosignSignature is the artifact type of cosign's OCI 1.1 signatures.
 	ArtifactTypeCosignSignature = "application/vnd.dev.cosign.artifact.sig.v1+json"
 
-	// bundlePrefix begins the types of all bundle versions: v0.1 and v0.2 have
-	// +json;version=0.1, later ones .v0.3+json.
+	// bundlePrefix begins the types of all bundle versions: v0.1 and v0.2 have +json;version=0.1,
+	// later ones .v0.3+json.
 	bundlePrefix = "application/vnd.dev.sigstore.bundle"
-	// mediaTypeArtifact is a manifest of an OCI 1.1 release candidate, which
-	// notation 1.0 wrote.
+	// mediaTypeArtifact is a manifest of an OCI 1.1 release candidate, as notation 1.0 wrote it.
 	mediaTypeArtifact = "application/vnd.oci.artifact.manifest.v1+json"
 )
 
-// Annotations that tell what a document is before it is fetched.
+// Annotations that describe a document before it is fetched.
 const (
 	annotationPredicate       = "predicateType"                     // cosign, on layers
 	annotationBundleContent   = "dev.sigstore.bundle.content"       // on manifests
@@ -54,23 +53,23 @@ func isEnvelope(mediaType string) bool {
 	return mediaType == MediaTypeDSSE || mediaType == MediaTypeInToto
 }
 
-// saysNothing reports whether an artifact type leaves open what the artifact is.
-// Registries that do not know the manifest's artifactType list its config's media
-// type instead, which for most artifacts is the empty one.
+// saysNothing reports whether an artifact type is unspecific. Registries without support for the
+// manifest's artifactType list its config's media type instead, which for most artifacts is the
+// empty one.
 func saysNothing(artifactType string) bool { return slices.Contains(unknownTypes, artifactType) }
 
-// unknownTypes are the types that say nothing.
+// unknownTypes are the unspecific types.
 var unknownTypes = []string{
 	"", "application/vnd.oci.empty.v1+json", "application/vnd.oci.image.config.v1+json",
 	"application/vnd.docker.container.image.v1+json",
 }
 
-// bundleTypes are the types of the bundle versions that exist.
+// bundleTypes are the types of the existing bundle versions.
 var bundleTypes = []string{
 	MediaTypeBundle, bundlePrefix + "+json;version=0.1", bundlePrefix + "+json;version=0.2", bundlePrefix + "+json;version=0.3",
 }
 
-// asked is a Want, ready to be asked about one thing at a time.
+// asked is a Want, prepared for single checks.
 type asked struct {
 	want                     Want
 	cosign, bundle, notation bool
@@ -86,8 +85,7 @@ func newAsked(w Want) asked {
 	}
 }
 
-// predicate reports whether attestations of the type are asked for; an unknown
-// type may be.
+// predicate reports whether attestations of the type are requested; an unknown type may be.
 func (a asked) predicate(uri string) bool {
 	if uri == "" {
 		return len(a.want.Predicates) > 0
@@ -95,21 +93,21 @@ func (a asked) predicate(uri string) bool {
 	return slices.Contains(a.want.Predicates, uri)
 }
 
-// artifact reports whether referrers of the type are asked for as documents.
+// artifact reports whether referrers of the type are requested as documents.
 func (a asked) artifact(artifactType string) bool {
 	return a.notation && slices.Contains(a.want.Artifacts, artifactType)
 }
 
-// signatureTag and attestationTag report whether cosign's tags could matter.
+// signatureTag and attestationTag report whether cosign's tags could contain requested evidence.
 func (a asked) signatureTag() bool   { return a.cosign && a.want.Signatures }
 func (a asked) attestationTag() bool { return a.cosign && len(a.want.Predicates) > 0 }
 
-// referrers reports whether any referrer could matter.
+// referrers reports whether any referrer could contain requested evidence.
 func (a asked) referrers() bool { return a.cosign || a.bundle || a.notation }
 
-// types returns the artifact types under which what is asked for may be listed,
-// so that others do not count: a single one is filtered by the registry. What
-// registries may list under another name (saysNothing) is never a single one.
+// types returns the artifact types of requested referrers in lists, so that others do not count.
+// The registry filters a single type. Types that registries may list under another name
+// (saysNothing) are never returned alone.
 func (a asked) types() []string {
 	claims := len(a.want.Predicates)+len(a.want.Artifacts) > 0
 	switch {
@@ -131,21 +129,20 @@ func (a asked) types() []string {
 	return append(types, unknownTypes...)
 }
 
-// interest says how a listed referrer relates to what is asked for.
+// interest is the relevance of a listed referrer.
 type interest struct {
-	// kind groups referrers for MaxReferrers; empty means that nobody asks.
+	// kind groups referrers for MaxReferrers; empty means not requested.
 	kind string
-	// rank orders them: what says exactly what it is comes first, and
-	// rankUnknown last.
+	// rank orders referrers: specific types first, and rankUnknown last.
 	rank int
-	// other is what it is, where that is evidence nobody asks for.
+	// other describes evidence that is not requested.
 	other Evidence
 }
 
-// rankUnknown is for what does not even say that it is evidence.
+// rankUnknown is the rank of referrers of unspecific types.
 const rankUnknown = 2
 
-// listed judges a referrer by what the list says of it.
+// listed classifies a referrer by its descriptor in the list.
 func (a asked) listed(d image.Descriptor) interest {
 	t := d.ArtifactType
 	switch {
@@ -167,7 +164,7 @@ func (a asked) listed(d image.Descriptor) interest {
 	return interest{}
 }
 
-// offered returns the interest in what says that it is e.
+// offered returns the interest in a referrer that is listed as e.
 func (a asked) offered(wanted bool, e Evidence) interest {
 	if !wanted {
 		return interest{other: e}
@@ -175,8 +172,8 @@ func (a asked) offered(wanted bool, e Evidence) interest {
 	return interest{kind: strings.TrimSpace(string(e.Format) + " " + string(e.Role) + " " + e.PredicateType)}
 }
 
-// listedBundle goes by the annotations that cosign and GitHub write; they save a
-// fetch and are never believed.
+// listedBundle uses the annotations that cosign and GitHub write; they save a fetch and are never
+// trusted.
 func (a asked) listedBundle(d image.Descriptor) interest {
 	e := Evidence{Format: Bundle, Role: Attestation, PredicateType: d.Annotations[annotationBundlePredicate]}
 	switch {
@@ -188,7 +185,7 @@ func (a asked) listedBundle(d image.Descriptor) interest {
 	return a.offered(a.bundle && a.claim(e.Role, e.PredicateType), e)
 }
 
-// claim reports whether a claim of that role and type is asked for.
+// claim reports whether a claim of that role and type is requested.
 func (a asked) claim(role Role, predicate string) bool {
 	if role == Signature {
 		return a.want.Signatures

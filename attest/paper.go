@@ -7,9 +7,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// paper is a document worth reading, and then what was read.
+// paper is a document to read, and then its content.
 type paper struct {
-	place    int // in the order in which to look
+	place    int // in search order
 	format   Format
 	role     Role
 	layer    image.Descriptor
@@ -17,7 +17,7 @@ type paper struct {
 	of       *artifact
 	origin   Origin
 	limit    limit
-	isShared bool // the content of an artifact: no evidence by itself
+	isShared bool // the content of an artifact: not evidence by itself
 
 	body []byte
 	err  error
@@ -86,8 +86,8 @@ func (s *search) collectReferrers(referrers []*referrer) {
 	}
 }
 
-// referrerPaper goes by the layer's media type, which is what a reader of the
-// layer goes by; the artifact type only helped to find it.
+// referrerPaper uses the layer's media type, as readers of the layer do; the artifact type only
+// served to find it.
 func (s *search) referrerPaper(layer image.Descriptor, r *referrer) (p *paper, isKnown bool) {
 	switch {
 	case isBundle(layer.MediaType) || isBundle(r.manifest.artifactType()) && len(r.manifest.Layers) == 1:
@@ -108,10 +108,10 @@ func (s *search) referrerPaper(layer image.Descriptor, r *referrer) (p *paper, i
 	return p, true
 }
 
-// errNoLayer: it says that it is evidence, and holds none.
+// errNoLayer: a referrer has a type of evidence, but no such layer.
 var errNoLayer = errors.New("none of its layers is a signature or attestation of a known media type")
 
-// bundleLimit is small where no attestation is asked for.
+// bundleLimit is small if no attestation is requested.
 func (s *search) bundleLimit() limit {
 	if len(s.asked.want.Predicates) == 0 {
 		return limit{"MaxSignature", MaxSignature}
@@ -123,7 +123,7 @@ func signaturePaper() *paper {
 	return &paper{format: Cosign, role: Signature, limit: limit{"MaxPayload", MaxPayload}}
 }
 
-// envelopePaper goes by the annotation that cosign writes, where there is one.
+// envelopePaper uses cosign's annotation, if there is one.
 func (s *search) envelopePaper(layer image.Descriptor, origin Origin) *paper {
 	if uri := layer.Annotations[annotationPredicate]; uri != "" && !s.asked.predicate(uri) {
 		s.unasked(Evidence{Format: Cosign, Role: Attestation, PredicateType: uri, Origin: origin})
@@ -151,8 +151,8 @@ func (s *search) notationPaper(r *referrer) {
 	}
 }
 
-// layers lists those of a manifest's layers that judge makes a paper of, at most
-// MaxLayers, and reports whether any is of a known type.
+// layers lists the layers that judge accepts as documents, at most MaxLayers, and reports whether
+// any has a known type.
 func (s *search) layers(layers []image.Descriptor, place int, origin Origin, judge func(image.Descriptor) (*paper, bool)) bool {
 	count, known := 0, false
 	for i, layer := range layers {
@@ -171,9 +171,9 @@ func (s *search) layers(layers []image.Descriptor, place int, origin Origin, jud
 	return known
 }
 
-// add keeps a paper to read, if its size is one that can be read. Whoever pushed
-// the manifest wrote the size: a document that claims to be larger than any real
-// one is no evidence, and nothing that could not be looked at.
+// add records a document to read, if its size is within the limit. The size comes from the
+// manifest, which a user with push access controls. A document with a larger size than any real
+// one is malformed evidence, not a gap.
 func (s *search) add(p *paper) {
 	where := p.where()
 	switch {

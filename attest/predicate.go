@@ -15,17 +15,17 @@ const (
 	PredicateLink      = in_toto.PredicateLinkV1
 	// PredicateVuln is cosign's record of a vulnerability scan.
 	PredicateVuln = "https://cosign.sigstore.dev/attestation/vuln/v1"
-	// PredicateCustom is cosign's wrapping of anything else.
+	// PredicateCustom is cosign's wrapper of other content.
 	PredicateCustom = "https://cosign.sigstore.dev/attestation/v1"
-	// PredicateOpenVEX is that of cosign. OpenVEX documents name their version,
-	// too: a statement's type may have it as a suffix, as in /v0.2.0.
+	// PredicateOpenVEX is cosign's type. OpenVEX documents also name their version: a statement's
+	// type may have it as a suffix, as in /v0.2.0.
 	PredicateOpenVEX = "https://openvex.dev/ns"
 	// PredicateVSA is SLSA's verification summary.
 	PredicateVSA = "https://slsa.dev/verification_summary/v1"
 )
 
-// predicateNames are the short names of cosign's command line; of two for one
-// type, the first is the one to show.
+// predicateNames are the short names of cosign's command line. If a type has two, the first is
+// used in messages.
 var predicateNames = []struct{ short, uri string }{
 	{"slsaprovenance", PredicateSLSAv02},
 	{"slsaprovenance02", PredicateSLSAv02},
@@ -39,8 +39,8 @@ var predicateNames = []struct{ short, uri string }{
 	{"custom", PredicateCustom},
 }
 
-// PredicateURI returns the predicate type that one of cosign's short names
-// stands for (slsaprovenance is v0.2), and any other string as it is.
+// PredicateURI returns the predicate type of one of cosign's short names (slsaprovenance is
+// v0.2), and any other string unchanged.
 func PredicateURI(short string) string {
 	for _, name := range predicateNames {
 		if name.short == short {
@@ -50,8 +50,8 @@ func PredicateURI(short string) string {
 	return short
 }
 
-// PredicateName returns cosign's short name of a predicate type, for messages,
-// and any other type as it is. PredicateURI of it is uri again.
+// PredicateName returns cosign's short name of a predicate type, for messages, and any other type
+// unchanged. PredicateURI of the result is uri again.
 func PredicateName(uri string) string {
 	for _, name := range predicateNames {
 		if name.uri == uri {

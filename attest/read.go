@@ -11,11 +11,11 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// read fetches the papers together, each blob once, and makes evidence of them,
-// in the order of places, then manifests, then layers.
+// read fetches the documents together, each blob once, and converts them to evidence, in the
+// order of places, then manifests, then layers.
 func (s *search) read(ctx context.Context) {
 	slices.SortStableFunc(s.papers, func(a, b *paper) int {
-		if a.isShared != b.isShared { // signatures need what they are over
+		if a.isShared != b.isShared { // signatures need the signed content
 			if a.isShared {
 				return -1
 			}
@@ -32,7 +32,7 @@ func (s *search) read(ctx context.Context) {
 		read[p.key()] = p
 	}
 	for _, p := range s.papers {
-		if got, ok := read[p.key()]; ok { // else it is past a bound, which is a gap
+		if got, ok := read[p.key()]; ok { // otherwise it exceeds a bound, which is a gap
 			p.body, p.err = got.body, got.err
 			s.file(p)
 		}
@@ -40,7 +40,7 @@ func (s *search) read(ctx context.Context) {
 	s.finish()
 }
 
-// blobKey names bytes at a place, so that the same are fetched once.
+// blobKey identifies bytes at a place, so that equal ones are fetched once.
 type blobKey struct {
 	repository image.Repository
 	digest     image.Digest
@@ -51,10 +51,9 @@ func (p *paper) key() blobKey {
 	return blobKey{p.origin.Repository, p.layer.Digest, p.layer.Size}
 }
 
-// ration returns the papers to fetch, at most MaxDocuments: those at cosign's
-// tags, then the first layer of every referrer, then the second ones, so that a
-// referrer of many layers does not crowd out the others. Within one rank small
-// ones come first. What is past the bound is a gap.
+// ration returns the documents to fetch, at most MaxDocuments: those at cosign's tags, then the
+// first layer of every referrer, then the second ones, so that a referrer with many layers does
+// not displace the others. Within one rank, small ones come first. The rest are gaps.
 func (s *search) ration() []*paper {
 	var blobs []*paper
 	seen := map[blobKey]bool{}
@@ -72,7 +71,7 @@ func (s *search) ration() []*paper {
 	return blobs
 }
 
-// rank orders papers by how many others their manifest can put before them.
+// rank is the document's position within its manifest; cosign's tags come first.
 func (p *paper) rank() int {
 	if p.origin.Via != viaReferrers {
 		return -1
@@ -80,17 +79,17 @@ func (p *paper) rank() int {
 	return p.index
 }
 
-// bySize puts first what claims to be small: a claim that is too small is found
-// out at once, and one that is too large delays only itself.
+// bySize orders by the listed size. A size that is too small is detected at once, and one that is
+// too large delays only its own document.
 func bySize(a, b *paper) int {
 	return cmp.Or(
 		cmp.Compare(a.layer.Size, b.layer.Size),
 		strings.Compare(a.layer.Digest.String(), b.layer.Digest.String()))
 }
 
-// fetch reads blobs within MaxTotal, small ones first, and returns those that were
-// asked for. A claimed size is only a reservation: the share of what failed is
-// given back, and what did not fit is tried again with it.
+// fetch reads blobs within MaxTotal, small ones first, and returns the requested ones. A listed
+// size is only a reservation: it is released after a failure, and documents that did not fit are
+// tried again.
 func (s *search) fetch(ctx context.Context, blobs []*paper) []*paper {
 	slices.SortStableFunc(blobs, bySize)
 	var done []*paper
@@ -114,12 +113,11 @@ func (s *search) fetch(ctx context.Context, blobs []*paper) []*paper {
 	return done
 }
 
-// errSize: the bytes have the right digest, so they are what the manifest means,
-// and still the manifest lies about them.
+// errSize: the bytes have the right digest, but not the size in the manifest.
 var errSize = errors.New("its size is not the one that its descriptor says")
 
-// fetch reads the blob. More bytes than the descriptor says contradict it, and
-// that is known only of who wrote the manifest: no bound of ours was reached.
+// fetch reads the blob. More bytes than in the descriptor are an error of the manifest, and not
+// an exceeded bound.
 func (p *paper) fetch(ctx context.Context, fetcher Fetcher) {
 	p.body, p.err = fetcher.Blob(ctx, p.origin.Repository, p.layer, p.layer.Size)
 	if isKind(p.err, image.Bound) || p.err == nil && int64(len(p.body)) != p.layer.Size {
@@ -127,18 +125,17 @@ func (p *paper) fetch(ctx context.Context, fetcher Fetcher) {
 	}
 }
 
-// file puts a paper where it belongs, now that it was read.
+// file records the result of a document after reading.
 func (s *search) file(p *paper) {
 	switch {
 	case errors.Is(p.err, errSize), isKind(p.err, image.Corrupt):
-		// The descriptor was written by whoever pushed: that the bytes are not what
-		// it says is the evidence's fault.
+		// A user with push access wrote the descriptor: a mismatch is malformed evidence.
 		s.malformed(p.where(), p.err)
 	case p.err != nil:
 		s.failed(p.where(), p.err)
 	case p.isShared:
 		s.share(p)
-	case p.of != nil && p.of.content == nil: // told where the content was read
+	case p.of != nil && p.of.content == nil: // reported with the content
 	default:
 		e, err := p.evidence()
 		if err != nil {
@@ -149,7 +146,7 @@ func (s *search) file(p *paper) {
 	}
 }
 
-// share hands the content of an artifact to its signatures.
+// share passes the content of an artifact to its signatures.
 func (s *search) share(p *paper) {
 	if err := checkJSON(p.body); err != nil {
 		s.malformed(p.where(), fmt.Errorf("the artifact's layer is no JSON document: %w", err))
@@ -158,7 +155,7 @@ func (s *search) share(p *paper) {
 	p.of.content = p.body
 }
 
-// evidence makes evidence of what was read, and says what it offers itself as.
+// evidence converts the content to evidence and determines its role.
 func (p *paper) evidence() (Evidence, error) {
 	e := Evidence{Format: p.format, Role: p.role, MediaType: p.layer.MediaType, Payload: p.body, Origin: p.origin}
 	var err error
@@ -177,7 +174,7 @@ func (p *paper) evidence() (Evidence, error) {
 	return e, err
 }
 
-// offer keeps evidence that is asked for.
+// offer records requested evidence.
 func (s *search) offer(e Evidence) {
 	if e.Target.Digest.IsZero() && !s.asked.claim(e.Role, e.PredicateType) {
 		s.unasked(Evidence{Format: e.Format, Role: e.Role, PredicateType: e.PredicateType, Origin: e.Origin})
@@ -188,7 +185,7 @@ func (s *search) offer(e Evidence) {
 
 func (s *search) unasked(e Evidence) { s.found.Unasked = append(s.found.Unasked, e) }
 
-// finish drops what was found twice, and sorts what is for people.
+// finish removes duplicates, and sorts the lists for messages.
 func (s *search) finish() {
 	seen := map[string]bool{}
 	s.found.Evidence = slices.DeleteFunc(s.found.Evidence, func(e Evidence) bool {

@@ -10,45 +10,45 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// viaReferrers is the Origin.Via of what a list of referrers named.
+// viaReferrers is the Origin.Via of evidence from a list of referrers.
 const viaReferrers = "referrers"
 
-// referrer is a manifest that a list names, of the image or of an artifact.
+// referrer is a manifest in a list, of the image or of an artifact.
 type referrer struct {
 	place      int
 	repository image.Repository
 	subject    image.Digest
 	listed     image.Descriptor
 	interest   interest
-	of         *artifact // what it signs; nil for the image itself
+	of         *artifact // the signed artifact; nil for the image itself
 	room       int64     // bytes reserved for its manifest
 
 	descriptor image.Descriptor
 	manifest   manifest
-	fetchErr   error // it could not be had
-	err        error // it cannot be read
+	fetchErr   error // the manifest could not be fetched
+	err        error // the manifest cannot be parsed
 
-	// Of a referrer that is itself a document which notation may have signed:
+	// For a referrer that is itself a document, possibly signed by notation:
 	asksSigners bool
 	signers     []image.Descriptor
 	signersErr  error
 }
 
-// artifact is a document beside the image, whose signature covers its manifest.
+// artifact is a document about the image, with a notation signature of its manifest.
 type artifact struct {
 	target       image.Descriptor
 	artifactType string
 	origin       Origin
 	layer        image.Descriptor
-	content      []byte // nil if it could not be had
+	content      []byte // nil if it could not be fetched
 }
 
 func (r *referrer) origin() Origin {
 	return Origin{Repository: r.repository, Via: viaReferrers, Manifest: r.listed.Digest}
 }
 
-// open fetches the manifests of referrers, and beside them the signatures of
-// those that are listed as wanted artifacts.
+// open fetches the manifests of referrers, and concurrently the signatures of those that are
+// listed as wanted artifacts.
 func (s *search) open(ctx context.Context, referrers []*referrer) {
 	var tasks []func()
 	for _, r := range s.reserve(referrers) {
@@ -59,7 +59,7 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 	}
 	s.together(len(tasks), func(i int) { tasks[i]() })
 
-	// A list that hides the type shows an artifact only now.
+	// With an unspecific type in the list, the manifest shows the artifact only now.
 	var late []*referrer
 	for _, r := range referrers {
 		if !r.asksSigners && r.usable() && s.asked.artifact(r.manifest.artifactType()) {
@@ -69,9 +69,8 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 	s.together(len(late), func(i int) { late[i].findSigners(ctx, s.fetcher) })
 }
 
-// reserve returns the referrers whose manifests fit into MaxManifests by their
-// listed sizes, what says what it is first, then small ones; the others are not
-// asked for.
+// reserve returns the referrers with manifests that fit into MaxManifests by their listed sizes,
+// those of specific types first, then small ones. The others are not requested.
 func (s *search) reserve(referrers []*referrer) []*referrer {
 	ordered := slices.Clone(referrers)
 	slices.SortStableFunc(ordered, func(a, b *referrer) int {
@@ -103,7 +102,7 @@ func (r *referrer) fetch(ctx context.Context, s *search) {
 		return
 	}
 	if int64(len(body)) > r.room {
-		r.err = errSize // and more than was reserved for it
+		r.err = errSize // exceeds its reservation
 		return
 	}
 	if r.descriptor.Digest.IsZero() {

@@ -11,8 +11,8 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// PredicateCosignSign is the predicate type of the statement that cosign 3
-// signs in place of a simple signing payload.
+// PredicateCosignSign is the predicate type of cosign 3's signing statement, which replaces a
+// simple signing payload.
 const PredicateCosignSign = "https://sigstore.dev/cosign/sign/v1"
 
 // Statement is an in-toto statement, v0.1 or v1: subjects, and a predicate
@@ -25,17 +25,16 @@ type Statement struct {
 	Predicate     json.RawMessage `json:"predicate"`
 }
 
-// Subject names what a statement is about.
+// Subject is one subject of a statement.
 type Subject struct {
 	Name        string            `json:"name,omitempty"`
 	Digest      map[string]string `json:"digest"`
 	Annotations map[string]any    `json:"annotations,omitempty"`
 }
 
-// ParseStatement reads an in-toto statement of v0.1 or v1. It is strict about
-// what matters: the type, at least one subject and at most MaxSubjects, each with
-// a digest, a predicate type, and JSON that every parser reads alike (no key
-// twice). Fields that the specification does not know are left alone, as it asks.
+// ParseStatement parses an in-toto statement of v0.1 or v1. It requires the type, one to
+// MaxSubjects subjects with a digest each, a predicate type, and JSON that every parser reads
+// alike (no repeated key). It ignores unknown fields, as the specification requires.
 func ParseStatement(b []byte) (Statement, error) {
 	if len(b) > MaxAttestation {
 		return Statement{}, overBound("in-toto statement", "MaxAttestation", MaxAttestation)
@@ -116,9 +115,8 @@ func readSubject(raw json.RawMessage) (Subject, error) {
 	return s, nil
 }
 
-// Covers reports whether the statement is about d: one of its subjects has d's
-// own algorithm with exactly d's value, in lower-case hexadecimal. The name of a
-// subject says nothing.
+// Covers reports whether the statement is about d: one of its subjects has d's own algorithm with
+// exactly d's value, in lower-case hexadecimal. The name of a subject is not considered.
 func (s Statement) Covers(d image.Digest) bool {
 	return !d.IsZero() && slices.ContainsFunc(s.Subjects, func(subject Subject) bool {
 		return subject.Digest[d.Algorithm()] == d.Hex()

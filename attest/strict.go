@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// checkJSON refuses what parsers read differently: a key twice in one object,
-// bytes after the value, text that is no UTF-8; and nesting past MaxDepth and
-// objects past MaxMembers. It reads b twice, whatever b holds.
+// checkJSON refuses JSON that parsers read differently: a repeated key in one object, bytes after
+// the value, text that is not UTF-8. It also refuses nesting beyond MaxDepth and objects beyond
+// MaxMembers. It always reads b twice.
 func checkJSON(b []byte) error {
 	if !utf8.Valid(b) {
 		return errors.New("JSON is not UTF-8")
@@ -23,7 +23,7 @@ func checkJSON(b []byte) error {
 	return w.run()
 }
 
-// invalidJSON says what is wrong with b.
+// invalidJSON returns the error in b.
 func invalidJSON(b []byte) error {
 	var first json.RawMessage
 	switch err := json.NewDecoder(bytes.NewReader(b)).Decode(&first); {
@@ -35,8 +35,8 @@ func invalidJSON(b []byte) error {
 	return errors.New("JSON: more bytes follow the value")
 }
 
-// walk looks through valid JSON for keys that stand twice. It allocates for the
-// depth, and for objects of many members, only.
+// walk searches valid JSON for repeated keys. It allocates only for the depth, and for objects
+// with many members.
 type walk struct {
 	text []byte
 	open []scope
@@ -48,7 +48,7 @@ type scope struct {
 	isObject bool
 	wantsKey bool
 	first    int             // its first key in walk.keys
-	many     map[string]bool // its keys, past fewKeys
+	many     map[string]bool // its keys, beyond fewKeys
 }
 
 // fewKeys is how many keys are compared one by one.
@@ -81,7 +81,7 @@ func (w *walk) run() error {
 	return nil
 }
 
-// key notes a key of the innermost object.
+// key records a key of the innermost object.
 func (w *walk) key(top *scope, quoted []byte) error {
 	top.wantsKey = false
 	key := quoted[1 : len(quoted)-1]
@@ -168,10 +168,9 @@ func next(b []byte, i int) (int, bool) {
 	return i, i < len(b) && b[i] != '}' && b[i] != ']'
 }
 
-// fields reads the members of a JSON object, which checkJSON has passed, by
-// their exact names; they are parts of b, not copies. Go's decoder would also
-// take "Subject" for "subject", which other parsers do not: such a near miss is
-// refused.
+// fields returns the members of a JSON object, which checkJSON has accepted, by their exact
+// names; they are parts of b, not copies. Go's decoder would also accept "Subject" for "subject",
+// which other parsers do not: such a near miss is refused.
 func fields(b []byte, names ...string) (map[string]json.RawMessage, error) {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 || b[0] != '{' {
@@ -199,8 +198,8 @@ func fields(b []byte, names ...string) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// elements reads the member that is an array, or absent or null; its elements
-// are parts of it. Past most, the rest is counted as one.
+// elements returns the elements of an array member, which may be absent or null; they are parts
+// of it. Beyond most, the rest counts as one element.
 func elements(members map[string]json.RawMessage, name string, most int) ([]json.RawMessage, error) {
 	raw, ok := members[name]
 	if !ok || string(raw) == "null" {
@@ -218,7 +217,7 @@ func elements(members map[string]json.RawMessage, name string, most int) ([]json
 	return list, nil
 }
 
-// decode reads one member; one that is absent or null leaves v as it is.
+// decode decodes one member; one that is absent or null leaves v unchanged.
 func decode(members map[string]json.RawMessage, name string, v any) error {
 	raw, ok := members[name]
 	if !ok {
@@ -234,7 +233,7 @@ func decode(members map[string]json.RawMessage, name string, v any) error {
 	return nil
 }
 
-// shorten keeps foreign text in a message readable.
+// shorten keeps untrusted text in a message readable.
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {

@@ -119,7 +119,7 @@ type Notation struct {
 	SigningAuthority []byte `json:"signingAuthority,omitempty"`
 	TSA              []byte `json:"tsa,omitempty"`
 	// Identities are trusted identities ("x509.subject: C=..., O=..."), or "*". Empty means "*":
-	// every signer whose chain leads to the trust stores.
+	// every signer with a chain to the trust stores.
 	Identities []string `json:"identities,omitempty"`
 	// Level maps each check to an action; the zero value is strict.
 	Level Level `json:"level"`

@@ -10,15 +10,16 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 )
 
-// BillOfMaterials is what SPDX 2.x and CycloneDX 1.x both say: what is inside.
+// BillOfMaterials is the common content of SPDX 2.x and CycloneDX 1.x: the components of an
+// artifact.
 type BillOfMaterials struct {
 	// Format is SPDX or CycloneDX, Version that of the format, as in 2.3.
 	Format, Version string
 	// Name is the document's, or its main component's.
 	Name string
-	// Created is zero if the document does not say.
+	// Created is zero if the document has no time.
 	Created time.Time
-	// Tools are what made it.
+	// Tools are the generators of the document.
 	Tools      []string
 	Components []Component
 }
@@ -32,9 +33,8 @@ type Component struct {
 	Licenses []string
 }
 
-// ParseBillOfMaterials reads SPDX 2.x or CycloneDX 1.x, both as JSON. cosign also
-// attaches SPDX in its tag-value form, as a text: of that only the version is read
-// and Components is empty.
+// ParseBillOfMaterials parses SPDX 2.x or CycloneDX 1.x, both as JSON. cosign also attaches SPDX
+// in its tag-value form, as a text: then only the version is parsed and Components is empty.
 func ParseBillOfMaterials(s attest.Statement) (BillOfMaterials, error) {
 	switch {
 	case s.PredicateType == attest.PredicateCycloneDX || strings.HasPrefix(s.PredicateType, attest.PredicateCycloneDX+"/"):
@@ -181,14 +181,13 @@ func parseCycloneDX(s attest.Statement) (BillOfMaterials, error) {
 	return b, nil
 }
 
-// cycloneTools reads the tools as 1.5 has them, an object of components, or as a
-// list, which is older.
+// cycloneTools parses the tools, which are an object of components in 1.5 and a list before.
 func cycloneTools(raw json.RawMessage) []string {
 	type tool struct{ Name string }
 	var list []tool
 	if json.Unmarshal(raw, &list) != nil {
 		var object struct{ Components []tool }
-		_ = json.Unmarshal(raw, &object) // of another shape it names no tool
+		_ = json.Unmarshal(raw, &object) // another form has no tools
 		list = object.Components
 	}
 	var names []string

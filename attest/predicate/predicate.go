@@ -11,11 +11,11 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 )
 
-// errAbsent: predicates are optional in in-toto v1, and each type here needs one.
+// errAbsent: predicates are optional in in-toto v1, and each type here requires one.
 var errAbsent = errors.New("the statement has no predicate")
 
-// decode reads the predicate of a statement of one of the types into v. Fields
-// that are not known are left alone: producers add their own.
+// decode decodes the predicate of a statement of one of the types into v. It ignores unknown
+// fields: producers add their own.
 func decode(s attest.Statement, v any, types ...string) error {
 	if !slices.Contains(types, s.PredicateType) {
 		return fmt.Errorf("predicate type %q is not %s", s.PredicateType, types[0])
@@ -30,7 +30,7 @@ func decode(s attest.Statement, v any, types ...string) error {
 	return nil
 }
 
-// required fails if a field that gives the predicate its meaning is empty.
+// required fails if a required field of the predicate is empty.
 func required(s attest.Statement, field, value string) error {
 	if value == "" {
 		return fmt.Errorf("predicate of type %s: it has no %s", s.PredicateType, field)
@@ -52,11 +52,11 @@ func Value(s attest.Statement) (any, error) {
 	return value, nil
 }
 
-// Generic is cosign's predicate for what has no type of its own.
+// Generic is cosign's predicate for content without a type of its own.
 type Generic struct {
-	// Data is what was attached, as text.
+	// Data is the attached content, as text.
 	Data string
-	// Timestamp is when it was, by the signer's clock.
+	// Timestamp is the time of attaching, by the signer's clock.
 	Timestamp time.Time
 }
 

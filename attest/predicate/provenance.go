@@ -10,32 +10,31 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 )
 
-// Provenance is what SLSA provenance v0.2 and v1 both say: who built it, how,
-// and from what.
+// Provenance is the common content of SLSA provenance v0.2 and v1: the builder, the build and its
+// materials.
 type Provenance struct {
-	// BuilderID is a URI that names the builder, and with it the trust in it.
+	// BuilderID is a URI that identifies the builder, on which trust is based.
 	BuilderID string
-	// BuildType is a URI that gives the parameters their meaning.
+	// BuildType is a URI that defines the parameters.
 	BuildType string
-	// Invocation names the run, by the builder's rules; may be empty.
+	// Invocation identifies the run, by the builder's rules; may be empty.
 	Invocation string
-	// Materials are what went into the build: sources and dependencies.
+	// Materials are the inputs of the build: sources and dependencies.
 	Materials []Material
-	// Started and Finished are zero if the builder does not say.
+	// Started and Finished are zero if they are absent.
 	Started, Finished time.Time
-	// Parameters are those that a user of the builder could choose: v1's external
-	// parameters, v0.2's invocation parameters.
+	// Parameters are chosen by a user of the builder: v1's external parameters, v0.2's invocation
+	// parameters.
 	Parameters any
 }
 
-// Material is an artifact that went into a build.
+// Material is an input of a build.
 type Material struct {
 	URI    string
 	Digest map[string]string
 }
 
-// ParseProvenance reads SLSA provenance v0.2 or v1. Builder and build type must be
-// there.
+// ParseProvenance parses SLSA provenance v0.2 or v1. Builder and build type are required.
 func ParseProvenance(s attest.Statement) (Provenance, error) {
 	parse := parseProvenance1
 	if s.PredicateType == attest.PredicateSLSAv02 {
@@ -74,7 +73,7 @@ func parseProvenance02(s attest.Statement) (Provenance, error) {
 }
 
 func parseProvenance1(s attest.Statement) (Provenance, error) {
-	var wire slsa1.ProvenancePredicate //nolint:staticcheck // its successor is a protobuf message, which is stricter than the statements that are out there
+	var wire slsa1.ProvenancePredicate //nolint:staticcheck // its successor is a protobuf message, which is stricter than existing statements
 	if err := decode(s, &wire, attest.PredicateSLSAv1); err != nil {
 		return Provenance{}, err
 	}

@@ -7,26 +7,25 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 )
 
-// Summary is a SLSA verification summary v1: somebody has verified an artifact,
-// and says how that went.
+// Summary is a SLSA verification summary v1: the result of verifying an artifact.
 type Summary struct {
-	// VerifierID is a URI that names who verified.
+	// VerifierID is a URI that identifies the verifier.
 	VerifierID string
-	// Resource is a URI that names what was verified.
+	// Resource is a URI that identifies the verified artifact.
 	Resource string
 	// Passed is the result.
 	Passed bool
-	// Levels are the SLSA levels and properties that were verified.
+	// Levels are the verified SLSA levels and properties.
 	Levels []string
-	// Verified is when; zero if the summary does not say.
+	// Verified is the time of verification; zero if it is absent.
 	Verified time.Time
-	// Policy is a URI of the policy that it was verified against.
+	// Policy is a URI of the policy.
 	Policy       string
 	PolicyDigest map[string]string
 }
 
-// ParseSummary reads a SLSA verification summary v1. Verifier, resource and a
-// result of PASSED or FAILED must be there: a summary without them is none.
+// ParseSummary parses a SLSA verification summary v1. Verifier, resource and a result of PASSED
+// or FAILED are required.
 func ParseSummary(s attest.Statement) (Summary, error) {
 	var wire struct {
 		Verifier     struct{ ID string }

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// vexName is a vulnerability or product of OpenVEX: a text in 0.0, an object
-// since 0.2.
+// vexName is a vulnerability or product of OpenVEX: a text in 0.0, an object since 0.2.
 type vexName struct {
 	name    string
 	aliases []string
