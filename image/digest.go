@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Digest names bytes by their hash. The zero value names nothing; every other
-// value was checked when it was made, so it is safe in a path or a URL.
+// Digest is the hash of some bytes. The zero value is no digest; every other value was validated
+// when it was made, so it is safe in a path or a URL.
 type Digest struct{ s string }
 
-// digestAlgorithms lists the registered algorithms of the OCI Image
-// Specification 1.1 and the length of their hexadecimal form.
+// digestAlgorithms lists the registered algorithms of the OCI Image Specification 1.1 and the
+// length of their hexadecimal form.
 var digestAlgorithms = map[string]int{"sha256": 64, "sha512": 128}
 
-// ParseDigest reads "algorithm:hex" in its one canonical form: sha256 or
-// sha512, lower-case hexadecimal of the exact length.
+// ParseDigest parses "algorithm:hex" in its one canonical form: sha256 or sha512, lower-case
+// hexadecimal of the exact length.
 func ParseDigest(s string) (Digest, error) {
 	algorithm, encoded, ok := strings.Cut(s, ":")
 	if !ok {
@@ -67,8 +67,8 @@ func (d Digest) Matches(b []byte) bool {
 	return hex.EncodeToString(h.Sum(nil)) == d.Hex()
 }
 
-// NewHash returns a fresh hash of d's algorithm, for readers that check while
-// they read. The zero Digest has none.
+// NewHash returns a new hash of d's algorithm, for readers that verify while reading. The zero
+// Digest has none.
 func (d Digest) NewHash() (hash.Hash, error) {
 	switch d.Algorithm() {
 	case "sha256":
@@ -92,7 +92,7 @@ func (d Digest) Hex() string {
 	return encoded
 }
 
-// IsZero reports whether d names nothing.
+// IsZero reports whether d is the zero Digest.
 func (d Digest) IsZero() bool { return d.s == "" }
 
 // String returns "algorithm:hex", or "" for the zero Digest.
@@ -109,7 +109,7 @@ func (d Digest) Short() string {
 // MarshalText makes a Digest a plain string in JSON.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.s), nil }
 
-// UnmarshalText reads what MarshalText wrote, with ParseDigest's checks.
+// UnmarshalText parses the output of MarshalText, with ParseDigest's checks.
 func (d *Digest) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*d = Digest{}
@@ -123,7 +123,7 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// shorten keeps foreign text in an error message readable.
+// shorten keeps untrusted text in an error message readable.
 func shorten(s string) string {
 	const most = 100
 	if len(s) > most {

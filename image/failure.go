@@ -5,32 +5,32 @@ import (
 	"fmt"
 )
 
-// Kind says how a fetch failed. Callers decide on it; the text is for people.
+// Kind classifies a failed fetch. Callers decide by Kind; the text is for messages.
 type Kind string
 
-// The ways to fail to fetch.
+// The kinds of failure.
 const (
-	// NotFound: the registry answered, and it is not there.
+	// NotFound: the registry responded that it does not exist.
 	NotFound Kind = "not-found"
-	// Refused: the registry answered that we may not see it (401, 403).
+	// Refused: the registry denied access (401, 403).
 	Refused Kind = "refused"
-	// Unavailable: no usable answer (network, timeout, 429, 5xx).
+	// Unavailable: no usable response (network, timeout, 429, 5xx).
 	Unavailable Kind = "unavailable"
-	// Bound: there was more than we are willing to read.
+	// Bound: the content exceeds a limit.
 	Bound Kind = "bound"
-	// Corrupt: the answer contradicts itself or its digest.
+	// Corrupt: the response contradicts itself or its digest.
 	Corrupt Kind = "corrupt"
 )
 
-// Failure is an error that knows its Kind. Errors of packages that fetch
-// satisfy it, so that KindOf finds the kind behind any wrapping.
+// Failure is an error with a Kind. Errors of packages that fetch implement it, so that KindOf
+// finds the kind behind any wrapping.
 type Failure interface {
 	error
 	FailureKind() Kind
 }
 
-// KindOf returns the kind of the first Failure in err's chain, Unavailable for
-// any other error (what is not understood was not looked at), and "" for nil.
+// KindOf returns the kind of the first Failure in err's chain, and "" for nil. Any other error is
+// Unavailable, because it is no response of the registry.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""
@@ -41,27 +41,26 @@ func KindOf(err error) Kind {
 	return Unavailable
 }
 
-// Attributed is implemented by a Failure that may be due to a credential that the author of
-// a workload chose: with it the registry gave no usable answer, and without it there is no
-// failure that shows the registry to be down.
+// Attributed is implemented by a Failure that may be due to a credential of the workload's
+// author: with it the registry gave no usable response, and without it no failure shows that the
+// registry is down.
 type Attributed interface {
 	error
 	ByCredential() bool
 }
 
-// ByCredential reports whether err may be due to a credential that the author of a workload
-// chose. No failure setting may admit it: the author would choose the verdict.
+// ByCredential reports whether err may be due to a credential of the workload's author. No
+// failure setting may admit it, because the author would choose the verdict.
 func ByCredential(err error) bool {
 	failure, ok := errors.AsType[Attributed](err)
 	return ok && failure.ByCredential()
 }
 
-// Error is the plain Failure: an operation, what it was done to, and why it
-// did not work.
+// Error is the basic Failure: an operation, its object, and the cause.
 type Error struct {
-	Kind Kind   // how it failed
-	Op   string // what was being done, as in "fetch manifest"
-	On   string // to what
+	Kind Kind   // the class of the failure
+	Op   string // the operation, as in "fetch manifest"
+	On   string // its object
 	Err  error  // the cause; may be nil
 }
 

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// OtherRegistries returns the other names of hosts that are one registry by their very
-// form, so that an image is not hidden behind another name of its registry: Amazon
-// ECR's (plain, FIPS, and both with IPv6), and an IPv4 address that is written as
-// IPv6. What DNS makes of other names is not known here.
+// OtherRegistries returns equivalent names of a registry host that follow from its form, so that
+// another name of the registry does not evade policies: Amazon ECR's (plain, FIPS, and both with
+// IPv6), and an IPv4 address that is written as IPv6. It does not resolve DNS aliases.
 func OtherRegistries(host string) []string {
 	if strings.HasPrefix(host, "[") || host != "" && host[0] >= '0' && host[0] <= '9' {
 		if other, ok := otherAddress(host); ok {
@@ -39,7 +38,7 @@ func OtherRegistries(host string) []string {
 	return nil
 }
 
-// otherAddress turns 10.0.0.5:5000 into [::ffff:10.0.0.5]:5000, and back.
+// otherAddress converts 10.0.0.5:5000 to [::ffff:10.0.0.5]:5000, and back.
 func otherAddress(host string) (string, bool) {
 	if bracketed, ok := strings.CutPrefix(host, "["); ok {
 		inside, port, _ := strings.Cut(bracketed, "]")
@@ -57,7 +56,7 @@ func otherAddress(host string) (string, bool) {
 	return "[::ffff:" + name + "]" + port, err == nil
 }
 
-// OtherNames returns the repository by the other names that its registry has by their form.
+// OtherNames returns the repository under the other names of its registry from OtherRegistries.
 func (r Repository) OtherNames() []Repository {
 	var others []Repository
 	for _, host := range OtherRegistries(r.registry) {

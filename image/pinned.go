@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Descriptor says what bytes are: their digest and, once known, their media
-// type and size. It is the part of an OCI descriptor that this product uses.
+// Descriptor is the used part of an OCI descriptor: a digest and, once available, media type and
+// size.
 type Descriptor struct {
 	MediaType    string            `json:"mediaType,omitempty"`
 	Digest       Digest            `json:"digest"`
@@ -16,12 +16,12 @@ type Descriptor struct {
 	Platform     *Platform         `json:"platform,omitempty"`
 }
 
-// IsComplete reports whether media type and size are known beside the digest,
-// as a notation signature wants them.
+// IsComplete reports whether media type and size are set in addition to the digest, as notation
+// signatures require.
 func (d Descriptor) IsComplete() bool { return d.MediaType != "" && d.Size > 0 }
 
-// Platform is the operating system and processor that a child of an index is
-// meant for, as the OCI Image Index Specification 1.1 writes it.
+// Platform is the operating system and processor of a child of an index, as in the OCI Image
+// Index Specification 1.1.
 type Platform struct {
 	OS           string `json:"os"`
 	Architecture string `json:"architecture"`
@@ -38,9 +38,9 @@ func (p Platform) String() string {
 	return strings.Join(parts, "/")
 }
 
-// Usual returns which of the children of an index a node of linux/amd64 runs, as containerd
-// chooses: the first without a variant, which v1 is. Where there is none, it is the first of
-// another variant, of Linux, or at all. Of none it is 0.
+// Usual returns the index of the child that a linux/amd64 node runs, by containerd's rules: the
+// first without a variant, which v1 is. Where there is none, it is the first of another variant,
+// of Linux, or at all. For no children it is 0.
 func Usual(children []Descriptor) int {
 	for _, fits := range []func(p Platform) bool{
 		func(p Platform) bool { return p.String() == "linux/amd64" || p.String() == "linux/amd64/v1" },
@@ -54,9 +54,8 @@ func Usual(children []Descriptor) int {
 	return 0
 }
 
-// Pinned is a reference together with the digest it stands for. Only Ref.Pin
-// makes one, so whoever holds a Pinned knows that the digest is the one that
-// was resolved, once, for this request.
+// Pinned is a reference together with the digest that it resolves to. Only Ref.Pin makes one, so
+// its digest is always the one that was resolved, once, for the request.
 type Pinned struct {
 	ref        Ref
 	descriptor Descriptor
@@ -65,20 +64,20 @@ type Pinned struct {
 // Ref returns the reference that was pinned.
 func (p Pinned) Ref() Ref { return p.ref }
 
-// Repository returns the place the reference points into.
+// Repository returns the repository of the reference.
 func (p Pinned) Repository() Repository { return p.ref.repository }
 
-// Digest returns the digest that was resolved.
+// Digest returns the resolved digest.
 func (p Pinned) Digest() Digest { return p.descriptor.Digest }
 
-// Descriptor returns what is known of the manifest behind the digest.
+// Descriptor returns the descriptor of the manifest, as far as it is set.
 func (p Pinned) Descriptor() Descriptor { return p.descriptor }
 
 // IsZero reports whether p was never pinned.
 func (p Pinned) IsZero() bool { return p.ref.IsZero() }
 
-// Child returns p's repository pinned to another digest, that of a manifest
-// which the index behind p lists. The tag is dropped: it names the index.
+// Child returns p's repository pinned to another digest, of a manifest in the index behind p. The
+// tag is dropped: it names the index.
 func (p Pinned) Child(d Descriptor) Pinned {
 	ref := Ref{repository: p.ref.repository, digest: d.Digest, written: p.ref.written}
 	return Pinned{ref: ref, descriptor: d}
@@ -101,8 +100,8 @@ func (p Pinned) String() string {
 	return s + "@" + p.descriptor.Digest.s
 }
 
-// Written returns the reference as it was written, with the digest appended
-// where it had none: the least change that pins it.
+// Written returns the reference as written, with the digest appended if it had none: the smallest
+// change that pins it.
 func (p Pinned) Written() string {
 	if !p.ref.digest.IsZero() {
 		return p.ref.written
@@ -110,12 +109,12 @@ func (p Pinned) Written() string {
 	return p.ref.written + "@" + p.descriptor.Digest.s
 }
 
-// IsIndex reports whether the manifest is known to be a list of platforms.
+// IsIndex reports whether the media type is that of an index.
 func (d Descriptor) IsIndex() bool {
 	return d.MediaType == MediaTypeIndex || d.MediaType == MediaTypeDockerList
 }
 
-// IsManifest reports whether the manifest is said to be of one image.
+// IsManifest reports whether the media type is that of a single image.
 func (d Descriptor) IsManifest() bool {
 	return d.MediaType == MediaTypeManifest || d.MediaType == MediaTypeDockerManifest
 }

@@ -10,19 +10,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// maxReference bounds what Parse looks at. A repository has at most 255
-// characters, a host 255, a tag 128 and a sha512 digest 135.
+// maxReference bounds the input of Parse. A repository has at most 255 characters, a host 255, a
+// tag 128 and a sha512 digest 135.
 const maxReference = 1024
 
 // maxPath bounds the path of a repository, library/ included.
 const maxPath = 255
 
-// Repository is a place that holds images: a registry and a path in it,
-// normalised (docker.io, never index.docker.io; library/ written out).
+// Repository is a registry and a path in it, normalised (docker.io, never index.docker.io;
+// library/ written out).
 type Repository struct{ registry, path string }
 
-// ParseRepository reads "registry/path" or a Docker short form, without tag
-// and digest.
+// ParseRepository parses "registry/path" or a Docker short form, without tag and digest.
 func ParseRepository(s string) (Repository, error) {
 	if s == "" || len(s) > maxReference {
 		return Repository{}, fmt.Errorf("repository %q: want registry/path", shorten(s))
@@ -38,8 +37,8 @@ func ParseRepository(s string) (Repository, error) {
 	return r, nil
 }
 
-// newRepository checks and normalises. Docker Hub's official images are in library/, under
-// each of its host names: go-containerregistry writes that out only for one.
+// newRepository checks and normalises. Docker Hub's official images are in library/, under each
+// of its host names: go-containerregistry adds the prefix for only one of them.
 func newRepository(repo name.Repository) (Repository, error) {
 	r := Repository{registry: NormalRegistry(repo.RegistryStr()), path: repo.RepositoryStr()}
 	if r.registry == dockerHub && !strings.Contains(r.path, "/") {
@@ -51,10 +50,10 @@ func newRepository(repo name.Repository) (Repository, error) {
 	return r, nil
 }
 
-// checkPath keeps to the grammar of the distribution specification, of which
-// go-containerregistry checks only the letters: components of letters and digits,
-// with single separators (".", "_", "__", any number of "-") between them. So no
-// component can be empty, "." or "..", and change the meaning of a URL.
+// checkPath enforces the grammar of the distribution specification, of which go-containerregistry
+// checks only the letters: components of letters and digits, with single separators (".", "_",
+// "__", any number of "-") between them. So no component can be empty, "." or "..", and change
+// the meaning of a URL.
 func checkPath(path string) error {
 	if len(path) > maxPath {
 		return fmt.Errorf("its path has more than %d characters", maxPath)
@@ -82,7 +81,7 @@ func isComponent(s string) bool {
 	return true
 }
 
-// checkTag refuses the first characters that no tag has.
+// checkTag refuses invalid first characters of a tag.
 func checkTag(tag string) error {
 	if strings.HasPrefix(tag, ".") || strings.HasPrefix(tag, "-") {
 		return fmt.Errorf("tag %q begins with %q: want a letter, a digit or _", shorten(tag), tag[0])
@@ -90,13 +89,13 @@ func checkTag(tag string) error {
 	return nil
 }
 
-// dockerHub is the one name of Docker Hub here.
+// dockerHub is the normalised name of Docker Hub.
 const dockerHub = "docker.io"
 
-// NormalRegistry returns the one spelling of a registry's host, so that no policy
-// is evaded by another: lower case, docker.io for each of Docker Hub's names, the
-// port without leading zeros and, being the default, without 443. (A host without
-// a dot keeps it: "a:443/b" is at a host, "a/b" at Docker Hub.)
+// NormalRegistry returns the normalised form of a registry's host, so that no other form evades a
+// policy: lower case, docker.io for each of Docker Hub's names, the port without leading zeros
+// and, being the default, without 443. (A host without a dot keeps it: "a:443/b" is at a host,
+// "a/b" at Docker Hub.)
 func NormalRegistry(host string) string {
 	host = normalAddress(strings.ToLower(host))
 	if name, digits, ok := cutPort(host); ok {
@@ -114,8 +113,8 @@ func NormalRegistry(host string) string {
 	return host
 }
 
-// cutPort splits a host from its port; the colons of an IPv6 address, which is in
-// brackets, are not a port's.
+// cutPort splits a host from its port; the colons of a bracketed IPv6 address do not separate a
+// port.
 func cutPort(host string) (name, port string, ok bool) {
 	i := strings.LastIndexByte(host, ':')
 	if i < 0 || strings.HasSuffix(host, "]") {
@@ -124,10 +123,9 @@ func cutPort(host string) (name, port string, ok bool) {
 	return host[:i], host[i+1:], true
 }
 
-// checkHost keeps to the grammar that container runtimes have for hosts: labels of
-// letters, digits and inner hyphens, or an IPv6 address in brackets. A last dot,
-// which names the same host to the network and another one to a policy, is no
-// part of it.
+// checkHost enforces the grammar of container runtimes for hosts: labels of letters, digits and
+// inner hyphens, or an IPv6 address in brackets. A trailing dot is refused: it is the same host
+// to the network and another one to a policy.
 func checkHost(host string) error {
 	name, port, hasPort := cutPort(host)
 	if hasPort {
@@ -153,7 +151,7 @@ func checkHost(host string) error {
 	return nil
 }
 
-// Registry returns the host, with its port where one was written.
+// Registry returns the host, with its port if the reference has one.
 func (r Repository) Registry() string { return r.registry }
 
 // Path returns the path inside the registry.
@@ -167,10 +165,10 @@ func (r Repository) String() string {
 	return r.registry + "/" + r.path
 }
 
-// IsZero reports whether r names no place.
+// IsZero reports whether r is the zero Repository.
 func (r Repository) IsZero() bool { return r == Repository{} }
 
-// Ref is an image reference: what was written, and what it means.
+// Ref is an image reference: the text, and its parsed form.
 type Ref struct {
 	repository Repository
 	tag        string
@@ -178,9 +176,9 @@ type Ref struct {
 	written    string
 }
 
-// Parse reads a reference as Docker and Kubernetes do: a missing registry is
-// docker.io, a missing path prefix there is library/, a missing tag is latest
-// unless a digest is present. In "repo:tag@digest" the tag is kept.
+// Parse parses a reference as Docker and Kubernetes do: a missing registry is docker.io, a
+// missing path prefix there is library/, a missing tag is latest unless a digest is present. In
+// "repo:tag@digest" the tag is kept.
 func Parse(s string) (Ref, error) {
 	if s == "" {
 		return Ref{}, errors.New("image reference is empty: want [registry/]repository[:tag][@digest]")
@@ -231,31 +229,29 @@ func MustParse(s string) Ref {
 	return ref
 }
 
-// Repository returns the place the reference points into.
+// Repository returns the repository of the reference.
 func (r Ref) Repository() Repository { return r.repository }
 
 // Registry returns the host of the repository.
 func (r Ref) Registry() string { return r.repository.registry }
 
-// Tag returns the tag, "latest" where Docker would assume it, and "" for a
-// reference by digest alone.
+// Tag returns the tag, "latest" by Docker's default, and "" for a reference by digest alone.
 func (r Ref) Tag() string { return r.tag }
 
-// Digest returns the digest that was written, or the zero Digest.
+// Digest returns the digest in the reference, or the zero Digest.
 func (r Ref) Digest() Digest { return r.digest }
 
-// Written returns the reference as it stood in its source.
+// Written returns the reference as in its source.
 func (r Ref) Written() string { return r.written }
 
-// At returns what r refers to under another repository: the same tag and digest,
-// written in the normalised form.
+// At returns r under another repository: the same tag and digest, in the normalised form.
 func (r Ref) At(repository Repository) Ref {
 	r.repository = repository
 	r.written = r.String()
 	return r
 }
 
-// IsZero reports whether r is the zero Ref, which refers to nothing.
+// IsZero reports whether r is the zero Ref.
 func (r Ref) IsZero() bool { return r.repository.IsZero() }
 
 // String returns the normalised form, registry/path[:tag][@digest]. Parsing it
@@ -274,8 +270,8 @@ func (r Ref) String() string {
 	return s
 }
 
-// Pin joins the reference with the digest that it was resolved to. A reference
-// that already has a digest refuses any other one.
+// Pin joins the reference with the digest that it resolves to. A reference with a digest refuses
+// any other one.
 func (r Ref) Pin(d Descriptor) (Pinned, error) {
 	switch {
 	case r.IsZero():
@@ -288,8 +284,8 @@ func (r Ref) Pin(d Descriptor) (Pinned, error) {
 	return Pinned{ref: r, descriptor: d}, nil
 }
 
-// normalAddress writes a bracketed IPv6 address in its one canonical form
-// (RFC 5952), since policies compare names as text.
+// normalAddress returns a bracketed IPv6 address in its canonical form (RFC 5952), since policies
+// compare names as text.
 func normalAddress(host string) string {
 	inside, rest, ok := strings.Cut(strings.TrimPrefix(host, "["), "]")
 	if !ok || !strings.HasPrefix(host, "[") {
@@ -302,8 +298,8 @@ func normalAddress(host string) string {
 	return "[" + address.String() + "]" + rest
 }
 
-// isDistantAddress reports whether host is a bracketed address that is asked
-// over TLS, where 443 is the port that is meant anyway.
+// isDistantAddress reports whether host is a bracketed address that is contacted over TLS, so
+// that 443 is its default port.
 func isDistantAddress(host string) bool {
 	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
 	return err == nil && strings.HasPrefix(host, "[") && !address.IsLoopback()

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrNoKind says that something is no Kubernetes object; it may be a document.
+// ErrNoKind means that the input is not a Kubernetes object; it may be a document.
 var ErrNoKind = errors.New("it has no kind, so it is no Kubernetes object")
 
-// ParseDocument reads one JSON object that need not be a Kubernetes object: a
-// Dockerfile's parse, a Terraform plan, what a CI system sends. Its Kind, Name and
-// Namespace are empty, whatever members it has, and no image stands at a standard
-// place of it. Source says where it was read, for messages; may be empty. What
-// parsers read differently is refused, and what exceeds a bound, as Parse does.
+// ParseDocument parses one JSON object that need not be a Kubernetes object: a Dockerfile's
+// parse, a Terraform plan, data from a CI system. Its Kind, Name and Namespace are empty,
+// whatever members it has, and it has no images at standard paths. source is its location, for
+// messages; may be empty. As Parse, it refuses input beyond a bound, and JSON that parsers read
+// differently.
 func ParseDocument(raw []byte, source string) (Object, error) {
 	if len(raw) > MaxInput {
 		return Object{}, fmt.Errorf("document: more than %d bytes (MaxInput)", MaxInput)
@@ -32,5 +32,5 @@ func newDocument(d *document, from *origin) Object {
 	return Object{d}
 }
 
-// IsDocument reports whether o was read as a document that is no Kubernetes object.
+// IsDocument reports whether o was parsed as a document that is not a Kubernetes object.
 func (o Object) IsDocument() bool { return o.document != nil && o.kind == "" }

@@ -8,30 +8,27 @@ import (
 	"slices"
 )
 
-// Extractor says where images are in an object that is no pod specification, as
-// Kyverno's imageExtractors do.
+// Extractor describes the paths of images outside pod specifications, as Kyverno's
+// imageExtractors do.
 type Extractor struct {
-	// Name groups the images that it finds; empty means "custom".
+	// Name groups the extracted images; empty means "custom".
 	Name string
-	// Path is a JSON pointer, in which * stands for every element of a list or
-	// every member of an object. It leads to the entries that hold an image, or,
-	// without Value, to the images themselves.
+	// Path is a JSON pointer, in which * matches every element of a list or every member of an
+	// object. It leads to the entries that hold an image, or, without Value, to the images
+	// themselves.
 	Path string
-	// Value is the member of an entry that holds the image; empty means that the
-	// last element of Path is that.
+	// Value is the member of an entry that holds the image; empty means the last element of Path.
 	Value string
-	// Key is the member of an entry that names it; empty means that its place does.
+	// Key is the member of an entry that names it; empty means that its path does.
 	Key string
-	// Transform makes an image reference of the text that stands there; nil leaves
-	// it as it is.
+	// Transform converts the text at the path to an image reference; nil leaves it unchanged.
 	Transform func(string) (string, error)
 }
 
-// ExtractWith returns the images at the extractors' places instead of the
-// standard ones, each place once, in the order of the extractors. What is absent
-// is no use; what is there and is no text, an entry without its Key, or a path
-// that leads through text, is an error: passing over it would let an image run
-// unseen.
+// ExtractWith returns the images at the extractors' paths instead of the standard ones, each path
+// once, in the order of the extractors. An absent value is ignored. A value that is not text, an
+// entry without its Key, or a path that leads through text is an error, because ignoring it would
+// let an image run without verification.
 func ExtractWith(o Object, extractors []Extractor) ([]Use, error) {
 	if o.IsZero() {
 		return nil, nil
@@ -81,7 +78,7 @@ type extraction struct {
 	uses      []Use
 }
 
-// spot is where a walk is.
+// spot is the current position of a walk.
 type spot struct {
 	at    pointer
 	entry Value // the nearest object that contains it
@@ -132,7 +129,7 @@ func (x *extraction) followList(list Value, path []string, s spot) error {
 	return nil
 }
 
-// take makes a use of a text.
+// take converts a text to a use.
 func (x *extraction) take(value Value, s spot) error {
 	e, text := x.extractor, value.Text()
 	switch {

@@ -1,20 +1,20 @@
 package workload
 
-// Identity is what an object names for its own pulls.
+// Identity is the identity that an object uses for its own pulls.
 type Identity struct {
 	Namespace string
-	// ServiceAccount is the account that its pods run as; "default" where the
-	// object names none, empty where it has no pod specification.
+	// ServiceAccount is the account of its pods; "default" where the object names none, empty
+	// where it has no pod specification.
 	ServiceAccount string
 	// PullSecrets are the names of Secrets in Namespace, in the object's order.
 	PullSecrets []string
 }
 
-// maxPullSecrets bounds how many Secrets one object makes the gateway read.
+// maxPullSecrets bounds the Secrets that the gateway reads for one object.
 const maxPullSecrets = 20
 
-// IdentityOf returns what the object's pod specification names. An object
-// without one names nothing. The namespace is the object's own.
+// IdentityOf returns the identity in the object's pod specification. It is empty for an object
+// without one. The namespace is the object's own.
 func IdentityOf(o Object) Identity {
 	id := Identity{Namespace: o.Namespace()}
 	path, ok := podSpecs[o.Group()+"/"+o.Kind()]

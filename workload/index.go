@@ -8,16 +8,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// node is one value of a JSON text. Nodes stand in the order of the text: what an
-// object or list holds follows it, up to next.
+// node is one value of a JSON text. Nodes are in the order of the text: the content of an object
+// or list follows it, up to next.
 type node struct {
-	// name is the member's, of an object's members; value is the whole value. Both
-	// are without quotes.
+	// name is the name of an object's member; value is the whole value. Both are without quotes.
 	name, value span
-	// next is the first node behind it and all that it holds.
+	// next is the first node after it and its content.
 	next uint32
 	kind jsontext.Kind
-	// escapedName and escapedText say that there are escapes in them.
+	// escapedName and escapedText report escapes in them.
 	escapedName, escapedText bool
 }
 
@@ -27,29 +26,29 @@ type span struct{ from, to uint32 }
 func (s span) of(text string) string { return text[s.from:s.to] }
 
 const (
-	// maxReserved is how many nodes there is room for before any is read: twice
-	// what large Pods have. Commas in texts count as well.
+	// maxReserved is the initial capacity in nodes: twice the number in large Pods. The estimate
+	// counts commas in texts as well.
 	maxReserved = 2048
-	// maxCompared is up to how many members of an object are compared with each
-	// other; more are counted in a map.
+	// maxCompared is the number of members of an object up to which names are compared directly;
+	// more are counted in a map.
 	maxCompared = 16
-	// plainNumber is up to which length a number without an exponent is in range
-	// whatever it is, in bytes.
+	// plainNumber is the length in bytes up to which a number without an exponent is always in
+	// range.
 	plainNumber = 300
 )
 
-// indexer finds the values of one JSON value whose grammar has been checked, so
-// that it need not look what comes, but where it ends.
+// indexer finds the values of one JSON value with a checked grammar, so it only searches for the
+// end of each value.
 type indexer struct {
 	text string
 	at   int
-	// escape is where the next backslash is; the last one read where at is past it.
+	// escape is the position of the next backslash; it is stale once at is beyond it.
 	escape int
 	nodes  []node
 }
 
-// index returns the values of a text. It refuses what its grammar does not: names
-// that stand twice, numbers that are out of range, and depth.
+// index returns the values of a text. It refuses repeated names, numbers out of range, and
+// nesting that is too deep, which the grammar permits.
 func index(text string) ([]node, error) {
 	room := 1 + strings.Count(text, ",") + strings.Count(text, "{") + strings.Count(text, "[")
 	x := indexer{text: text, escape: -1, nodes: make([]node, 0, min(room, maxReserved))}
@@ -70,8 +69,7 @@ func (x *indexer) peek() byte {
 	}
 }
 
-// value reads one value, which is nested depth deep, and has a name where it is a
-// member.
+// value parses one value at a nesting depth, with a name if it is a member.
 func (x *indexer) value(depth int, name span, escapedName bool) error {
 	if depth > MaxDepth {
 		return fmt.Errorf("nested more than %d deep (MaxDepth)", MaxDepth)
@@ -110,7 +108,7 @@ func (x *indexer) value(depth int, name span, escapedName bool) error {
 	return nil
 }
 
-// holder reads what the object or list at a node holds.
+// holder parses the content of the object or list at a node.
 func (x *indexer) holder(at, depth int) error {
 	if x.nodes[at].kind == jsontext.KindBeginObject {
 		return x.members(at, depth)
@@ -118,10 +116,10 @@ func (x *indexer) holder(at, depth int) error {
 	return x.elements(depth)
 }
 
-// since returns what has been read.
+// since returns the span since from.
 func (x *indexer) since(from int) span { return span{uint32(from), uint32(x.at)} }
 
-// number reads a number, and refuses one that no float64 comes near.
+// number parses a number, and refuses one outside the range of float64.
 func (x *indexer) number() error {
 	from := x.at
 	for x.at < len(x.text) && strings.IndexByte("+-.0123456789Ee", x.text[x.at]) >= 0 {
@@ -135,7 +133,7 @@ func (x *indexer) number() error {
 	return err
 }
 
-// members reads those of the object at a node.
+// members parses the members of the object at a node.
 func (x *indexer) members(of, depth int) error {
 	x.at++
 	count, escaped := 0, false
@@ -153,7 +151,7 @@ func (x *indexer) members(of, depth int) error {
 	return x.compareNames(of)
 }
 
-// compareNames refuses names that stand twice, of an object that is at its end.
+// compareNames refuses repeated names in a complete object.
 func (x *indexer) compareNames(of int) error {
 	first, end := uint32(of)+1, uint32(len(x.nodes))
 	for at := first; at < end; at = x.nodes[at].next {
@@ -194,7 +192,7 @@ func (x *indexer) elements(depth int) error {
 	return nil
 }
 
-// quoted reads a text, and says whether it has escapes.
+// quoted parses a text, and reports whether it has escapes.
 func (x *indexer) quoted() (span, bool) {
 	x.at++
 	from := x.at
@@ -226,7 +224,7 @@ func (n *node) nameIn(text string) string {
 	return n.name.of(text)
 }
 
-// textIn returns the text that the value is.
+// textIn returns the value as text.
 func (n *node) textIn(text string) string {
 	if n.escapedText {
 		return unquote(text, n.value)
@@ -234,7 +232,7 @@ func (n *node) textIn(text string) string {
 	return n.value.of(text)
 }
 
-// unquote returns a text with escapes, whose grammar has been checked.
+// unquote decodes a text with escapes and a checked grammar.
 func unquote(text string, inside span) string {
 	unquoted, _ := jsontext.AppendUnquote(nil, text[inside.from-1:inside.to+1])
 	return string(unquoted)

@@ -9,17 +9,17 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// parseJSON reads one JSON object. It refuses what parsers read differently: names
-// that stand twice, and text that is not UTF-8.
+// parseJSON parses one JSON object. It refuses JSON that parsers read differently: repeated
+// names, and text that is not UTF-8.
 func parseJSON(raw []byte) (*document, error) {
-	// The names are looked at below, for the whole object at once.
+	// Names are compared below, for the whole object at once.
 	if !jsontext.Value(raw).IsValid(jsontext.AllowDuplicateNames(true)) {
 		return nil, fault(raw)
 	}
 	return read(string(raw))
 }
 
-// read indexes an object whose grammar has been checked.
+// read indexes an object with a checked grammar.
 func read(text string) (*document, error) {
 	nodes, err := index(text)
 	if err != nil {
@@ -31,7 +31,7 @@ func read(text string) (*document, error) {
 	return &document{text: text, nodes: nodes}, nil
 }
 
-// fault says why a text is not one JSON value.
+// fault returns the reason why a text is not one JSON value.
 func fault(raw []byte) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
 	switch _, err := decoder.ReadValue(); {
@@ -43,7 +43,7 @@ func fault(raw []byte) error {
 	return errors.New("JSON: something follows the object")
 }
 
-// kindName says in plain words what a value is.
+// kindName describes the kind of a value in messages.
 func kindName(kind jsontext.Kind) string {
 	switch kind {
 	case jsontext.KindNull:

@@ -9,24 +9,24 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mark is one value of a YAML document: where it begins, and what holds what. Marks
-// stand in the order of the document, as nodes do; they are a tenth of the parser's
-// own tree, which is not kept.
+// mark is one value of a YAML document, with its position and content. Marks are in the order of
+// the document, as nodes are; they are a tenth of the size of the parser's own tree, which is not
+// kept.
 type mark struct {
 	name string // of a member
-	text uint32 // sum of a scalar's text
+	text uint32 // hash of a scalar's text
 	// line and column are the parser's, from 1.
 	line, column uint32
-	next         uint32 // the first mark behind it and all that it holds
-	to           uint32 // what an alias stands for
+	next         uint32 // the first mark after it and its content
+	to           uint32 // the target of an alias
 	kind         yaml.Kind
 }
 
-// mergeKey is the member whose value's members are those of the object as well.
+// mergeKey is the member with a value that is merged into its object.
 const mergeKey = "<<"
 
-// readMarks returns the marks of a document that checkYAML has let pass; none where it
-// cannot be read.
+// readMarks returns the marks of a document that checkYAML has accepted; none if it cannot be
+// parsed.
 func readMarks(document string) []mark {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(document), &root); err != nil || len(root.Content) == 0 {
@@ -74,21 +74,21 @@ func nameOf(key *yaml.Node) string {
 
 func sum(text string) uint32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(text)) // of a hash, never fails
+	_, _ = h.Write([]byte(text)) // a hash never fails
 	return h.Sum32()
 }
 
-// search looks for the value at a path.
+// search finds the value at a path.
 type search struct {
 	marks []mark
-	// want is the sum of the text that must stand there; only texts are compared.
+	// want is the hash of the expected text; only texts are compared.
 	want   uint32
 	isText bool
 	steps  int
 }
 
-// find returns the mark of the value at a path. Parsers differ about which of several
-// merged members counts, so that the one with the right text is taken.
+// find returns the mark of the value at a path. Parsers differ about the precedence of merged
+// members, so the one with the expected text is taken.
 func find(marks []mark, path []string, want Value) (mark, bool) {
 	if len(marks) == 0 {
 		return mark{}, false
@@ -133,7 +133,7 @@ func (s *search) element(of uint32, path []string) (mark, bool) {
 	return mark{}, false
 }
 
-// member looks at an object's own members first, then at those that are merged.
+// member searches an object's own members first, then the merged ones.
 func (s *search) member(of uint32, path []string) (mark, bool) {
 	for at := of + 1; at < s.marks[of].next; at = s.marks[at].next {
 		if s.marks[at].name == path[0] {
@@ -152,7 +152,7 @@ func (s *search) member(of uint32, path []string) (mark, bool) {
 	return mark{}, false
 }
 
-// merged looks into what a merge key names: an object, or a list of them.
+// merged searches the target of a merge key: an object, or a list of them.
 func (s *search) merged(at uint32, path []string) (mark, bool) {
 	if s.marks[at].kind == yaml.AliasNode {
 		at = s.marks[at].to
@@ -168,8 +168,8 @@ func (s *search) merged(at uint32, path []string) (mark, bool) {
 	return mark{}, false
 }
 
-// offset returns where a mark's line and column are in the text. The parser ends lines
-// at more characters than editors do (YAML 1.1, section 4.2).
+// offset returns the offset of a mark's line and column in the text. The parser ends lines at
+// more characters than editors do (YAML 1.1, section 4.2).
 func offset(text string, m mark) int {
 	at := 0
 	for line := uint32(1); line < m.line && at < len(text); line++ {
@@ -195,8 +195,8 @@ func isBreak(r rune) bool {
 	return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
-// pastProperties returns where the value begins behind its anchor and its tag, as long
-// as it is on their line.
+// pastProperties returns the position of the value after its anchor and its tag, as long as it is
+// on their line.
 func pastProperties(text string, at int) int {
 	begin := at
 	for at < len(text) && (text[at] == '&' || text[at] == '!') {

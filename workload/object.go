@@ -9,28 +9,28 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Object is a Kubernetes object as it was written, or a document that is none
-// (see ParseDocument): its content and where it came from. It is immutable, and safe for concurrent use; whoever takes its
-// Content must not change it.
+// Object is a Kubernetes object as it was read, or a document that is none (see ParseDocument):
+// its content and its location. It is immutable and safe for concurrent use. Callers must not
+// change its Content.
 type Object struct{ *document }
 
-// document is the text of an object, and what is known of it.
+// document is the text of an object and its parsed fields.
 type document struct {
 	text  string
 	nodes []node
 
-	origin           *origin // nil where nobody says
+	origin           *origin // nil if there is none
 	apiVersion, kind string
 	namespace, name  string
 	generateName     string
 
 	decode  sync.Once
-	content map[string]any // once decoded
+	content map[string]any // decoded on first use
 }
 
-// Parse reads one object from JSON. It refuses names that stand twice, which
-// parsers read differently, nesting beyond MaxDepth, and an object without kind
-// or apiVersion, which no policy could be matched with.
+// Parse parses one object from JSON. It refuses repeated names, which parsers read differently,
+// nesting beyond MaxDepth, and an object without kind or apiVersion, which policies could not
+// match.
 func Parse(raw []byte) (Object, error) {
 	if len(raw) > MaxInput {
 		return Object{}, fmt.Errorf("object: more than %d bytes (MaxInput)", MaxInput)
@@ -42,9 +42,8 @@ func Parse(raw []byte) (Object, error) {
 	return newObject(read, nil)
 }
 
-// ParseValue is Parse for what a jsontext.Decoder has read as one value, so that
-// its grammar and its UTF-8 are not checked a second time. It may panic on
-// anything else.
+// ParseValue is Parse for one value from a jsontext.Decoder, so that its grammar and its UTF-8
+// are not checked a second time. It may panic on anything else.
 func ParseValue(value jsontext.Value) (Object, error) {
 	switch {
 	case len(value) == 0:
@@ -59,7 +58,7 @@ func ParseValue(value jsontext.Value) (Object, error) {
 	return newObject(read, nil)
 }
 
-// newObject checks the fields that say what the object is.
+// newObject checks the identifying fields of the object.
 func newObject(d *document, from *origin) (Object, error) {
 	d.origin = from
 	o := Object{d}
@@ -92,10 +91,10 @@ func newObject(d *document, from *origin) (Object, error) {
 	return o, nil
 }
 
-// IsZero reports whether o is no object at all.
+// IsZero reports whether o is the zero Object.
 func (o Object) IsZero() bool { return o.document == nil }
 
-// about returns what is known of the object, nothing of the zero one.
+// about returns the document, or an empty one for the zero Object.
 func (o Object) about() *document {
 	if o.document == nil {
 		return &document{}
@@ -103,9 +102,8 @@ func (o Object) about() *document {
 	return o.document
 }
 
-// Content returns the object as encoding/json decodes it (numbers are float64);
-// it is not to be changed. It is decoded when it is first asked for; Root reads
-// single values without that.
+// Content returns the object as decoded by encoding/json (numbers are float64); callers must not
+// change it. It is decoded at the first call; Root reads single values without decoding.
 func (o Object) Content() map[string]any {
 	if o.document == nil {
 		return nil
@@ -114,10 +112,10 @@ func (o Object) Content() map[string]any {
 	return o.content
 }
 
-// Size is how long its text is, in bytes; 0 for none.
+// Size is the length of its text, in bytes; 0 for none.
 func (o Object) Size() int { return len(o.about().text) }
 
-// Source says where the object was read, for messages; may be empty.
+// Source is the object's location, for messages; may be empty.
 func (o Object) Source() string {
 	if from := o.about().origin; from != nil {
 		return from.where
@@ -151,8 +149,8 @@ func (o Object) Namespace() string { return o.about().namespace }
 // Name returns metadata.name; empty where only a generateName is given.
 func (o Object) Name() string { return o.about().name }
 
-// String returns kind namespace/name, for messages; a name that is yet to be
-// generated is its beginning and a star. A document is called that.
+// String returns kind namespace/name, for messages. A generated name is its prefix and a star. A
+// document is called "document".
 func (o Object) String() string {
 	d := o.about()
 	if o.IsDocument() {
@@ -168,7 +166,7 @@ func (o Object) String() string {
 	return strings.TrimSpace(d.kind + " " + name)
 }
 
-// text returns a member that must be text if it is there.
+// text returns a member that must be text if it is present.
 func (v Value) text(name string) (string, error) {
 	member := v.Member(name)
 	if !member.IsText() && !member.IsNull() {
@@ -177,7 +175,7 @@ func (v Value) text(name string) (string, error) {
 	return member.Text(), nil
 }
 
-// child returns a member that must be an object if it is there, else none.
+// child returns a member that must be an object if it is present, otherwise none.
 func (v Value) child(name string) (Value, error) {
 	member := v.Member(name)
 	switch {

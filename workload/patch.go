@@ -15,10 +15,9 @@ type Operation struct {
 	Value any    `json:"value"`
 }
 
-// Pin returns the operations that make image the text of a use: a test that it
-// still stands as it was read, and its replacement. They are none if it is
-// already there, so that pinning twice is pinning once. A use whose reference was
-// made by a Transform is an error: its text is no reference.
+// Pin returns the operations that set the text of a use to image: a test for the original text,
+// and its replacement. There are none if the text is already image, so that pinning twice is
+// pinning once. A use with a reference from a Transform is an error: its text is not a reference.
 func Pin(use Use, image string) ([]Operation, error) {
 	switch {
 	case image == "":
@@ -35,8 +34,8 @@ func Pin(use Use, image string) ([]Operation, error) {
 	}, nil
 }
 
-// Apply returns the object after the operations, of which it knows those that Pin
-// makes: test and replace. The object itself stays as it is.
+// Apply returns the object after the operations. It supports those of Pin: test and replace. The
+// object itself stays unchanged.
 func Apply(o Object, operations []Operation) (Object, error) {
 	content, _ := o.Root().Decoded().(map[string]any)
 	for i, op := range operations {
@@ -51,8 +50,7 @@ func Apply(o Object, operations []Operation) (Object, error) {
 	return changed, nil
 }
 
-// With returns an object of the same source with another content, which has to
-// encode as JSON.
+// With returns an object of the same source with another content, which must be valid for JSON.
 func (o Object) With(content map[string]any) (Object, error) {
 	changed, err := encoded(content)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Position is a place in a file.
+// Position is a location in a file.
 type Position struct {
-	// File is what the file was called when it was read.
+	// File is the file's name as given to Read.
 	File string `json:"file"`
-	// Line and Column begin at 1; a column is a character (a Unicode code point), and
-	// lines end where editors end them: at \n or \r\n.
+	// Line and Column begin at 1; a column is a character (a Unicode code point), and lines end
+	// as in editors: at \n or \r\n.
 	Line   int `json:"line"`
 	Column int `json:"column"`
 }
@@ -23,22 +23,22 @@ func (p Position) String() string {
 	return p.File + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column)
 }
 
-// origin is where an object was read.
+// origin is the location of an object.
 type origin struct {
 	where string // for messages
-	// text has the object, at the names that lead to it; nil where nobody kept it.
+	// text contains the object, at the path at; nil if it was not kept.
 	text *written
 	at   []string
 }
 
-// written is one document as it was written, which its objects share.
+// written is one document as it was read, which its objects share.
 type written struct {
 	file string
 	text string
-	// line and column are where text begins, from 1.
+	// line and column are the position of text, from 1.
 	line, column int
 	isYAML       bool
-	// template is what made it, in the words of the one who ran it.
+	// template is the template of the document, from an unverified comment.
 	template string
 
 	once  sync.Once
@@ -46,14 +46,14 @@ type written struct {
 	nodes []node // of JSON
 }
 
-// Position returns where the value at a JSON pointer (RFC 6901) is written: its first
-// character, a quote or the sign of a block included, and past an anchor or a tag. What
-// is written once and used at several places by an alias or a merge is where its text
-// stands. The empty pointer is the object itself.
+// Position returns the position of the value at a JSON pointer (RFC 6901): its first character,
+// including a quote or the indicator of a block, and after an anchor or a tag. For a value behind
+// an alias or a merge, it is the position of the original text. The empty pointer is the object
+// itself.
 //
-// It is false where no value is, where a patch has put another text than was written,
-// and for an object that was not read by Read or ReadDocuments. The first call reads the document's places, which is as much work as
-// reading it was; objects that nobody asks about cost nothing.
+// It is false for an absent value, for a text that a patch has changed, and for an object that
+// was not read by Read or ReadDocuments. The first call parses the document again; other objects
+// have no cost.
 func (o Object) Position(pointer string) (Position, bool) {
 	if o.document == nil || o.origin == nil || o.origin.text == nil {
 		return Position{}, false
@@ -70,9 +70,8 @@ func (o Object) Position(pointer string) (Position, bool) {
 	return o.origin.text.position(append(append(path, o.origin.at...), names...), want)
 }
 
-// Template returns what the manifest was rendered from, as its first comment says it
-// ("# Source: chart/templates/web.yaml", of helm template); empty where none does. It
-// is the word of whoever made the manifest.
+// Template returns the template of the manifest from its first comment ("# Source:
+// chart/templates/web.yaml", of helm template); empty without one. The comment is not verified.
 func (o Object) Template() string {
 	if o.document == nil || o.origin == nil || o.origin.text == nil {
 		return ""
@@ -107,7 +106,7 @@ func (v Value) below(names []string) (Value, bool) {
 	return v, true
 }
 
-// position returns where the value at a path is written.
+// position returns the position of the value at a path.
 func (w *written) position(path []string, want Value) (Position, bool) {
 	w.once.Do(func() {
 		if w.isYAML {
@@ -137,7 +136,7 @@ func (w *written) position(path []string, want Value) (Position, bool) {
 	return w.place(from), true
 }
 
-// place makes a position of an offset.
+// place converts an offset to a position.
 func (w *written) place(at int) Position {
 	before := w.text[:at]
 	p := Position{File: w.file, Line: w.line + strings.Count(before, "\n"), Column: w.column}
@@ -148,11 +147,10 @@ func (w *written) place(at int) Position {
 	return p
 }
 
-// templateMark begins the comment by which helm says what it rendered.
+// templateMark begins helm's comment with the template's name.
 const templateMark = "# Source: "
 
-// templateOf returns what the comments before the first value say that the document
-// was rendered from.
+// templateOf returns the template's name from the comments before the first value.
 func templateOf(document []byte) string {
 	for line := range bytes.Lines(document) {
 		line = bytes.TrimSpace(line)

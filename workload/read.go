@@ -16,18 +16,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read reads manifests: YAML documents, or JSON objects one after another. Lists
-// are unfolded, empty documents left out. name says where the bytes are from, for
-// errors and for Object.Source. It refuses what parsers read differently: names
-// that stand twice, two documents without a line of "---" between them, and items in
-// an object that is no List, of which kubectl applies nothing else.
+// Read parses manifests: YAML documents, or consecutive JSON objects. Lists are unfolded, empty
+// documents left out. name is the name of the input, for errors and for Object.Source. Read
+// refuses input that parsers read differently: repeated names, two documents without a line of
+// "---" between them, and items in an object that is not a List, of which kubectl applies nothing
+// else.
 func Read(r io.Reader, name string) ([]Object, error) {
 	return readAll(r, reader{name: name})
 }
 
-// ReadDocuments is Read for documents that are no Kubernetes objects: each is one
-// object as ParseDocument makes it, and no list is unfolded. That there is none is
-// an error, for whoever made the input failed.
+// ReadDocuments is Read for documents that are not Kubernetes objects: each is one object as from
+// ParseDocument, and no list is unfolded. An input without documents is an error, because its
+// producer failed.
 func ReadDocuments(r io.Reader, name string) ([]Object, error) {
 	documents, err := readAll(r, reader{name: name, ofDocuments: true})
 	if err == nil && len(documents) == 0 {
@@ -56,7 +56,7 @@ func readAll(r io.Reader, reader reader) ([]Object, error) {
 	return reader.objects, nil
 }
 
-// isJSON tells JSON from YAML's flow style by the first value.
+// isJSON distinguishes JSON from YAML's flow style by the first value.
 func isJSON(b []byte) bool {
 	var raw json.RawMessage
 	return json.NewDecoder(bytes.NewReader(b)).Decode(&raw) == nil
@@ -66,7 +66,7 @@ type reader struct {
 	name     string
 	document int
 	objects  []Object
-	// ofDocuments: what is read are no Kubernetes objects.
+	// ofDocuments: the input has documents that are not Kubernetes objects.
 	ofDocuments bool
 }
 
@@ -74,7 +74,7 @@ func (r *reader) where() string { return fmt.Sprintf("%s, document %d", r.name, 
 
 func (r *reader) fail(err error) error { return fmt.Errorf("%s: %w", r.where(), err) }
 
-// readJSON reads objects that stand behind what was trimmed.
+// readJSON parses objects after the trimmed white space.
 func (r *reader) readJSON(input, trimmed []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(input))
 	at := (&written{text: string(trimmed), line: 1, column: 1}).place(len(trimmed))
@@ -111,7 +111,7 @@ func (r *reader) readYAML(input []byte) error {
 			return r.fail(fmt.Errorf("YAML: %w", err))
 		}
 		begin := line
-		line += bytes.Count(document, []byte("\n")) + 1 // with the --- behind it
+		line += bytes.Count(document, []byte("\n")) + 1 // with the following ---
 		if err := checkYAML(document); err != nil {
 			return r.fail(fmt.Errorf("YAML: %w", err))
 		}
@@ -119,7 +119,7 @@ func (r *reader) readYAML(input []byte) error {
 		if err != nil {
 			return r.fail(err)
 		}
-		if string(raw) == "null" { // as kubectl tells an empty document: a tag on an object says nothing
+		if string(raw) == "null" { // as kubectl detects an empty document; a tag on an object has no effect
 			continue
 		}
 		text := &written{file: r.name, text: string(document), line: begin, column: 1, isYAML: true, template: templateOf(document)}
@@ -129,7 +129,7 @@ func (r *reader) readYAML(input []byte) error {
 	}
 }
 
-// add keeps the object, or the objects of the list, that raw is.
+// add records the object in raw, or the objects of the list in raw.
 func (r *reader) add(raw []byte, text *written) error {
 	read, err := parseJSON(raw)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *reader) add(raw []byte, text *written) error {
 	return r.unfold(Object{read}.Root(), from, 0)
 }
 
-// keep adds an object to those that were read.
+// keep records an object.
 func (r *reader) keep(object Object) error {
 	if len(r.objects) == MaxObjects {
 		return fmt.Errorf("%s: more than %d objects (MaxObjects); split it", r.name, MaxObjects)
@@ -151,9 +151,8 @@ func (r *reader) keep(object Object) error {
 	return nil
 }
 
-// unfold keeps an object that stands in so many lists, or those that it holds if it is
-// a list itself. A list in another is not read again: each would cost as much as all
-// that it holds.
+// unfold records an object that is nested in so many lists, or the objects of a list. A nested
+// list is not parsed again: each would cost as much as its whole content.
 func (r *reader) unfold(v Value, from *origin, lists int) error {
 	itemKind, isList, err := listed(v, lists)
 	if err != nil {
@@ -179,10 +178,9 @@ func (r *reader) unfold(v Value, from *origin, lists int) error {
 	return nil
 }
 
-// listed tells a List, or a typed one such as PodList, by its kind, and says of which
-// kind its items are that leave it out. kubectl tells it by items, whatever the kind:
-// where the two differ, what is applied is not what the object says, so that it is
-// refused.
+// listed detects a List, or a typed one such as PodList, by its kind, and returns the default
+// kind of its items. kubectl detects it by items, whatever the kind. Where the two differ,
+// kubectl applies something else than the object's kind, so the object is refused.
 func listed(v Value, lists int) (itemKind string, isList bool, err error) {
 	kind, err := v.text("kind")
 	if err != nil {
@@ -194,7 +192,7 @@ func listed(v Value, lists int) (itemKind string, isList bool, err error) {
 	case kind == "" || items.Kind() == jsontext.KindInvalid:
 		return "", false, nil
 	case items.IsNull():
-		return itemKind, isList && lists == 0, nil // in a list, kubectl takes it for an object
+		return itemKind, isList && lists == 0, nil // in a list, kubectl treats it as an object
 	case !isList:
 		return "", false, fmt.Errorf("items: kubectl takes a %s with items for a list, and applies nothing else of it; take them out, or make the kind List", kind)
 	case !items.IsList():
@@ -205,7 +203,7 @@ func listed(v Value, lists int) (itemKind string, isList bool, err error) {
 	return itemKind, true, nil
 }
 
-// item returns an item of a list, with the kind and the version that it may leave out.
+// item returns an item of a list, with the default kind and version.
 func (v Value) item(kind string, apiVersion Value) (Value, error) {
 	switch {
 	case !v.IsObject():
@@ -220,7 +218,7 @@ func (v Value) item(kind string, apiVersion Value) (Value, error) {
 	return Object{item}.Root(), nil
 }
 
-// object returns the object that the value is, as one of its own.
+// object returns the value as an object of its own.
 func (v Value) object(from *origin) (Object, error) {
 	if v.at == 0 {
 		return newObject(v.in, from)
@@ -232,8 +230,8 @@ func (v Value) object(from *origin) (Object, error) {
 	return newObject(alone, from)
 }
 
-// ofKind returns an object that does not say its kind, nor perhaps its version, as one
-// of its own that does.
+// ofKind returns an object without a kind, and perhaps without a version, as one of its own with
+// both.
 func (v Value) ofKind(kind string, apiVersion Value) (*document, error) {
 	item := v.decodedObject()
 	item["kind"] = kind

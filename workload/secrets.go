@@ -1,8 +1,8 @@
 package workload
 
-// AddPullSecrets returns the operations that append Secrets to the
-// imagePullSecrets of the object's pod specification: those that stand there stay,
-// and none is added twice. They are none for an object without a pod specification.
+// AddPullSecrets returns the operations that append Secrets to the imagePullSecrets of the
+// object's pod specification: existing ones stay, and none is added twice. There are none for an
+// object without a pod specification.
 func AddPullSecrets(o Object, names []string) []Operation {
 	path, ok := podSpecs[o.Group()+"/"+o.Kind()]
 	if !ok {
@@ -16,7 +16,7 @@ func AddPullSecrets(o Object, names []string) []Operation {
 	there := spec.Member("imagePullSecrets")
 	isList := there.IsList()
 	if !isList && !there.IsNull() {
-		return nil // of that shape the API server refuses it
+		return nil // the API server refuses this form
 	}
 	known := map[string]bool{}
 	for _, entry := range there.Elements() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Role says what an object does with an image.
+// Role is the purpose of an image in an object.
 type Role string
 
 // The roles of images.
@@ -20,21 +20,19 @@ const (
 
 // Use is one image of an object.
 type Use struct {
-	// Image is the reference as it is written, or as an Extractor's Transform
-	// made it.
+	// Image is the reference as written, or the result of an Extractor's Transform.
 	Image string
-	// Container names it in the object: the container's or volume's name, or the
-	// extractor's and the entry's.
+	// Container names it in the object: the container's or volume's name, or the extractor's and
+	// the entry's.
 	Container string
-	// Pointer is where it is written (RFC 6901).
+	// Pointer is its location in the object (RFC 6901).
 	Pointer string
 	Role    Role
-	// Text is what stands at Pointer; it differs from Image only after a
-	// Transform.
+	// Text is the value at Pointer; it differs from Image only after a Transform.
 	Text string
 }
 
-// podSpecs says where the kinds of Kubernetes keep their pod specification.
+// podSpecs maps Kubernetes kinds to the paths of their pod specifications.
 var podSpecs = map[string][]string{
 	"/Pod":                   {"spec"},
 	"/PodTemplate":           {"template", "spec"},
@@ -47,8 +45,7 @@ var podSpecs = map[string][]string{
 	"batch/CronJob":          {"spec", "jobTemplate", "spec", "template", "spec"},
 }
 
-// anyPodSpecs are the places to try in any other kind: many custom resources
-// embed a pod template.
+// anyPodSpecs are the paths to try in any other kind: many custom resources embed a pod template.
 var anyPodSpecs = [][]string{
 	{"spec", "template", "spec"},
 	{"spec", "jobTemplate", "spec", "template", "spec"},
@@ -56,15 +53,14 @@ var anyPodSpecs = [][]string{
 	{"spec"},
 }
 
-// Extract returns the images of an object at the standard places of a pod
-// specification: containers, initContainers, ephemeralContainers, and volumes
-// that are images. In a kind that is not Kubernetes' own, only what looks like a
-// pod specification counts as one.
+// Extract returns the images of an object at the standard paths of a pod specification:
+// containers, initContainers, ephemeralContainers, and volumes that are images. In a kind that is
+// not Kubernetes' own, only a value with the form of a pod specification counts as one.
 //
-// A template may leave an image empty for somebody else to fill in; that is no
-// use. In a Pod nobody fills it in, and it is an error.
+// A template may have an empty image for a controller to fill in; it is ignored. In a Pod, an
+// empty image is an error.
 //
-// A document has no standard places: only an Extractor finds images in it.
+// A document has no standard paths: only an Extractor finds images in it.
 func Extract(o Object) ([]Use, error) {
 	if o.Kind() == "" {
 		return nil, nil
@@ -90,7 +86,7 @@ func extract(o Object) ([]Use, error) {
 	for _, path := range anyPodSpecs {
 		spec, at, err := descend(o.Root(), path)
 		if err != nil || !spec.IsObject() {
-			continue // of that shape it is no pod specification
+			continue // not the form of a pod specification
 		}
 		finder := specFinder{at: at}
 		found, err := finder.find(spec)
@@ -102,7 +98,7 @@ func extract(o Object) ([]Use, error) {
 	return uses, nil
 }
 
-// descend follows names through objects; to none if there is nothing.
+// descend follows names through objects; the result is empty if there is no such value.
 func descend(value Value, path []string) (Value, pointer, error) {
 	var at pointer
 	for _, name := range path {
@@ -118,7 +114,7 @@ func descend(value Value, path []string) (Value, pointer, error) {
 // specFinder finds images in one pod specification.
 type specFinder struct {
 	at       pointer
-	isStrict bool // a shape that is not as it must be is an error, else it is nothing
+	isStrict bool // an unexpected form is an error; otherwise it is ignored
 	isPod    bool
 	uses     []Use
 }
@@ -159,7 +155,7 @@ func (f *specFinder) list(entries Value, at pointer, role Role) error {
 	return nil
 }
 
-// must refuses a value that is of another kind than it must be.
+// must refuses a value of an unexpected kind.
 func (f *specFinder) must(at pointer, want string, got Value) error {
 	if !f.isStrict {
 		return nil
@@ -167,8 +163,7 @@ func (f *specFinder) must(at pointer, want string, got Value) error {
 	return fmt.Errorf("%s: want %s, got %s", at, want, kindName(got.Kind()))
 }
 
-// entryAt is where an entry of a list is. It is written down as a pointer only
-// where that is needed.
+// entryAt is the location of an entry in a list. It is formatted as a pointer only if needed.
 type entryAt struct {
 	list pointer
 	i    int
@@ -182,9 +177,9 @@ func (f *specFinder) entry(entry Value, at entryAt, role Role) error {
 	name, written, path := entry.Member("name").Text(), entry.Member("image"), pointer("image")
 	if role == Volume {
 		switch {
-		case written.IsNull(): // a volume of another sort
+		case written.IsNull(): // a volume of another kind
 			return nil
-		case !written.IsObject(): // whose member image is not ours
+		case !written.IsObject(): // another field with the name image
 			return f.must(at.child(path), "an object", written)
 		}
 		written, path = written.Member("reference"), "image/reference"

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Value is one value of an object, read where it stands, without decoding the
-// rest. The zero Value is none, and whatever is read of it is none as well.
+// Value is one value of an object, read in place, without decoding the rest. The zero Value is
+// empty, and so is every value that is read from it.
 type Value struct {
 	in *document
 	at uint32
@@ -19,7 +19,7 @@ func (o Object) Root() Value { return Value{in: o.document} }
 
 func (v Value) node() *node { return &v.in.nodes[v.at] }
 
-// Kind returns what the value is; zero where there is none.
+// Kind returns the kind of the value; zero for the zero Value.
 func (v Value) Kind() jsontext.Kind {
 	if v.in == nil {
 		return jsontext.KindInvalid
@@ -27,8 +27,7 @@ func (v Value) Kind() jsontext.Kind {
 	return v.node().kind
 }
 
-// IsNull reports whether there is nothing, or null, which Kubernetes takes for
-// the same.
+// IsNull reports whether the value is absent or null, which Kubernetes treats alike.
 func (v Value) IsNull() bool { return v.in == nil || v.Kind() == jsontext.KindNull }
 
 // IsObject reports whether the value is an object.
@@ -43,7 +42,7 @@ func (v Value) IsText() bool { return v.Kind() == jsontext.KindString }
 // IsTrue reports whether the value is true.
 func (v Value) IsTrue() bool { return v.Kind() == jsontext.KindTrue }
 
-// Text returns the text that the value is; empty where it is none.
+// Text returns the value as text; empty if it is not text.
 func (v Value) Text() string {
 	if !v.IsText() {
 		return ""
@@ -65,7 +64,7 @@ func (v Value) Member(name string) Value {
 	return Value{}
 }
 
-// Members returns an object's members with their names, as they stand.
+// Members returns an object's members with their names, in their order.
 func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		for _, member := range v.held(jsontext.KindBeginObject) {
@@ -79,7 +78,7 @@ func (v Value) Members() iter.Seq2[string, Value] {
 // Elements returns a list's elements, numbered from 0 on.
 func (v Value) Elements() iter.Seq2[int, Value] { return v.held(jsontext.KindBeginArray) }
 
-// held returns what an object or list holds, if that is what the value is.
+// held returns the content of an object or list; empty for a value of another kind.
 func (v Value) held(by jsontext.Kind) iter.Seq2[int, Value] {
 	return func(yield func(int, Value) bool) {
 		if v.Kind() != by {
@@ -116,8 +115,8 @@ func (v Value) count() int {
 	return count
 }
 
-// Decoded returns the value as encoding/json decodes it: maps, lists, texts,
-// float64; nil where there is none. What it returns is the caller's.
+// Decoded returns the value as decoded by encoding/json: maps, lists, texts, float64; nil for the
+// zero Value. The caller owns the result.
 func (v Value) Decoded() any {
 	switch v.Kind() {
 	case jsontext.KindBeginObject:

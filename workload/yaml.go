@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// checkYAML refuses a document that would grow out of bounds when its aliases are
-// written out, or that parsers read differently.
+// checkYAML refuses a document that exceeds the bounds with expanded aliases, or that parsers
+// read differently.
 func checkYAML(document []byte) error {
 	if len(document) > MaxYAML {
 		return fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxYAML)
@@ -31,10 +31,10 @@ func checkYAML(document []byte) error {
 	return err
 }
 
-// walk measures a document as it is without aliases.
+// walk measures a document with expanded aliases.
 type walk struct{ seen map[*yaml.Node]extent }
 
-// extent is how much a node is, with all that it holds.
+// extent is the size of a node with its content.
 type extent struct {
 	size   int64 // in bytes
 	height int
@@ -43,7 +43,7 @@ type extent struct {
 // unfinished marks a node that is being measured.
 const unfinished = -1
 
-// nodeSize is what a node costs beside its text.
+// nodeSize is the cost of a node in addition to its text.
 const nodeSize = 8
 
 func (w *walk) measure(n *yaml.Node, depth int) (extent, error) {
@@ -79,7 +79,7 @@ func (w *walk) measure(n *yaml.Node, depth int) (extent, error) {
 	return total, nil
 }
 
-// checkKeys refuses keys that are the same once they are JSON, as 1 and "1".
+// checkKeys refuses keys that are equal in JSON, as 1 and "1".
 func checkKeys(n *yaml.Node) error {
 	seen := make(map[string]int, len(n.Content)/2)
 	for i := 0; i < len(n.Content); i += 2 {

@@ -7,9 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Check looks for what works otherwise than it reads: loops, entries that others
-// shadow, and targets that are their source. (A source that no reference can have
-// does not load.)
+// Check finds mappings with unexpected results: loops, entries that others shadow, and targets
+// that are their source. (A source that no reference can have does not load.)
 func (s *Set) Check() []Finding {
 	var findings []Finding
 	for e := range s.entries() {
@@ -30,7 +29,7 @@ func (e *entry) finding(path, message, hint string) Finding {
 	return Finding{Where: e.document.Kind + "/" + e.document.Name + ": " + path, Message: message, Hint: hint}
 }
 
-// checkShadow looks for an earlier entry that takes all that the way speaks of.
+// checkShadow searches an earlier entry for the same source and subjects.
 func (s *Set) checkShadow(w *way) []Finding {
 	var by *way
 	name := w.source.Sample()
@@ -51,12 +50,12 @@ func (s *Set) checkShadow(w *way) []Finding {
 		"join both entries, or tell them apart by selectors")}
 }
 
-// covers reports whether an entry is for all for whom another one is.
+// covers reports whether an entry applies to all subjects of another one.
 func (e *entry) covers(other *entry) bool {
 	return (e.pulls == AnyPull || e.pulls == other.pulls) && (e.selects.isEmpty() || e.selects.equals(other.selects))
 }
 
-// checkLoops looks for targets inside sources and for sources inside targets.
+// checkLoops finds targets inside sources and sources inside targets.
 func (s *Set) checkLoops(w *way) []Finding {
 	var findings []Finding
 	name := w.source.Sample()
@@ -85,7 +84,7 @@ func (s *Set) checkLoops(w *way) []Finding {
 	return findings
 }
 
-// insideOf returns the entry that has a name as a copy.
+// insideOf returns the entry for which a name is a copy.
 func (s *Set) insideOf(name image.Repository) (string, bool) {
 	by := ""
 	s.targets.VisitCopies(name, func(r reverse, host string) bool {

@@ -43,8 +43,8 @@ func readTagMirrors(d *Document, body []byte) ([]entrySpec, error) {
 	return readOpenShift(d, spec.Mirrors, "spec.imageTagMirrors", ByTagOnly)
 }
 
-// readContentSources reads the kind that came before ImageDigestMirrorSet, which
-// has no policy for the source.
+// readContentSources parses the predecessor of ImageDigestMirrorSet, which has no policy for the
+// source.
 func readContentSources(d *Document, body []byte) ([]entrySpec, error) {
 	type mirror struct {
 		Source  string   `json:"source"`
@@ -63,11 +63,9 @@ func readContentSources(d *Document, body []byte) ([]entrySpec, error) {
 	return readOpenShift(d, same, "spec.repositoryDigestMirrors", ByDigest)
 }
 
-// readOpenShift reads what a node would do at the pull. The source is replaced by
-// the mirror, and nothing is proved first (Present). A digest says what is meant
-// wherever it comes from; a tag is the mirror's to say. A source that is never
-// contacted is neither asked for a tag nor for evidence, and nothing is pulled from
-// it.
+// readOpenShift follows a node's behaviour at the pull. The mirror replaces the source, without
+// prior verification (Present). A digest is the same from any server; a tag resolves at the
+// mirror. A source that must not be contacted is not used for tags, evidence or pulls.
 func readOpenShift(d *Document, mirrors []openshiftMirror, path string, pulls Pulls) ([]entrySpec, error) {
 	if len(mirrors) == 0 {
 		return nil, fmt.Errorf("%s: want at least one entry", path)
@@ -110,9 +108,9 @@ func sides(all ...Side) []json.RawMessage {
 	return raw
 }
 
-// readPairs reads a ConfigMap of pairs "registry: host/prefix": the whole path is
-// kept, as its readers do. It says nothing of proof, so none is wanted first
-// (Present), and the source remains where the mirror does not serve the image.
+// readPairs parses a ConfigMap of pairs "registry: host/prefix". The whole path is kept, as in
+// other programs with this format. Pairs do not require verification (Present), and the source is
+// used where the mirror does not serve the image.
 func readPairs(d *Document, body []byte) ([]entrySpec, error) {
 	var pairs map[string]string
 	if err := json.Unmarshal(body, &pairs); err != nil {

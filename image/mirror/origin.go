@@ -7,22 +7,20 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// maxOrigins bounds the names of one copy. Mirrors that lead in a circle have more,
-// and so may a target that hundreds of registries share; Trace and Route then fail,
-// so that nobody is judged by some of them.
+// maxOrigins bounds the names of one copy. Circular mirrors exceed it, and so may a target that
+// hundreds of registries share. Trace and Route then fail, so that no decision is based on a part
+// of the names.
 const maxOrigins = 256
 
-// Origins returns the sources' names of a reference that lies inside targets, each
-// once, in a stable order; none where it does not. A source that is itself a copy
-// is followed. Selectors are not asked: whoever could have been redirected is
-// judged.
+// Origins returns the sources' names of a reference that lies inside targets, each once, in a
+// stable order; none where it does not. A source that is itself a copy is followed. Selectors are
+// ignored, so that the policies apply to every image that could have been redirected.
 func (s *Set) Origins(ref image.Ref) []Origin {
 	origins, _ := s.origins(ref)
 	return origins
 }
 
-// Trace is Origins for whoever judges by them: an error says that there are more
-// than it returns.
+// Trace is Origins for decisions: it returns an error if there are more names than it returns.
 func (s *Set) Trace(ref image.Ref) ([]Origin, error) {
 	origins, complete := s.origins(ref)
 	if !complete {
@@ -57,12 +55,12 @@ func (s *Set) origins(ref image.Ref) (origins []Origin, complete bool) {
 	}
 }
 
-// join adds what the way says of a source's name. Of two ways to one name the
-// first gives its own, and both where to look.
+// join adds a source's name with the settings of the way. If two ways lead to one name, the first
+// sets the entry, and both add evidence repositories.
 func (w *way) join(origins []Origin, from image.Repository, copied image.Ref) []Origin {
 	where := w.where(from, []image.Repository{copied.Repository()})
 	if len(where) == 0 {
-		where = []image.Repository{copied.Repository()} // the third place has no such name
+		where = []image.Repository{copied.Repository()} // the third repository has no name for this source
 	}
 	for i := range origins {
 		if o := &origins[i]; o.Ref.Repository() == from {
@@ -76,8 +74,8 @@ func (w *way) join(origins []Origin, from image.Repository, copied image.Ref) []
 	})
 }
 
-// IsCopy reports whether copied is a name of ref at one of its targets; tags and
-// digests are the caller's to compare.
+// IsCopy reports whether copied is a name of ref at one of its targets. The caller compares tags
+// and digests.
 func (s *Set) IsCopy(copied, ref image.Ref) bool {
 	if s == nil || copied.IsZero() || ref.IsZero() {
 		return false

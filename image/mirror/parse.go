@@ -18,24 +18,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Bounds, so that a document cannot make each admission slow. They are far above
-// what anybody writes.
+// Bounds, so that a document cannot make each admission slow. They are far above real documents.
 const (
 	// MaxDocument is in bytes; the API server takes 3 MiB of JSON.
 	MaxDocument = 3 << 20
 	// MaxEntries of one document and of a set.
 	MaxEntries  = 10_000
 	maxSources  = 256 // of an entry
-	maxTargets  = 16  // of an entry; each may be asked
-	maxEvidence = 16  // of an entry; each may be asked
+	maxTargets  = 16  // of an entry; each may cost a request
+	maxEvidence = 16  // of an entry; each may cost a request
 	maxSecrets  = 16  // of an entry
 )
 
-// ErrNoMapping says that a ConfigMap has no registry among its keys, and is there
-// for something else.
+// ErrNoMapping means that a ConfigMap has no registry among its keys, and serves another purpose.
 var ErrNoMapping = errors.New("none of the keys is a registry")
 
-// envelope is what all documents have.
+// envelope holds the common fields of all documents.
 type envelope struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -46,8 +44,8 @@ type envelope struct {
 	Status     json.RawMessage `json:"status"`
 }
 
-// Parse compiles one document, in YAML or JSON. An error names the path of what
-// cannot be used, and is ErrNoMapping for a ConfigMap that is for something else.
+// Parse compiles one document, in YAML or JSON. An error names the path of the invalid part, and
+// is ErrNoMapping for a ConfigMap with another purpose.
 func Parse(text []byte, source string) (*Document, error) {
 	d, err := parse(text, source)
 	if err != nil {
@@ -56,8 +54,8 @@ func Parse(text []byte, source string) (*Document, error) {
 	return d, nil
 }
 
-// ParseFile compiles the documents of a YAML stream. A ConfigMap that is for
-// something else is passed over; a file without any mapping is an error.
+// ParseFile compiles the documents of a YAML stream. It skips a ConfigMap with another purpose; a
+// file without any mapping is an error.
 func ParseFile(text []byte, source string) ([]*Document, error) {
 	var documents []*Document
 	reader := kyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
@@ -87,7 +85,7 @@ func ParseFile(text []byte, source string) ([]*Document, error) {
 	return documents, nil
 }
 
-// isEmpty reports whether a part of a stream has nothing but comments.
+// isEmpty reports whether a part of a stream has only comments.
 func isEmpty(part []byte) bool {
 	for line := range bytes.Lines(part) {
 		line = bytes.TrimSpace(line)
@@ -132,7 +130,7 @@ func parse(text []byte, source string) (*Document, error) {
 	return d, d.compile(specs)
 }
 
-// reader returns what reads the document, and the part that it reads.
+// reader returns the parser for the document, and the part to parse.
 func (e envelope) reader() (func(*Document, []byte) ([]entrySpec, error), []byte) {
 	switch e.APIVersion + " " + e.Kind {
 	case ownVersion + " RegistryMirror":
@@ -149,7 +147,7 @@ func (e envelope) reader() (func(*Document, []byte) ([]entrySpec, error), []byte
 	return nil, nil
 }
 
-// spec is nothing where there is data too, which only a ConfigMap has.
+// spec is empty if there is data too, which only a ConfigMap has.
 func (e envelope) spec() []byte {
 	if len(e.Data) > 0 {
 		return nil
@@ -157,7 +155,7 @@ func (e envelope) spec() []byte {
 	return e.Spec
 }
 
-// name returns the document's name; metadata has much else that is nobody's here.
+// name returns the document's name; the other fields of metadata are ignored.
 func (e envelope) name() (string, error) {
 	var metadata struct {
 		Name      string `json:"name"`
@@ -183,8 +181,7 @@ func (e envelope) name() (string, error) {
 	return metadata.Namespace + "/" + metadata.Name, nil
 }
 
-// decode reads JSON into a struct. Fields that the struct does not have, or that
-// are there twice, are errors with their path.
+// decode decodes JSON into a struct. Unknown and repeated fields are errors with their path.
 func decode(data []byte, into any, path string) error {
 	strict, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {

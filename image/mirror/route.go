@@ -8,11 +8,10 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Route returns what the mirrors say of a reference: nil where none speaks of it,
-// and where it lies inside a target already. The longest source prefix wins, after
-// the more exact host. A target whose name for the image would be none, being too
-// long, is left out. An error means that an entry which names the reference could
-// not be asked, or that it has no other target.
+// Route returns the mirrors of a reference: nil where no source matches, and where the reference
+// lies inside a target already. The longest source prefix wins, after the more exact host. A
+// target is left out if the image's name there is too long. An error means that the selectors of
+// a matching entry could not be evaluated, or that it has no other target.
 func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 	if s == nil || ref.IsZero() {
 		return nil, nil
@@ -44,12 +43,12 @@ func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 	return chosen.route(ref)
 }
 
-// isInside reports whether a name is one that a target has for some image.
+// isInside reports whether a name is a target's name for some image.
 func (s *Set) isInside(copied image.Repository) bool {
 	inside := false
 	s.targets.VisitCopies(copied, func(r reverse, host string) bool {
 		from, ok := r.Inverse(host, copied.Path())
-		inside = ok && from != copied // another spelling of the source is no copy
+		inside = ok && from != copied // another form of the source is not a copy
 		return !inside
 	})
 	return inside
@@ -91,7 +90,7 @@ func (w *way) route(ref image.Ref) (*Route, error) {
 	return route, nil
 }
 
-// where returns the repositories of evidence, in order, none twice.
+// where returns the repositories of evidence, in order, without duplicates.
 func (w *way) where(from image.Repository, copies []image.Repository) []image.Repository {
 	var found []image.Repository
 	for _, e := range w.evidence {

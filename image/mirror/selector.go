@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selector says for whom an entry is.
+// selector selects the subjects of an entry.
 type selector struct {
 	namespace, object labels.Selector // nil selects all
 	excluded          []Owner
 }
 
-// match asks what is known first: an entry that is for somebody else need not be
-// asked about the rest.
+// match evaluates the available values first: if they exclude the subject, the others are not
+// needed.
 func (s selector) match(about Subject) (bool, error) {
 	if s.namespace != nil && about.NamespaceKnown && !s.namespace.Matches(labels.Set(about.NamespaceLabels)) {
 		return false, nil
@@ -38,12 +38,12 @@ func (s selector) match(about Subject) (bool, error) {
 	return true, nil
 }
 
-// isEmpty reports whether the entry is for everybody.
+// isEmpty reports whether the entry applies to all subjects.
 func (s selector) isEmpty() bool {
 	return s.namespace == nil && s.object == nil && len(s.excluded) == 0
 }
 
-// equals reports whether both are for the same subjects, by what they say.
+// equals reports whether both selectors have the same text.
 func (s selector) equals(other selector) bool {
 	text := func(l labels.Selector) string {
 		if l == nil {

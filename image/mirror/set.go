@@ -11,26 +11,26 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror/internal/mapping"
 )
 
-// When says what a target must serve to be used.
+// When is the condition for using a target.
 type When string
 
-// The choices.
+// The conditions.
 const (
-	// Verified: the digest that was proved. The default.
+	// Verified: it serves the verified digest. The default.
 	Verified When = "Verified"
-	// Present: the digest that was resolved, where no policy asks for proof.
+	// Present: it serves the resolved digest, where no policy requires verification.
 	Present When = "Present"
-	// Always: the target is not asked; the reference is pinned, so that the runtime
+	// Always: no request is sent to the target; the reference is pinned, so that the runtime
 	// refuses other bytes.
 	Always When = "Always"
 )
 
-// Otherwise says what becomes of an image that no target qualifies for.
+// Otherwise is the action for an image without a usable target.
 type Otherwise string
 
-// The choices.
+// The actions.
 const (
-	// UseSource leaves the image where it was written. The default.
+	// UseSource leaves the image at the source. The default.
 	UseSource Otherwise = "Source"
 	Deny      Otherwise = "Deny"
 )
@@ -44,7 +44,7 @@ const (
 	Target Side = "Target"
 )
 
-// Pulls says which references are redirected.
+// Pulls selects the redirected references.
 type Pulls string
 
 // The choices: by tag or digest (the default), by digest alone
@@ -59,12 +59,12 @@ const (
 type Candidate struct {
 	// Ref is the image at the target, with the source's tag and digest.
 	Ref image.Ref
-	// Fill: the target fills itself by requests for a tag and not by requests for a
-	// digest (ECR's pull-through cache), so the tag is fetched first.
+	// Fill: the target fills itself by requests for a tag and not by requests for a digest (ECR's
+	// pull-through cache), so the tag is fetched first.
 	Fill bool
 }
 
-// Route is what the mirrors say of one reference.
+// Route is the mirror configuration for one reference.
 type Route struct {
 	// Mirror names the document and the entry, as in RegistryMirror/hub[0]. Equal
 	// names mean equal settings, for as long as the Set is the same.
@@ -73,46 +73,46 @@ type Route struct {
 	Candidates []Candidate
 	When       When
 	Otherwise  Otherwise
-	// Resolve is the side whose answer for a tag counts.
+	// Resolve is the side that resolves a tag.
 	Resolve Side
-	// Evidence are the repositories where signatures and attestations are looked
-	// for, in order; at least one, none twice.
+	// Evidence are the repositories with signatures and attestations, in order; at least one,
+	// without duplicates.
 	Evidence []image.Repository
 	// PullSecrets are the Secrets to add to a pod that is redirected.
 	PullSecrets []string
 }
 
-// Origin is a source's name of an image that is named by its copy.
+// Origin is the source's name of an image that is named by its copy.
 type Origin struct {
 	// Ref is the source's name, with the copy's tag and digest.
 	Ref    image.Ref
 	Mirror string
-	// Evidence are the repositories where signatures and attestations are looked
-	// for, in order: the entry's own, with the copy as the only target.
+	// Evidence are the repositories with signatures and attestations, in order: the entry's own,
+	// with the copy as the only target.
 	Evidence []image.Repository
 	// PullSecrets are the entry's.
 	PullSecrets []string
 }
 
-// Subject is what the selectors of an entry ask of.
+// Subject is the input of an entry's selectors.
 type Subject struct {
 	Namespace string
-	// NamespaceLabels are unknown unless NamespaceKnown; an entry that selects by
-	// them then cannot be asked.
+	// NamespaceLabels are valid only with NamespaceKnown. Without it, an entry that selects by
+	// them cannot be evaluated.
 	NamespaceLabels map[string]string
 	NamespaceKnown  bool
 	// Labels are the object's own.
 	Labels map[string]string
 	// Owners are the object's controllers.
 	Owners []Owner
-	// Bare: nothing is known of labels and owners.
+	// Bare: labels and owners are not available.
 	Bare bool
 }
 
 // Owner is the kind of an owner.
 type Owner struct{ Group, Kind string }
 
-// Set is the mirrors of one moment. It is immutable; a nil Set redirects nothing.
+// Set is the mirror configuration at one moment. It is immutable; a nil Set redirects nothing.
 type Set struct {
 	documents []*Document
 	hash      string
@@ -125,28 +125,28 @@ type Document struct {
 	// Kind and Name of the document, as in RegistryMirror and hub; a ConfigMap's
 	// name has its namespace before it.
 	Kind, Name string
-	// Source says where it was read, for messages.
+	// Source is the location of the document, for messages.
 	Source string
-	// Hash is the SHA-256 of its content, in hexadecimal: of its kind, name and
-	// specification, and not of its status.
+	// Hash is the SHA-256 of kind, name and specification, in hexadecimal. The status is not part
+	// of it.
 	Hash string
 
 	entries []*entry
 }
 
-// Finding is what a person should know of a mapping that works all the same.
+// Finding is a warning about a valid mapping.
 type Finding struct {
 	// Where is the document and the path in it.
 	Where   string
 	Message string
-	// Hint says what to do next.
+	// Hint is the recommended fix.
 	Hint string
 }
 
 // entry is one rule of a document.
 type entry struct {
 	document *Document
-	// name is Route.Mirror; path is where it stands in the document.
+	// name is Route.Mirror; path is the location in the document.
 	name, path  string
 	ways        []*way
 	when        When
@@ -157,17 +157,16 @@ type entry struct {
 	selects     selector
 }
 
-// way is one source of an entry with what leads from it.
+// way is one source of an entry with its targets.
 type way struct {
 	entry  *entry
 	source mapping.Source
 	path   string // of the source in the document
-	// targets in order, without those that are the source itself, which is asked
-	// anyway.
+	// targets in order, without those that are the source itself, which is used anyway.
 	targets  []target
-	identity []string // the paths of those
+	identity []string // the paths of the omitted ones
 	evidence []evidence
-	// aliases are targets under other spellings of {host}, to recognise copies by.
+	// aliases are targets with other forms of {host}, to recognise copies.
 	aliases []*mapping.Mapping
 }
 
@@ -183,14 +182,13 @@ type evidence struct {
 	at   *mapping.Mapping
 }
 
-// reverse is one way back from a target.
+// reverse is the way from a target back to its source.
 type reverse struct {
 	*mapping.Mapping
 	way *way
 }
 
-// NewSet joins documents. Two of the same kind and name are an error, as is more
-// than MaxEntries.
+// NewSet joins documents. Two of the same kind and name are an error, as is more than MaxEntries.
 func NewSet(documents ...*Document) (*Set, error) {
 	s := &Set{documents: slices.Clone(documents)}
 	slices.SortFunc(s.documents, func(a, b *Document) int {
@@ -236,7 +234,7 @@ func (s *Set) Documents() []*Document {
 	return slices.Clone(s.documents)
 }
 
-// Hash names the content of the set; equal sets have equal hashes.
+// Hash identifies the content of the set; equal sets have equal hashes.
 func (s *Set) Hash() string {
 	if s == nil {
 		return ""
@@ -244,7 +242,7 @@ func (s *Set) Hash() string {
 	return s.hash
 }
 
-// Denies reports whether an entry denies what no target qualifies for.
+// Denies reports whether an entry denies images without a usable target.
 func (s *Set) Denies() bool {
 	for e := range s.entries() {
 		if e.otherwise == Deny {
@@ -254,8 +252,7 @@ func (s *Set) Denies() bool {
 	return false
 }
 
-// Registries returns the hosts of the targets that are known without an image,
-// sorted.
+// Registries returns the hosts of the targets that do not depend on an image, sorted.
 func (s *Set) Registries() []string {
 	var hosts []string
 	for e := range s.entries() {

@@ -16,8 +16,7 @@ import (
 
 const ownVersion = "quaymaster.dev/v1alpha1"
 
-// entrySpec is an entry as RegistryMirror writes it. The other kinds are read into
-// it.
+// entrySpec is an entry in the form of RegistryMirror. The other kinds are converted to it.
 type entrySpec struct {
 	Sources           []string              `json:"sources"`
 	Targets           []targetSpec          `json:"targets"`
@@ -31,7 +30,7 @@ type entrySpec struct {
 	ExcludeOwners     []ownerSpec           `json:"excludeOwners"`
 
 	pulls Pulls
-	// The names of it and of its parts, where they are not RegistryMirror's.
+	// The names of the entry and of its parts, where they differ from RegistryMirror's.
 	name, path string
 	sourcePath string
 	targetPath func(i int) string
@@ -49,7 +48,7 @@ type ownerSpec struct {
 	Kind  string `json:"kind"`
 }
 
-// The choices of a target's path and fill.
+// The values of a target's path and fill.
 const (
 	keep          = "Keep"
 	replacePrefix = "ReplacePrefix"
@@ -75,14 +74,14 @@ func readOwn(d *Document, body []byte) ([]entrySpec, error) {
 	return spec.Mirrors, nil
 }
 
-// faults collects what is wrong, so that it is reported together.
+// faults collects errors, so that they are reported together.
 type faults struct{ errs []error }
 
 func (f *faults) add(path, format string, args ...any) {
 	f.errs = append(f.errs, at(path, fmt.Errorf(format, args...)))
 }
 
-// count reports whether there are enough and not too many.
+// count reports whether the number is within the bounds.
 func (f *faults) count(path string, n, least, most int) {
 	if n < least || n > most {
 		f.add(path, "want %d to %d of them, found %d", least, most, n)
@@ -137,7 +136,7 @@ func (s *entrySpec) compile(d *Document, f *faults) *entry {
 	}
 	for _, w := range e.ways {
 		if s.compileTargets(w, f); len(f.errs) > before {
-			break // the other sources would say the same
+			break // the other sources have the same error
 		}
 		w.evidence = s.compileEvidence(w.source, f)
 	}
@@ -214,7 +213,7 @@ func (t targetSpec) text(f *faults, path string) (string, bool) {
 	choose(f, path+".fill", t.Fill, "", fillByTag)
 	how := choose(f, path+".path", t.Path, keep, replacePrefix, fromTemplate)
 	if t.Path == "" && t.Template != "" {
-		how = fromTemplate // who writes a template means it
+		how = fromTemplate // a template is explicit
 	}
 	switch {
 	case how == fromTemplate && t.Template == "":

@@ -1,6 +1,5 @@
-// Package mapping answers: what is a name called at a mirror, and which name was
-// that?
+// Package mapping converts the names of a source to names at a mirror, and back.
 //
-// A Mapping is a template of components, so that whatever it makes can be taken
-// apart in one way only; what could not be is refused when it is read.
+// A Mapping is a template of components with exactly one inverse. A template without a unique
+// inverse is refused when it is parsed.
 package mapping

@@ -6,8 +6,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// hasOtherNames reports whether a host, or one of those that * makes of it, may have
-// other names.
+// hasOtherNames reports whether a host, or one that matches its wildcard, may have other names.
 func hasOtherNames(host affix) bool {
 	if !host.wild {
 		return len(image.OtherRegistries(host.before)) > 0

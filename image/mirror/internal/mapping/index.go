@@ -6,18 +6,18 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Index finds what is filed under a host and a prefix of the path by looking up,
-// not by going through all of it. The zero Index is empty.
+// Index finds values by host and path prefix with look-ups instead of a scan. The zero Index is
+// empty.
 type Index[T any] struct {
 	hosts   map[string]prefixes[T]
 	endings map[string]prefixes[T] // by a host's end, from a dot on; "" for any
-	// others: there are targets whose registries have other names.
+	// others: there are targets at registries with other names.
 	others bool
 }
 
 type prefixes[T any] map[string][]T
 
-// add files a value under a host, or under a host's end if host is wild.
+// add adds a value under a host, or under a host's end if host is wild.
 func (x *Index[T]) add(host affix, prefix string, value T) {
 	if x.hosts == nil {
 		x.hosts, x.endings = map[string]prefixes[T]{}, map[string]prefixes[T]{}
@@ -35,9 +35,9 @@ func (x *Index[T]) add(host affix, prefix string, value T) {
 	table[key][prefix] = append(table[key][prefix], value)
 }
 
-// Visit calls yield for what may speak of a name, the most specific first: a whole
-// host before an end, a longer end before a shorter, then a longer prefix before a
-// shorter; last in the order of adding. It stops when yield returns false.
+// Visit calls yield for the values that may match a name, the most specific first: a whole host
+// before an end, a longer end before a shorter, then a longer prefix before a shorter; last in
+// the order of adding. It stops when yield returns false.
 func (x *Index[T]) Visit(host, path string, yield func(T) bool) {
 	if !x.hosts[host].visit(path, yield) {
 		return
@@ -75,7 +75,7 @@ func (p prefixes[T]) visit(path string, yield func(T) bool) bool {
 	}
 }
 
-// AddSource files a value under the names of a source.
+// AddSource adds a value under the names of a source.
 func (x *Index[T]) AddSource(s Source, value T) {
 	host := affix{before: s.host}
 	if s.host == "" {
@@ -84,14 +84,14 @@ func (x *Index[T]) AddSource(s Source, value T) {
 	x.add(host, s.prefix, value)
 }
 
-// AddTarget files a value under the names that a mapping leads to.
+// AddTarget adds a value under the target names of a mapping.
 func (x *Index[T]) AddTarget(m *Mapping, value T) {
 	x.add(m.host, m.leading(), value)
 	x.others = x.others || hasOtherNames(m.host)
 }
 
-// VisitCopies calls yield for what may lead to a name, with the host to take it back
-// by: as it is written, and as its registry is called otherwise.
+// VisitCopies calls yield for the values with a possible target name, and the host for the
+// inverse: as written, and under each other name of its registry.
 func (x *Index[T]) VisitCopies(copied image.Repository, yield func(value T, host string) bool) {
 	host, more := copied.Registry(), true
 	each := func(value T) bool {

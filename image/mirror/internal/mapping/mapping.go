@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// affix is one component of a name: text, or text around what * stood for.
+// affix is one component of a name: text, or text around the part that * matched.
 type affix struct {
 	before, after string
 	wild          bool
@@ -21,7 +21,7 @@ func (a affix) with(wildcard string) string {
 	return a.before + wildcard + a.after
 }
 
-// match returns what * stood for. Each occurrence in a name must say the same.
+// match returns the part that * matched. Each occurrence in a name must be the same.
 func (a affix) match(s, wildcard string) (string, bool) {
 	if !a.wild {
 		return wildcard, s == a.before
@@ -33,7 +33,7 @@ func (a affix) match(s, wildcard string) (string, bool) {
 	return found, wildcard == "" || wildcard == found
 }
 
-// middle says which part of the source's path stands in a template.
+// middle is the part of the source's path in a template.
 type middle int
 
 const (
@@ -42,9 +42,8 @@ const (
 	rest                  // {rest}
 )
 
-// Mapping turns names of a source into names of a target, and back. Every
-// component is either one component of the name or, once, {path} or {rest}, so
-// that a name is taken apart in one way only.
+// Mapping maps names of a source to names of a target, and back. Every component is either one
+// component of the name or, once, {path} or {rest}, so the inverse is unique.
 type Mapping struct {
 	source     Source
 	host       affix
@@ -52,12 +51,12 @@ type Mapping struct {
 	middle     middle
 }
 
-// Parse reads "host/a/{path}/b". Variables are {path}, the whole path; {rest}, the
-// path after the source's prefix; {host}; and {wildcard}, what * stood for.
+// Parse parses "host/a/{path}/b". Variables are {path}, the whole path; {rest}, the path after
+// the source's prefix; {host}; and {wildcard}, the part that * matched.
 func Parse(text string, from Source) (*Mapping, error) { return parse(text, from, from.host) }
 
-// Aliases returns the mapping under each other name of Docker Hub in {host}, which a
-// mirror takes too; copies are recognised by them, and none is made.
+// Aliases returns the mapping with each other name of Docker Hub in {host}, because mirrors
+// accept these too. They only serve to recognise copies.
 func Aliases(text string, from Source) []*Mapping {
 	if from.host != dockerHub || !strings.Contains(text, "{host}") {
 		return nil
@@ -115,7 +114,7 @@ func partOf(component string) middle {
 	return nothing
 }
 
-// parseAffix reads a component with at most one variable.
+// parseAffix parses a component with at most one variable.
 func parseAffix(text string, from Source, spelled string) (affix, error) {
 	before, variable, ok := strings.Cut(text, "{")
 	if !ok {
@@ -146,7 +145,7 @@ func parseAffix(text string, from Source, spelled string) (affix, error) {
 	return affix{}, fmt.Errorf("%q: {%s} is not known: want {path}, {rest}, {host} or {wildcard}", text, variable)
 }
 
-// normalise writes the host in its one spelling.
+// normalise normalises the host.
 func (m *Mapping) normalise() error {
 	host, err := normalHost(m.host.with(sampleWildcard))
 	if err != nil {
@@ -164,7 +163,7 @@ func (m *Mapping) normalise() error {
 	return nil
 }
 
-// CheckInverse refuses what could not be taken back, by its form and by trying it.
+// CheckInverse refuses a mapping without an inverse, by its form and by a trial.
 func (m *Mapping) CheckInverse() error {
 	wild := m.host.wild
 	for _, a := range append(m.lead[:len(m.lead):len(m.lead)], m.tail...) {
@@ -193,8 +192,8 @@ func (m *Mapping) IsIdentity() bool {
 	return err == nil && to == m.source.Sample()
 }
 
-// Forward returns the name at the target. An error means that it is none: too
-// long, or read as another one.
+// Forward returns the name at the target. It returns an error if that is not a valid name: too
+// long, or parsed as another one.
 func (m *Mapping) Forward(from image.Repository) (image.Repository, error) {
 	var wildcard string
 	if m.source.host == "" {
@@ -221,14 +220,13 @@ func (m *Mapping) Forward(from image.Repository) (image.Repository, error) {
 	case err != nil:
 		return image.Repository{}, fmt.Errorf("map %s: %w", from, err)
 	case to.String() != text:
-		// Two names would be one, and could not be told apart again.
+		// Two source names would have the same target name.
 		return image.Repository{}, fmt.Errorf("map %s: %s would be read as %s", from, text, to)
 	}
 	return to, nil
 }
 
-// Inverse returns the source's name of a copy. Index.VisitCopies says under which
-// hosts to ask.
+// Inverse returns the source's name of a copy. Index.VisitCopies supplies the hosts.
 func (m *Mapping) Inverse(host, path string) (image.Repository, bool) {
 	wildcard, ok := m.host.match(host, "")
 	if !ok {
@@ -252,7 +250,7 @@ func (m *Mapping) Inverse(host, path string) (image.Repository, bool) {
 	return m.source.name(wildcard, strings.Join(components[len(m.lead):end], "/"), m.middle)
 }
 
-// String returns the mapping as a template, for comparing.
+// String returns the mapping as a template, for comparison.
 func (m *Mapping) String() string {
 	text := m.host.with("{wildcard}")
 	for _, a := range m.lead {
@@ -265,7 +263,7 @@ func (m *Mapping) String() string {
 	return text
 }
 
-// leading returns the components before the first that is not fixed.
+// leading returns the components before the first variable one.
 func (m *Mapping) leading() string {
 	var fixed []string
 	for _, a := range m.lead {

@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Names that a mapping is tried on when it is read; nobody's own.
+// Reserved names for trials of a mapping when it is parsed.
 const (
 	sampleWildcard = "qm0wildcard"
 	samplePath     = "qm0path"
@@ -16,15 +16,15 @@ const (
 
 const dockerHub = "docker.io"
 
-// Source is the names that are mapped: all below a prefix at one host, or
-// at each host with an ending.
+// Source is the set of mapped names: all below a prefix at one host, or at each host with an
+// ending.
 type Source struct {
 	host   string // "" for a wildcard
-	suffix string // of a wildcard: what follows *, with its dot
+	suffix string // of a wildcard: the part after *, with its dot
 	prefix string // components of the path; "" for all
 }
 
-// ParseSource reads "registry", "registry/prefix" or "*.suffix[/prefix]".
+// ParseSource parses "registry", "registry/prefix" or "*.suffix[/prefix]".
 func ParseSource(s string) (Source, error) {
 	if strings.Contains(s, "://") {
 		return Source{}, errors.New("want a registry without a scheme")
@@ -42,8 +42,8 @@ func ParseSource(s string) (Source, error) {
 		return Source{}, err
 	}
 	if prefix != "" {
-		// With a component more, a prefix of one component at Docker Hub is what it
-		// says: an organisation, not an official image.
+		// With an additional component, a prefix of one component at Docker Hub is an
+		// organisation, not an official image.
 		repository, err := image.ParseRepository(normal + "/" + prefix + "/" + samplePath)
 		if err != nil {
 			return Source{}, err
@@ -56,12 +56,12 @@ func ParseSource(s string) (Source, error) {
 	return Source{host: normal, prefix: prefix}, nil
 }
 
-// IsRegistry reports whether the first part of a reference is read as a registry.
+// IsRegistry reports whether the first part of a reference parses as a registry.
 func IsRegistry(host string) bool {
 	return strings.ContainsAny(host, ".:") || host == "localhost"
 }
 
-// normalHost returns the one spelling of a registry.
+// normalHost returns the normalised form of a registry.
 func normalHost(host string) (string, error) {
 	if !IsRegistry(host) {
 		return "", fmt.Errorf("no reference has the registry %q: want a host with a dot or a port; Docker Hub's images are docker.io/library/NAME and docker.io/ORGANISATION/NAME", host)
@@ -84,7 +84,7 @@ func (s Source) String() string {
 	return text
 }
 
-// Sample returns a name that the source speaks of.
+// Sample returns a name that matches the source.
 func (s Source) Sample() image.Repository {
 	host, path := s.host, samplePath
 	if host == "" {
@@ -103,7 +103,7 @@ func (s Source) Sample() image.Repository {
 // IsWildcard reports whether the source is *.suffix.
 func (s Source) IsWildcard() bool { return s.host == "" }
 
-// part returns what {path} or {rest} stands for.
+// part returns the value of {path} or {rest}.
 func (s Source) part(path string, which middle) string {
 	switch {
 	case which == nothing:
@@ -114,13 +114,13 @@ func (s Source) part(path string, which middle) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, s.prefix), "/")
 }
 
-// name returns the name in which which is part.
+// name returns the source name with the value of {path} or {rest}.
 func (s Source) name(wildcard, part string, which middle) (image.Repository, bool) {
 	host, path := s.host, part
 	if host == "" {
 		host = wildcard + s.suffix
 		if image.NormalRegistry(host) == dockerHub {
-			host = dockerHub // what * stands for may be another name of it
+			host = dockerHub // the wildcard may match another name of it
 		}
 	}
 	if which == rest && s.prefix != "" {
