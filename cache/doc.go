@@ -1,9 +1,7 @@
-// Package cache answers: what did we find out a moment ago, and who is finding
-// it out just now?
+// Package cache provides a bounded cache and shared calls.
 //
-// It is memory without a domain: a Cache is bounded by cost and keeps each
-// value for a time of its own, and a Flight lets any number of callers wait for
-// one piece of work that outlives each of them. Nothing in it knows what an
-// image is, and it follows no specification. Eviction is W-TinyLFU, by
+// A Cache is bounded by cost and has a lifetime for each value. A Flight lets any number of
+// concurrent callers share one call, which continues when a caller leaves. The package does not
+// depend on the domain, and implements no specification. Eviction is W-TinyLFU, by
 // github.com/maypok86/otter/v2.
 package cache

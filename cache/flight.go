@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// Flight lets callers who want the same thing at the same time share one piece
-// of work. The work belongs to none of them: it has a deadline of its own, and
-// goes on when the caller who started it has left. Its result goes to whoever
-// waits and is kept by nobody, so that an error is never remembered. It is safe
-// for concurrent use. Make one with NewFlight.
+// Flight lets concurrent callers with the same key share one call. The call is independent of its
+// callers: it has a deadline of its own, and continues after the initiating caller has left. Its
+// result goes to the waiting callers and is not stored, so that errors are never cached. It is
+// safe for concurrent use. Make one with NewFlight.
 type Flight[K comparable, V any] struct {
 	timeout time.Duration
 
@@ -21,10 +20,9 @@ type Flight[K comparable, V any] struct {
 	calls map[K]*call[V]
 }
 
-// joinable is how old work may be for somebody who did not start it to wait for it.
-// Work that hangs must not make others hang with it: who asks a server that answers
-// again gets its answer, and nobody waits longer since who started it may not go on
-// just now. For each key there are at most timeout / joinable works.
+// joinable is the maximum age of a call that other callers still join. Work that hangs must not
+// block later callers: after a server has recovered, new callers get its response, and they do
+// not depend on the initiating caller. For each key there are at most timeout / joinable calls.
 const joinable = 3 * time.Second
 
 type call[V any] struct {
@@ -34,8 +32,7 @@ type call[V any] struct {
 	err   error
 }
 
-// NewFlight returns a Flight whose work may take as long as timeout, which
-// must be above 0.
+// NewFlight returns a Flight. timeout bounds each call and must be above 0.
 func NewFlight[K comparable, V any](timeout time.Duration) (*Flight[K, V], error) {
 	if timeout <= 0 {
 		return nil, fmt.Errorf("new flight: the timeout must be above 0, got %s", timeout)
@@ -43,13 +40,11 @@ func NewFlight[K comparable, V any](timeout time.Duration) (*Flight[K, V], error
 	return &Flight[K, V]{timeout: timeout, calls: make(map[K]*call[V])}, nil
 }
 
-// Do returns the result of the work that is under way for key, and starts work
-// if there is none, or if it began more than 3 s ago, also while it waits for another's.
-// A caller whose ctx ends leaves with that ctx's error; the
-// work goes on. The context that work gets carries the values of the ctx that
-// started it, but ends only with the Flight's timeout, and work must heed it:
-// until then its callers wait for it. Work that panics
-// gives every waiter a *PanicError.
+// Do returns the result of the pending call for key. It starts work if there is none, or if it
+// began more than 3 s ago, also while waiting for an older call. A caller returns with its ctx's
+// error when ctx ends; the work continues. The context of work has the values of the initiating
+// ctx, but ends only with the Flight's timeout. work must honour it, because its callers wait
+// until it returns. If work panics, every waiting caller gets a *PanicError.
 func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context) (V, error)) (V, error) {
 	var none V
 	if err := ctx.Err(); err != nil {
@@ -67,7 +62,8 @@ func (f *Flight[K, V]) Do(ctx context.Context, key K, work func(context.Context)
 	}
 }
 
-// join returns the work for key, and when somebody else's is too old; 0 for one's own.
+// join returns the call for key, and the wait after which another caller's is too old; 0 for its
+// own.
 func (f *Flight[K, V]) join(ctx context.Context, key K, work func(context.Context) (V, error)) (c *call[V], old time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,8 +84,8 @@ func (f *Flight[K, V]) join(ctx context.Context, key K, work func(context.Contex
 // callerKey is the context key of the deadline of the call that began shared work.
 type callerKey struct{}
 
-// CallerDeadline returns when the call ends that ctx is of: for shared work, which goes on
-// after it, that of the call that began it. Work that only waits need not go on so long.
+// CallerDeadline returns the deadline of the call of ctx. For shared work, which continues after
+// its callers, it is the deadline of the initiating caller. Work that only waits can stop then.
 func CallerDeadline(ctx context.Context) (time.Time, bool) {
 	deadline, bounded := ctx.Deadline()
 	if caller, ok := ctx.Value(callerKey{}).(time.Time); ok && (!bounded || caller.Before(deadline)) {
@@ -98,7 +94,7 @@ func CallerDeadline(ctx context.Context) (time.Time, bool) {
 	return deadline, bounded
 }
 
-// await reports whether work ended before ctx, and before it was old.
+// await reports whether work ended before ctx, and before it was too old.
 func (f *Flight[K, V]) await(ctx context.Context, c *call[V], old time.Duration) bool {
 	var over <-chan time.Time
 	if old > 0 {
@@ -126,7 +122,7 @@ func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], work func(con
 			c.err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 		f.mu.Lock()
-		if f.calls[key] == c { // and not of who came later
+		if f.calls[key] == c { // not a later call
 			delete(f.calls, key)
 		}
 		f.mu.Unlock()
@@ -135,9 +131,9 @@ func (f *Flight[K, V]) run(ctx context.Context, key K, c *call[V], work func(con
 	c.value, c.err = work(ctx)
 }
 
-// PanicError is what the waiters get when shared work panicked.
+// PanicError is the error of the waiting callers after a panic in shared work.
 type PanicError struct {
-	// Value is what the work panicked with.
+	// Value is the value of the panic.
 	Value any
 	// Stack is the stack of the work's goroutine, for a log; not for users.
 	Stack []byte

@@ -16,38 +16,36 @@ import (
 )
 
 const (
-	// connections bounds those to the server, and what all replies together may
-	// take of memory.
+	// connections bounds the connections to the server, and so the memory of all replies.
 	connections = 8
-	// idleTime is how long a connection that nobody uses is kept; one always is.
+	// idleTime is the lifetime of an idle connection; one is always kept.
 	idleTime = 30 * time.Second
-	// bufferBytes is what a connection reads and writes at once.
+	// bufferBytes is the size of a connection's read and write buffers.
 	bufferBytes = 32 << 10
-	// attempts is how often a request is sent again over another connection, when
-	// the server had closed the one that lay ready.
+	// attempts is how often a request is sent again over another connection, after the server has
+	// closed an idle one.
 	attempts = 3
-	// slowTime bounds what nobody waits for: writing, and connecting beforehand.
+	// slowTime bounds operations without a waiting caller: writing, and connecting in advance.
 	slowTime = time.Second
 )
 
 var (
-	// errUnused refuses the connection that the library opens when it is made.
+	// errUnused refuses the connection that the library opens when the client is made.
 	errUnused = errors.New("not connected yet")
-	// errBusy says that all connections were in use.
+	// errBusy means that all connections are in use.
 	errBusy = errors.New("all connections to the server are in use")
 )
 
-// connectError says that there is no connection to be had now.
+// connectError means that no connection is available.
 type connectError struct{ err error }
 
 func (c *connectError) Error() string { return "connect: " + c.err.Error() }
 func (c *connectError) Unwrap() error { return c.err }
 
-// newClient makes the library's client such that each request has a connection to
-// itself and is read by who sent it: a reply that the library does not expect then
-// fails a request, where its shared connections would end the process. The client
-// has no goroutines. What it would open at once, for requests that share a
-// connection, is refused, so that making one does not wait for the server.
+// newClient configures the library's client so that each request has a connection to itself and
+// its caller reads the reply. An unexpected reply then fails a request, where the library's
+// shared connections would end the process. The client has no goroutines. Its initial connection,
+// for requests that share one, is refused, so that making a client does not wait for the server.
 func newClient(config Config, host string) (rueidis.Client, error) {
 	var made atomic.Bool
 	dialer := dial.New(dial.Config{})
@@ -87,7 +85,7 @@ func newClient(config Config, host string) (rueidis.Client, error) {
 	return client, nil
 }
 
-// connect opens a connection whose replies are bounded.
+// connect opens a connection with bounded replies.
 func connect(ctx context.Context, dialer *dial.Dialer, how *tls.Config, host, address string) (net.Conn, error) {
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -108,16 +106,16 @@ func connect(ctx context.Context, dialer *dial.Dialer, how *tls.Config, host, ad
 	return &replies{Conn: secured}, nil
 }
 
-// entry is what the server has under a name.
+// entry is the server's value under a name.
 type entry struct {
 	sealed []byte
 	there  bool
-	wrong  Reason // set if it is nothing to open
+	wrong  Reason // set if there is nothing to open
 }
 
-// fetch returns the entries of these names, in their order, in one round trip. It
-// asks for the beginning of each, where MGET would send all of it: somebody else
-// may have put there what is larger than any entry.
+// fetch returns the entries of these names, in their order, in one round trip. It requests only
+// the beginning of each, where MGET would return all of it: another client may have stored a
+// value larger than any entry.
 func (s *Store) fetch(ctx context.Context, names []string) ([]entry, error) {
 	results, err := s.exchange(ctx, func() []rueidis.Completed {
 		commands := make([]rueidis.Completed, len(names))
@@ -151,7 +149,7 @@ func wrongType(err *rueidis.RedisError) bool {
 	return len(text) >= len(code) && text[:len(code)] == code
 }
 
-// store writes sealed facts; what the server refuses of them is in the error.
+// store writes sealed facts; the error includes those that the server refuses.
 func (s *Store) store(ctx context.Context, facts []sealed) error {
 	results, err := s.exchange(ctx, func() []rueidis.Completed {
 		commands := make([]rueidis.Completed, len(facts))
@@ -175,8 +173,8 @@ func (s *Store) store(ctx context.Context, facts []sealed) error {
 	return nil
 }
 
-// refusedError says that the server answers and does not take what it is given: it
-// is full, or does not let us write.
+// refusedError means that the server responds and refuses the write: it is full, or denies
+// access.
 type refusedError struct {
 	count int
 	err   error // the first
@@ -185,8 +183,8 @@ type refusedError struct {
 func (r *refusedError) Error() string { return fmt.Sprintf("%d entries refused: %v", r.count, r.err) }
 func (r *refusedError) Unwrap() error { return r.err }
 
-// exchange sends commands, which are made anew for each attempt, and returns their
-// replies. Each command is safe to be sent twice.
+// exchange sends commands, which are made anew for each attempt, and returns their replies. Each
+// command may be sent twice.
 func (s *Store) exchange(ctx context.Context, commands func() []rueidis.Completed) ([]rueidis.RedisResult, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -207,7 +205,7 @@ func (s *Store) exchange(ctx context.Context, commands func() []rueidis.Complete
 	return nil, failed
 }
 
-// broken returns why there are no replies.
+// broken returns the reason for missing replies.
 func broken(results []rueidis.RedisResult) error {
 	for _, result := range results {
 		if err := result.NonRedisError(); err != nil {
@@ -217,7 +215,7 @@ func broken(results []rueidis.RedisResult) error {
 	return nil
 }
 
-// stale says whether another connection may do better.
+// stale reports whether another connection may succeed.
 func stale(ctx context.Context, err error) bool {
 	var noConnection *connectError
 	_, answered := rueidis.IsRedisErr(err)

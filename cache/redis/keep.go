@@ -9,44 +9,44 @@ import (
 )
 
 const (
-	// maxWaiting and maxWaitingBytes bound what waits to be written: a rollout's
-	// facts, through a short absence of the server.
+	// maxWaiting and maxWaitingBytes bound the write queue: the facts of a rollout, through a
+	// short outage of the server.
 	maxWaiting, maxWaitingBytes = 1000, 8 << 20
-	// maxBatch and maxBatchBytes bound what is written in one round trip.
+	// maxBatch and maxBatchBytes bound one round trip of writes.
 	maxBatch, maxBatchBytes = 64, 2 << 20
-	// flushTime is how long a Close goes on writing.
+	// flushTime bounds the writes of a Close.
 	flushTime = time.Second
 )
 
-// fact waits to be written.
+// fact is a queued write.
 type fact struct {
 	key          string
 	value        []byte
 	written, end time.Time
 }
 
-// cost is what it holds in memory, about.
+// cost is the approximate memory of a fact.
 func (f fact) cost() int { return len(f.key) + len(f.value) }
 
-// sealed is a fact as it is written.
+// sealed is a fact in its written form.
 type sealed struct {
 	name  string
 	entry []byte
 	ttl   time.Duration
 }
 
-// queue holds facts in the order of coming; the oldest makes room.
+// queue holds facts in the order of arrival; the oldest is dropped when it is full.
 type queue struct {
 	mu      sync.Mutex
 	waiting []fact
 	bytes   int
 
-	woken chan struct{} // one place: the keeper has something to look at
+	woken chan struct{} // capacity 1: there is work for the keeper
 }
 
 func newQueue() *queue { return &queue{woken: make(chan struct{}, 1)} }
 
-// put adds a fact and returns how many had to go for it.
+// put adds a fact and returns the number of dropped ones.
 func (q *queue) put(f fact) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +61,7 @@ func (q *queue) put(f fact) int {
 	return dropped
 }
 
-// take removes the oldest facts, as many as are written at once.
+// take removes the oldest facts, up to one batch.
 func (q *queue) take() []fact {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,13 +77,13 @@ func (q *queue) take() []fact {
 
 func (q *queue) shift() fact {
 	f := q.waiting[0]
-	q.waiting[0] = fact{} // its value is not held any longer
+	q.waiting[0] = fact{} // releases its value
 	q.waiting = q.waiting[1:]
 	q.bytes -= f.cost()
 	return f
 }
 
-// clear removes all and returns how many there were.
+// clear removes all facts and returns their number.
 func (q *queue) clear() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +92,7 @@ func (q *queue) clear() int {
 	return n
 }
 
-// stir has the keeper look again.
+// stir wakes the keeper.
 func (q *queue) stir() {
 	select {
 	case q.woken <- struct{}{}:
@@ -100,7 +100,7 @@ func (q *queue) stir() {
 	}
 }
 
-// keeper writes what waits, and tries the server while it rests, until Close.
+// keeper writes queued facts, and probes the server while it rests, until Close.
 func (s *Store) keeper() {
 	defer close(s.stopped)
 	defer s.client.Close()
@@ -122,7 +122,7 @@ func (s *Store) keeper() {
 	s.flush()
 }
 
-// sit waits for the end of a rest and then tries whether the server is back.
+// sit waits for the end of a rest and then probes the server.
 func (s *Store) sit(left time.Duration) {
 	timer := time.NewTimer(left)
 	defer timer.Stop()
@@ -133,8 +133,8 @@ func (s *Store) sit(left time.Duration) {
 	}
 }
 
-// probe ends the rest if the server answers as a Recall needs it. Connecting may
-// take longer, since the connection is kept for the Recalls to come.
+// probe ends the rest if the server responds within the limits of a Recall. Connecting may take
+// longer, since later Recalls use the connection.
 func (s *Store) probe() {
 	defer s.contain(OpProbe, s.rest.again)
 	ctx, cancel := context.WithTimeout(context.Background(), slowTime)
@@ -154,8 +154,7 @@ func (s *Store) probe() {
 	s.rest.end()
 }
 
-// write seals and writes a batch. What fails is not tried again: what is lost is
-// time.
+// write seals and writes a batch. Failed writes are not repeated: their loss only costs time.
 func (s *Store) write(batch []fact) {
 	defer s.contain(OpKeep, s.blame)
 	kept := 0
@@ -190,7 +189,7 @@ func (s *Store) write(batch []fact) {
 	switch err := s.store(ctx, facts); {
 	case errors.As(err, &refused):
 		kept = len(facts) - refused.count
-		s.fail(OpKeep, err, false) // it still answers
+		s.fail(OpKeep, err, false) // it still responds
 	case err != nil:
 		s.fail(OpKeep, fmt.Errorf("keep: %w", err), !errors.Is(err, errBusy))
 	default:
@@ -198,7 +197,7 @@ func (s *Store) write(batch []fact) {
 	}
 }
 
-// flush writes what waits when the Store is closed, unless the server rests.
+// flush writes the queue when the Store is closed, unless the server rests.
 func (s *Store) flush() {
 	defer s.contain(OpKeep, s.blame)
 	for end := time.Now().Add(flushTime); time.Now().Before(end); {

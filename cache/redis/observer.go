@@ -2,32 +2,30 @@ package redis
 
 import "time"
 
-// Reason says why an entry was not believed. It is a label for metrics.
+// Reason is why an entry was rejected. It is a label for metrics.
 type Reason string
 
 // The reasons.
 const (
 	// TooLarge is an entry of more than MaxValue bytes.
 	TooLarge Reason = "too_large"
-	// TooShort is an entry that lacks what each has.
+	// TooShort is an entry without the mandatory parts.
 	TooShort Reason = "too_short"
-	// UnknownVersion is an entry of a form that is not known here.
+	// UnknownVersion is an entry of an unknown format.
 	UnknownVersion Reason = "unknown_version"
-	// Forged is an entry that no replica sealed for this key: it was written by
-	// somebody else, belongs to another key, was cut or changed, or was sealed under
-	// a key that is not accepted any more.
+	// Forged is an entry that no replica sealed for this key: it is from another writer, belongs
+	// to another key, was truncated or changed, or was sealed under a key that is no longer
+	// accepted.
 	Forged Reason = "forged"
-	// Ended is an entry whose time is over by our clock, though the server still
-	// has it.
+	// Ended is an entry that has expired by the local clock, though the server still has it.
 	Ended Reason = "ended"
-	// Future is an entry that was written later than now, by more than clocks
-	// differ.
+	// Future is an entry with a time of writing after now, by more than the allowed clock skew.
 	Future Reason = "future"
-	// WrongType is something in the server that is no text.
+	// WrongType is a value in the server that is not a string.
 	WrongType Reason = "wrong_type"
 )
 
-// Op is what was tried, as a label for metrics.
+// Op is an operation, as a label for metrics.
 type Op string
 
 // The operations.
@@ -37,34 +35,33 @@ const (
 	OpProbe  Op = "probe"
 )
 
-// Observer is told how the memory does, from many goroutines. It must not block.
+// Observer receives the cache's events, from many goroutines. It must not block.
 type Observer interface {
-	// Recalled says how many keys the server was asked for, and how many of them
-	// were known. While the server rests it is not asked.
+	// Recalled reports the number of requested keys, and of those found. While the server rests,
+	// no request is made.
 	Recalled(asked, known int)
-	// Rejected says that an entry was not believed.
+	// Rejected reports a rejected entry.
 	Rejected(why Reason)
-	// Kept says that n values were written.
+	// Kept reports n written values.
 	Kept(n int)
-	// Dropped says that n values were not kept: there was no room, or the server
-	// did not take them.
+	// Dropped reports n values that were not written: the queue was full, or the server refused
+	// them.
 	Dropped(n int)
-	// Failed says that the server could not be asked or told.
+	// Failed reports a failed operation.
 	Failed(op Op)
 }
 
-// Status says how the server does.
+// Status is the state of the server.
 type Status struct {
-	// Resting says that the server failed and is not asked for the moment.
+	// Resting means that the server failed and is not contacted for now.
 	Resting bool
-	// Since is when Resting became what it is.
+	// Since is the time of the last change of Resting.
 	Since time.Time
-	// LastError is of the last failure, nil if there was none; it outlives the
-	// failure.
+	// LastError is the last failure, nil if there was none; it remains after recovery.
 	LastError error
 }
 
-// nobody is the Observer of who set none.
+// nobody is the default Observer. It ignores all events.
 type nobody struct{}
 
 func (nobody) Recalled(int, int) {}

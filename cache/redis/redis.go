@@ -14,18 +14,16 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Bounds of what is kept and asked for.
+// Bounds on entries and requests.
 const (
-	// MaxKeys bounds the keys that are asked for at once, as replicas ask one
-	// another: more questions than one image of any known policy raises.
+	// MaxKeys bounds the keys of one request: more than one image of any known policy needs.
 	MaxKeys = 64
-	// MaxKey bounds a key in bytes. One is two hashes, a digest, and a predicate
-	// type, which is a URL: a few hundred in all.
+	// MaxKey bounds a key in bytes. A key is two hashes, a digest, and a predicate type, which is
+	// a URL: a few hundred bytes in all.
 	MaxKey = 1 << 10
-	// MaxValue bounds a value in bytes: a statement of the largest size that is
-	// shared.
+	// MaxValue bounds a value in bytes: the largest shared statement.
 	MaxValue = 1 << 20
-	// maxPrefix bounds Config's prefix; it is paid for with each entry.
+	// maxPrefix bounds Config's prefix, which is part of each entry's name.
 	maxPrefix = 64
 )
 
@@ -36,31 +34,30 @@ const (
 	defaultMaxTTL  = 24 * time.Hour
 	// maxTimeout keeps a Recall well below any admission budget.
 	maxTimeout = 2 * time.Second
-	// maxMaxTTL is where an entry is no memory of a moment ago.
+	// maxMaxTTL bounds the lifetime of entries.
 	maxMaxTTL = 30 * 24 * time.Hour
 )
 
-// Config is what a Store cannot do without.
+// Config holds the required settings of a Store.
 type Config struct {
-	// Address is the server's host:port. A loopback address is connected to only
-	// if the host says so itself (localhost, 127.0.0.1).
+	// Address is the server's host:port. A loopback address is permitted only if the host is
+	// itself one (localhost, 127.0.0.1).
 	Address string
-	// Username is the server's name for us; empty means its default user.
+	// Username is the user name at the server; empty means its default user.
 	Username string
-	// Password returns the password; it is asked for each new connection, so that
-	// it may change, and must be quick. nil means that there is none.
+	// Password returns the password; it is called for each new connection, so that the password
+	// may change, and must be quick. nil means that there is none.
 	Password func() (string, error)
-	// TLS is how the server is known; nil means a plain connection, over which a
-	// password travels readable. An empty ServerName means the host of Address.
+	// TLS is the server's TLS configuration; nil means a plain connection, over which a password
+	// is sent unencrypted. An empty ServerName means the host of Address.
 	TLS *tls.Config
-	// Keys returns the replicas' key, of at least 32 random bytes, and at most two
-	// former ones whose entries are still believed. It is asked at each use and must
-	// be quick.
+	// Keys returns the replicas' key, of at least 32 random bytes, and at most two former keys
+	// with entries that are still accepted. It is called for each use and must be quick.
 	Keys func() (current []byte, former [][]byte)
 }
 
-// Store is a memory that replicas share. It is safe for concurrent use, and is
-// what a gate takes as Store. Make one with New.
+// Store is a cache that replicas share. It is safe for concurrent use, and implements a gate's
+// Store. Make one with New.
 type Store struct {
 	client   rueidis.Client
 	slots    chan struct{} // one for each connection
@@ -81,9 +78,8 @@ type Store struct {
 // Option changes a default of a Store.
 type Option func(*Store) error
 
-// WithPrefix sets what the name of each entry begins with, for a server that
-// others use too; "quaymaster:" unless set. Letters, digits and - _ . : / are
-// allowed, at most 64.
+// WithPrefix sets the prefix of each entry's name, for a server with other users; "quaymaster:"
+// unless set. Letters, digits and - _ . : / are allowed, at most 64.
 func WithPrefix(prefix string) Option {
 	return func(s *Store) error {
 		if prefix == "" || len(prefix) > maxPrefix || strings.ContainsFunc(prefix, foreignToPrefix) {
@@ -94,8 +90,7 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// foreignToPrefix finds what would mean something else in the pattern of an ACL,
-// or to a cluster.
+// foreignToPrefix finds characters with a meaning in the pattern of an ACL, or in a cluster.
 func foreignToPrefix(r rune) bool {
 	own := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/", r)
 	return !own
@@ -112,8 +107,8 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// WithMaxTTL bounds the life of each entry, whoever wrote it; 24 h unless set, at
-// most 30 days.
+// WithMaxTTL bounds the lifetime of each entry, from any writer; 24 h unless set, at most 30
+// days.
 func WithMaxTTL(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 || d > maxMaxTTL {
@@ -124,7 +119,7 @@ func WithMaxTTL(d time.Duration) Option {
 	}
 }
 
-// WithObserver tells an observer how the memory does; nobody unless set.
+// WithObserver sets an observer of the cache's events; none unless set.
 func WithObserver(observer Observer) Option {
 	return func(s *Store) error {
 		if observer == nil {
@@ -146,8 +141,8 @@ func WithClock(now func() time.Time) Option {
 	}
 }
 
-// New makes a Store, which must be closed. It does not connect: a server that is
-// down keeps nobody from starting.
+// New makes a Store, which must be closed. It does not connect, so that a server outage does not
+// prevent a start.
 func New(config Config, with ...Option) (*Store, error) {
 	s := &Store{
 		slots: make(chan struct{}, connections), prefix: defaultPrefix, timeout: defaultTimeout, maxTTL: defaultMaxTTL,
@@ -170,12 +165,12 @@ func New(config Config, with ...Option) (*Store, error) {
 	if s.client, err = newClient(config, host); err != nil {
 		return nil, fmt.Errorf("shared memory at %s: %w", config.Address, err)
 	}
-	s.rest = newRest(time.Now) // a clock that was replaced does not wake anybody
+	s.rest = newRest(time.Now) // a replaced clock has no timers
 	go s.keeper()
 	return s, nil
 }
 
-// check refuses what means nothing, and returns the host of the address.
+// check refuses invalid settings, and returns the host of the address.
 func (c Config) check() (string, error) {
 	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil {
@@ -196,13 +191,12 @@ func (c Config) check() (string, error) {
 	return host, nil
 }
 
-// Status says how the server does.
+// Status returns the state of the server.
 func (s *Store) Status() Status { return s.rest.state() }
 
-// Recall implements gate.Store: it asks the server for all keys in one round trip,
-// within the timeout. What is absent, not believed or not to be had is not in the
-// answer. Of more than MaxKeys keys, and of keys longer than MaxKey, it knows
-// nothing.
+// Recall implements gate.Store: it requests all keys from the server in one round trip, within
+// the timeout. Absent, rejected and unavailable entries are not in the result, nor are keys
+// beyond MaxKeys or longer than MaxKey.
 func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]byte) {
 	defer s.contain(OpRecall, func(err error) {
 		known = nil
@@ -221,7 +215,7 @@ func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]b
 	defer cancel()
 	entries, err := s.fetch(bounded, names(sealers, s.prefix, keys))
 	if err != nil {
-		if !gone(ctx) && !errors.Is(err, errBusy) { // else it was not the server's fault
+		if !gone(ctx) && !errors.Is(err, errBusy) { // otherwise the server is not at fault
 			s.fail(OpRecall, err, true)
 		}
 		return nil
@@ -232,14 +226,15 @@ func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]b
 	return known
 }
 
-// gone says whether the caller waits no longer. A connection notices a deadline a
-// moment before the context does.
+// gone reports whether the caller has stopped waiting. A connection reports a deadline slightly
+// before the context does.
 func gone(ctx context.Context) bool {
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
-// believe opens the entries, which are those of all keys under each sealer in turn.
+// believe opens the entries, which are those of all keys under each sealer in turn, and returns
+// the valid values.
 func (s *Store) believe(sealers []*sealer, keys []string, entries []entry) map[string][]byte {
 	known := make(map[string][]byte, len(keys))
 	now := s.now()
@@ -261,7 +256,7 @@ func (s *Store) believe(sealers []*sealer, keys []string, entries []entry) map[s
 	return known
 }
 
-// names returns what the keys are called, under each sealer in turn.
+// names returns the entries' names of the keys, under each sealer in turn.
 func names(sealers []*sealer, prefix string, keys []string) []string {
 	all := make([]string, 0, len(sealers)*len(keys))
 	for _, sealer := range sealers {
@@ -272,7 +267,7 @@ func names(sealers []*sealer, prefix string, keys []string) []string {
 	return all
 }
 
-// fit leaves out keys that are too long, too many or there already.
+// fit omits keys that are too long, too many or repeated.
 func fit(keys []string) []string {
 	fitting := make([]string, 0, min(len(keys), MaxKeys))
 	met := make(map[string]bool, cap(fitting))
@@ -285,11 +280,10 @@ func fit(keys []string) []string {
 	return fitting
 }
 
-// Keep implements gate.Store: it keeps value under key for at most ttl, and no
-// longer than the longest life that was set. It does not wait: the value is
-// written a moment later, and what finds no room then drives out what waits
-// longest. A ttl of 0 or less, a key longer than MaxKey and a value of more than
-// MaxValue are not kept.
+// Keep implements gate.Store: it stores value under key for at most ttl, and at most for the
+// configured maximum lifetime. It does not wait: the value is queued for writing, and a full
+// queue drops its oldest value. A ttl of 0 or less, a key longer than MaxKey and a value of more
+// than MaxValue are not stored.
 func (s *Store) Keep(key string, value []byte, ttl time.Duration) {
 	defer s.contain(OpKeep, s.blame)
 	if ttl <= 0 {
@@ -306,8 +300,8 @@ func (s *Store) Keep(key string, value []byte, ttl time.Duration) {
 	}
 }
 
-// Close writes what waits, for at most a second or two, and ends all that the
-// Store runs. After it, Recall knows nothing and Keep keeps nothing.
+// Close writes the queue, for at most a second or two, and ends all goroutines of the Store.
+// Later, Recall returns nothing and Keep stores nothing.
 func (s *Store) Close() {
 	s.closing.Do(func() { close(s.stop) })
 	<-s.stopped
@@ -322,7 +316,7 @@ func (s *Store) closed() bool {
 	}
 }
 
-// fail notes a failure, after which the server rests if it is to blame.
+// fail records a failure. The server rests afterwards if it is at fault.
 func (s *Store) fail(op Op, err error, blamed bool) {
 	if blamed {
 		s.blame(err)
@@ -332,14 +326,14 @@ func (s *Store) fail(op Op, err error, blamed bool) {
 	s.observer.Failed(op)
 }
 
-// blame lets the server rest.
+// blame starts a rest of the server.
 func (s *Store) blame(err error) {
 	s.rest.begin(err)
 	s.queue.stir()
 }
 
-// contain keeps a panic of the library, or of an observer, from the caller. The
-// observer is not told: it may be the one.
+// contain recovers a panic of the library, or of an observer. It does not call the observer,
+// which may be the cause.
 func (s *Store) contain(op Op, then func(error)) {
 	if r := recover(); r != nil {
 		then(fmt.Errorf("%s panicked: %v", op, r))

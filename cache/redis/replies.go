@@ -6,27 +6,27 @@ import (
 	"net"
 )
 
-// What a server may answer to one request. The library reads whatever length a
-// reply announces, so replies are looked at before it sees them: a server, or
-// whoever speaks in its place, must not exhaust this process's memory or end it.
+// Bounds on the replies to one request. The library reads any length that a reply announces, so
+// replies are checked before it reads them: the server, or an on-path attacker, must not exhaust
+// this process's memory or end it.
 const (
-	// maxBulk is the longest text: an entry, and one byte that says there is more.
+	// maxBulk is the longest text: an entry, and one byte that detects an excess.
 	maxBulk = MaxValue + overhead + 1
-	// maxReplies bounds the bytes of all replies to one request: several entries of
-	// the largest size, as replicas tell one another.
+	// maxReplies bounds the bytes of all replies to one request: several entries of the largest
+	// size.
 	maxReplies = 8 << 20
-	// maxItems bounds how many elements all lists of these replies announce
-	// together, and so their depth. A greeting has some twenty.
+	// maxItems bounds the announced elements of all lists in these replies, and so their depth. A
+	// greeting has some twenty.
 	maxItems = 1 << 10
-	// maxLine bounds what stands before a line's end: an error, a number.
+	// maxLine bounds a line: an error, a number.
 	maxLine = 4 << 10
 )
 
-// errReply says that what came is no reply of a server to us.
+// errReply means that the input is not a reply of a server to a request of this package.
 var errReply = errors.New("the server's reply is not what was asked for")
 
-// replies is a connection whose incoming bytes are scanned as RESP2 or RESP3
-// before they are handed on. What is written through it starts a new count.
+// replies is a connection that scans incoming bytes as RESP2 or RESP3 before they are passed on.
+// A write starts a new count.
 type replies struct {
 	net.Conn
 	scan scanner
@@ -38,7 +38,7 @@ func (r *replies) Write(p []byte) (int, error) {
 	return r.Conn.Write(p)
 }
 
-// Read implements net.Conn. Nothing of a chunk that breaks a bound is returned.
+// Read implements net.Conn. It returns nothing of a chunk that exceeds a bound.
 func (r *replies) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
 	if wrong := r.scan.feed(p[:n]); wrong != nil {
@@ -48,14 +48,14 @@ func (r *replies) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scanner follows the lengths of replies. It knows no nesting: lists are bounded
-// by the sum of what they announce.
+// scanner follows the lengths of replies. It does not track nesting: lists are bounded by the sum
+// of their announced elements.
 type scanner struct {
 	bytes, items int
-	// kind is the type of the line that is being read, 0 between lines.
+	// kind is the type of the current line, 0 between lines.
 	kind byte
 	line []byte
-	// skip is what is left of a text, with its line's end.
+	// skip is the rest of a text, with its line's end.
 	skip int
 }
 
@@ -90,14 +90,14 @@ func (s *scanner) feed(p []byte) error {
 	return nil
 }
 
-// end takes in a whole line. Types that only come to who asked for them (push
-// messages, attributes, texts and lists without a length) are refused.
+// end processes a whole line. Types that require a subscription or an option (push messages,
+// attributes, texts and lists without a length) are refused.
 func (s *scanner) end() error {
 	switch s.kind {
 	case '+', '-', ':', ',', '(':
 		return s.ended()
 	case '_', '#':
-		// The library does not look for the end of these, it counts.
+		// The library does not search for the end of these, it counts.
 		if want := map[byte]int{'_': 1, '#': 2}[s.kind]; len(s.line) != want {
 			return fmt.Errorf("%w: %q with %d bytes", errReply, s.kind, len(s.line))
 		}
@@ -124,7 +124,7 @@ func (s *scanner) end() error {
 	return fmt.Errorf("%w: type %q", errReply, s.kind)
 }
 
-// ended says whether the line ends as it must.
+// ended reports whether the line has its required end.
 func (s *scanner) ended() error {
 	if n := len(s.line); n == 0 || s.line[n-1] != '\r' {
 		return fmt.Errorf("%w: a line that does not end", errReply)
@@ -132,7 +132,7 @@ func (s *scanner) ended() error {
 	return nil
 }
 
-// length reads the number of the line, up to most, or -1 for nothing.
+// length parses the number of the line, up to most, or -1 for nothing.
 func (s *scanner) length(most int) (int, error) {
 	if err := s.ended(); err != nil {
 		return 0, err

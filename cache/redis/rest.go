@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A server that failed rests, so that it costs its timeout once. The rest doubles
-// as long as nobody gets an answer from it.
+// A server that failed rests, so that an outage costs one timeout. The rest doubles until a
+// caller gets a response.
 const (
 	firstRest = time.Second
 	mostRest  = 30 * time.Second
 )
 
-// rest remembers whether the server is left alone. It begins awake.
+// rest is the state of not contacting the server. It starts without a rest.
 type rest struct {
 	now func() time.Time
 
@@ -26,8 +26,8 @@ func newRest(now func() time.Time) *rest {
 	return &rest{now: now, next: firstRest, status: Status{Since: now()}}
 }
 
-// begin starts a rest, unless one is under way: what was asked before it and
-// fails after says nothing new.
+// begin starts a rest, unless one is in progress: later failures of earlier requests carry no
+// information.
 func (r *rest) begin(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *rest) begin(err error) {
 	}
 }
 
-// again lengthens a rest after a probe that failed.
+// again extends a rest after a failed probe.
 func (r *rest) again(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,8 +51,8 @@ func (r *rest) start() {
 	r.next = min(2*r.next, mostRest)
 }
 
-// end ends a rest. The next one is as long as it would have been: a server that
-// answers probes and nothing else must not be tried each second.
+// end ends a rest. The next one is as long as it would have been: a server that responds only to
+// probes must not be tried each second.
 func (r *rest) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +61,7 @@ func (r *rest) end() {
 	}
 }
 
-// answered says that a caller had an answer in time.
+// answered records a timely response to a caller.
 func (r *rest) answered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,14 +70,14 @@ func (r *rest) answered() {
 	}
 }
 
-// noted keeps an error that is no reason to rest.
+// noted records an error that does not start a rest.
 func (r *rest) noted(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.LastError = err
 }
 
-// left returns whether the server rests, and how much longer.
+// left returns whether the server rests, and for how much longer.
 func (r *rest) left() (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

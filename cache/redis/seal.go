@@ -18,36 +18,34 @@ import (
 )
 
 const (
-	// minKey is the least length of a key of the replicas in bytes, that of the
-	// hash; maxFormer bounds the keys that are still accepted, since each is asked
-	// for under names of its own.
+	// minKey is the least length of a key of the replicas in bytes, that of the hash; maxFormer
+	// bounds the keys that are still accepted, since each needs requests under its own names.
 	minKey, maxFormer = sha256.Size, 2
-	// version is the first byte of an entry. It is in the names too, so that two
-	// releases share a server without finding each other's entries.
+	// version is the first byte of an entry. It is in the names too, so that two releases share a
+	// server without finding each other's entries.
 	version = 1
-	// headBytes are version and nonce; timesBytes the two times, in milliseconds
-	// since the Unix epoch; overhead all that an entry adds to its value.
+	// headBytes are version and nonce; timesBytes the two times, in milliseconds since the Unix
+	// epoch; overhead is the total size that an entry adds to its value.
 	headBytes  = 1 + chacha20poly1305.NonceSizeX
 	timesBytes = 8 + 8
 	overhead   = headBytes + timesBytes + chacha20poly1305.Overhead
-	// maxSkew is how far the clocks of two replicas may be apart.
+	// maxSkew bounds the clock skew between two replicas.
 	maxSkew = 30 * time.Second
 )
 
 // sealer seals and opens entries under one key of the replicas.
 //
-// The seal is XChaCha20-Poly1305. A MAC would do against forging, but an entry
-// says which images a tenant runs and who signs them, and hiding that costs
-// nothing more. Its nonce is long enough to be drawn at random for ever; with
-// AES-GCM a busy set of replicas, which all seal under one key, could wear the key
-// out (2^32 entries) in weeks.
+// The seal is XChaCha20-Poly1305. A MAC would prevent forgery, but an entry reveals a tenant's
+// images and their signers, and hiding these costs nothing more. The nonce is long enough to be
+// random without a limit. With AES-GCM, a busy set of replicas, which all seal under one key,
+// could exhaust the key (2^32 entries) in weeks.
 type sealer struct {
 	names []byte
 	aead  cipher.AEAD
 }
 
-// newSealer derives a key for each purpose, so that what is made with one is of
-// no use for the other, nor for what else the replicas do with their key.
+// newSealer derives a key for each purpose, so that the result for one purpose is useless for the
+// other, and for other uses of the replicas' key.
 func newSealer(key []byte) (*sealer, error) {
 	if len(key) < minKey {
 		return nil, fmt.Errorf("the replicas' key has %d bytes: want at least %d random ones", len(key), minKey)
@@ -67,7 +65,7 @@ func newSealer(key []byte) (*sealer, error) {
 	return &sealer{names: names, aead: aead}, nil
 }
 
-// name returns what key is called in the server.
+// name returns the entry's name for key in the server.
 func (s *sealer) name(prefix, key string) string {
 	h := hmac.New(sha256.New, s.names)
 	h.Write([]byte{version})
@@ -75,8 +73,8 @@ func (s *sealer) name(prefix, key string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// seal returns the entry for value under key: version, nonce, and sealed the time
-// of writing, the end, and the value.
+// seal returns the entry for value under key: version, nonce, and sealed the time of writing, the
+// end, and the value.
 func (s *sealer) seal(key string, value []byte, written, end time.Time) []byte {
 	entry := make([]byte, headBytes, overhead+len(value))
 	entry[0] = version
@@ -88,8 +86,8 @@ func (s *sealer) seal(key string, value []byte, written, end time.Time) []byte {
 	return s.aead.Seal(entry, entry[1:headBytes], plain, associated(key))
 }
 
-// open returns the value of an entry that was sealed for key and lives at now,
-// and was written at most oldest ago; else why it does not.
+// open returns the value of an entry that was sealed for key, is valid at now, and was written at
+// most oldest ago; otherwise the reason for its rejection.
 func (s *sealer) open(key string, entry []byte, now time.Time, oldest time.Duration) ([]byte, Reason) {
 	switch {
 	case len(entry) > MaxValue+overhead:
@@ -116,13 +114,12 @@ func (s *sealer) open(key string, entry []byte, now time.Time, oldest time.Durat
 	return plain[timesBytes:], ""
 }
 
-// associated is what an entry is bound to without containing it.
+// associated returns data that an entry is bound to without containing it.
 func associated(key string) []byte {
 	return append([]byte{version}, key...)
 }
 
-// ring keeps the sealers for the keys of the moment; making one costs more than
-// using it.
+// ring caches the sealers for the current keys; making one costs more than using it.
 type ring struct {
 	keys func() (current []byte, former [][]byte)
 
@@ -168,5 +165,5 @@ func same(a, b [][]byte) bool {
 	return true
 }
 
-// errKeys wraps what is wrong with the keys of the moment.
+// errKeys wraps errors of the current keys.
 var errKeys = errors.New("no usable key of the replicas")

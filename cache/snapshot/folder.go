@@ -11,11 +11,11 @@ import (
 	"github.com/quaymaster/quaymaster/internal/file"
 )
 
-// Folder is a Store of files. Each is written under another name first, so that a
-// process that is killed leaves the older one.
+// Folder is a Store of files. Each is written under another name first, so that a killed process
+// leaves the older one.
 type Folder struct{ path string }
 
-// NewFolder returns a Store in a folder, which is made when something is saved.
+// NewFolder returns a Store in a folder, which is created at the first save.
 func NewFolder(path string) (*Folder, error) {
 	if path == "" {
 		return nil, errors.New("keep snapshots: want a folder")
@@ -25,7 +25,7 @@ func NewFolder(path string) (*Folder, error) {
 
 func (f *Folder) file(i int) string { return filepath.Join(f.path, fmt.Sprintf("snapshot-%d", i)) }
 
-// Load implements Store. A volume that does not answer is waited for as long as ctx.
+// Load implements Store. It waits for an unresponsive volume until ctx ends.
 func (f *Folder) Load(ctx context.Context) ([][]byte, error) {
 	done := make(chan struct{})
 	var read [][]byte
@@ -56,7 +56,7 @@ func (f *Folder) read() ([][]byte, error) {
 			return parts, fmt.Errorf("load a snapshot: %w", err)
 		}
 		if info.Size() > maxSealed {
-			parts = append(parts, nil) // as large as none of them: it cannot be opened
+			parts = append(parts, nil) // too large for a part: it cannot be opened
 			continue
 		}
 		part, err := os.ReadFile(f.file(i))

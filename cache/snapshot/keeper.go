@@ -9,41 +9,39 @@ import (
 	"time"
 )
 
-// Memory is what is kept.
+// Memory is the cache to save.
 type Memory interface {
-	// Snapshot returns at most so many parts of at most room bytes each, the same as
-	// long as it knows the same.
+	// Snapshot returns at most so many parts of at most room bytes each. Equal content gives
+	// equal parts.
 	Snapshot(room, parts int) ([][]byte, error)
-	// RestoreTrusted takes over a part, and returns how many entries of it hold still.
+	// RestoreTrusted restores a part, and returns the number of its entries that are still valid.
 	RestoreTrusted(part []byte) (entries int, err error)
 }
 
-// Store is where it is kept.
+// Store is the storage.
 type Store interface {
-	// Load returns what was saved last; nothing where nothing was. What it has read
-	// before an error counts, and nothing is saved after one.
+	// Load returns the last saved parts; none if nothing was saved. Parts that were read before
+	// an error count, and nothing is saved after an error.
 	Load(ctx context.Context) ([][]byte, error)
-	// Save replaces it.
+	// Save replaces the saved parts.
 	Save(ctx context.Context, parts [][]byte) error
 }
 
-// Options are what a Keeper cannot do without.
+// Options are the required settings of a Keeper.
 type Options struct {
 	Memory Memory
 	Store  Store
 	Sealer *Sealer
-	// Room bounds a part before it is compressed, in bytes, and Parts how many there
-	// are.
+	// Room bounds a part before compression, in bytes, and Parts their number.
 	Room, Parts int
-	// Interval is how often is looked whether there is something new: from a second to
-	// a day.
+	// Interval is the time between two checks for changes: from a second to a day.
 	Interval time.Duration
-	// Failed is told what went wrong; it is tried again with the next interval.
+	// Failed receives errors; the operation is repeated at the next interval.
 	Failed func(error)
 }
 
-// Keeper keeps a memory in a store, beside other keepers of the same: each takes over
-// what the others saved before it saves, so that none undoes what another knew.
+// Keeper saves a cache to a store, concurrently with the keepers of other replicas. Each restores
+// the others' parts before it saves, so that none overwrites another's entries.
 type Keeper struct {
 	Options
 	loaded bool // at least once
@@ -62,8 +60,8 @@ func New(o Options) (*Keeper, error) {
 	return &Keeper{Options: o}, nil
 }
 
-// Restore gives the memory what was saved, and returns how many entries are news to it
-// and hold still. What cannot be opened or read is left out, and the error says so.
+// Restore loads the saved parts into the cache, and returns the number of new entries that are
+// still valid. Parts that cannot be opened or read are omitted, and the error lists them.
 func (k *Keeper) Restore(ctx context.Context) (entries int, err error) {
 	sealed, err := k.load(ctx)
 	entries, _, unfit := k.takeOver(sealed)
@@ -76,7 +74,7 @@ func (k *Keeper) load(ctx context.Context) (sealed [][]byte, err error) {
 	return sealed, err
 }
 
-// takeOver gives the memory what can be opened, and returns that as well.
+// takeOver loads the parts that can be opened, and also returns them.
 func (k *Keeper) takeOver(sealed [][]byte) (entries int, saved [][]byte, err error) {
 	var errs []error
 	for _, one := range sealed[:min(len(sealed), MaxParts)] {
@@ -92,22 +90,22 @@ func (k *Keeper) takeOver(sealed [][]byte) (entries int, saved [][]byte, err err
 	return entries, saved, errors.Join(errs...)
 }
 
-// lastSave bounds the saving of what is new when the time is over, in which others may
-// save, too: so it is tried some times.
+// lastSave bounds the final save. Other replicas may save at the same time, so it has several
+// attempts.
 const (
 	lastSave  = 5 * time.Second
 	lastTries = 5
 )
 
-// Run saves what is new at each interval until ctx ends, and once more then. What Restore
-// could not load it takes over as soon as it can.
+// Run saves changes at each interval until ctx ends, and then once more. It also repeats a failed
+// Restore until it succeeds.
 func (k *Keeper) Run(ctx context.Context) {
 	next := time.NewTimer(k.pause())
 	defer next.Stop()
 	for said := false; ; {
 		select {
 		case <-next.C:
-			if err := k.save(ctx); k.loaded || !said { // once is enough of what is tried so often
+			if err := k.save(ctx); k.loaded || !said { // frequent attempts report an error once
 				k.told(err)
 			}
 			said = !k.loaded
@@ -125,8 +123,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// again is when it is tried again to load what nobody could load yet: somebody waits for
-// it.
+// again is the interval of attempts to load until one succeeds; requests are slower until then.
 const again = 5 * time.Second
 
 func (k *Keeper) pause() time.Duration {
@@ -142,8 +139,8 @@ func (k *Keeper) told(err error) {
 	}
 }
 
-// save saves what is new. What cannot be opened or read is replaced; what could not be
-// loaded is not, for it may be all that anybody knows.
+// save saves changes. Parts that cannot be opened or read are replaced. After a failed load
+// nothing is replaced, because the saved parts may be the only copy.
 func (k *Keeper) save(ctx context.Context) error {
 	sealed, err := k.load(ctx)
 	_, saved, unfit := k.takeOver(sealed)

@@ -17,19 +17,17 @@ import (
 
 // Bounds of parts.
 const (
-	// MaxPart bounds a part in bytes, so that a bomb is none.
+	// MaxPart bounds a part in bytes, against decompression bombs.
 	MaxPart = 16 << 20
-	// maxSealed bounds what a part may be once it is compressed, which may make a little
-	// more of it, and sealed.
+	// maxSealed bounds a part after compression, which may enlarge it a little, and sealing.
 	maxSealed = MaxPart + 1<<20
-	// MaxParts bounds how many there are.
+	// MaxParts bounds the number of parts.
 	MaxParts = 64
-	// minKey is the least that a key may have, in bytes.
+	// minKey is the least length of a key in bytes.
 	minKey = 16
 )
 
-// domain keeps what is sealed here from being taken for something else that is sealed
-// under the same key; it changes with the form.
+// domain separates these seals from other seals under the same key; it changes with the format.
 const domain = "quaymaster snapshot 1"
 
 // ErrSealed means that a part was not sealed under this key, or was changed since.
@@ -74,8 +72,7 @@ func (s *Sealer) Seal(part []byte) ([]byte, error) {
 	return s.aead.Seal(nonce, nonce, small.Bytes(), []byte(domain)), nil
 }
 
-// Open returns the part that was sealed. An error that is not ErrSealed is a defect of
-// who sealed it.
+// Open returns the part that was sealed. An error other than ErrSealed is a defect of the writer.
 func (s *Sealer) Open(sealed []byte) ([]byte, error) {
 	n := s.aead.NonceSize()
 	if len(sealed) < n || len(sealed) > maxSealed {

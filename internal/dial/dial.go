@@ -1,10 +1,9 @@
-// Package dial answers: may a connection go to this address?
+// Package dial opens connections only to permitted addresses.
 //
-// The names that this product connects to are written by others: in image
-// references, in challenges, in redirects. A name may point to a cloud's
-// metadata service or to a port that only this machine should reach, and may
-// point elsewhere at each look. So the check is made on the address that is
-// about to be connected to, after resolution.
+// Names of hosts come from untrusted sources: image references, challenges, redirects. A name may
+// resolve to a cloud's metadata service or to a port that only this machine should reach, and to
+// another address at each look-up. So the check applies to the address of the connection, after
+// resolution.
 package dial
 
 import (
@@ -19,28 +18,27 @@ import (
 )
 
 const (
-	// connectTimeout bounds one connection; a host that does not answer in this
-	// time is down.
+	// connectTimeout bounds one connection; a host that does not accept it in this time is down.
 	connectTimeout = 10 * time.Second
-	// keepAlive notices dead peers of idle connections.
+	// keepAlive detects dead peers of idle connections.
 	keepAlive = 30 * time.Second
 )
 
-// Config says what may be reached. The zero value reaches public and private
-// addresses, and loopback where it was asked for by name.
+// Config selects the permitted addresses. The zero value permits public and private addresses,
+// and loopback where it was requested by name.
 type Config struct {
 	// Loopback lists hosts (without port) that may resolve to a loopback
 	// address. A host that is itself a loopback address or localhost always
 	// may.
 	Loopback []string
-	// NoPrivate refuses private addresses (RFC 1918, RFC 6598, RFC 4193).
-	// Registries live there, so they are allowed by default.
+	// NoPrivate refuses private addresses (RFC 1918, RFC 6598, RFC 4193). Registries often have
+	// them, so they are permitted by default.
 	NoPrivate bool
-	// Resolver looks names up; nil means the system's.
+	// Resolver resolves names; nil means the system's.
 	Resolver *net.Resolver
 }
 
-// Dialer opens connections to addresses that are allowed.
+// Dialer opens connections to permitted addresses.
 type Dialer struct {
 	config Config
 }
@@ -51,9 +49,9 @@ func New(config Config) *Dialer {
 	return &Dialer{config: config}
 }
 
-// RefusedError says that an address is not to be connected to.
+// RefusedError is the error for an address that is not permitted.
 type RefusedError struct {
-	Host    string // as it was asked for
+	Host    string // the requested host
 	Address netip.Addr
 	Reason  string
 }
@@ -63,8 +61,8 @@ func (r *RefusedError) Error() string {
 	return fmt.Sprintf("%s is at %s, %s, which is not connected to", r.Host, r.Address, r.Reason)
 }
 
-// DialContext connects to address ("host:port") and fails with a *RefusedError
-// where its host resolves only to addresses that are not allowed.
+// DialContext connects to address ("host:port"). It fails with a *RefusedError if all addresses
+// of the host are refused.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -81,7 +79,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	return dialer.DialContext(ctx, network, address)
 }
 
-// check is called for each address just before it is connected to.
+// check runs for each address immediately before the connection.
 func (d *Dialer) check(host, resolved string) error {
 	target, err := netip.ParseAddrPort(resolved)
 	if err != nil {
@@ -116,8 +114,8 @@ func (d *Dialer) refuse(host string, address netip.Addr) string {
 	return ""
 }
 
-// IsLoopbackHost reports whether host (without port) is by its own name this
-// machine: localhost or a loopback address. It does not resolve.
+// IsLoopbackHost reports whether host (without port) is by its own name this machine: localhost
+// or a loopback address. It does not resolve.
 func IsLoopbackHost(host string) bool {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -144,8 +142,8 @@ var (
 	sixToFour   = netip.MustParsePrefix("2002::/16")     // RFC 3056
 )
 
-// embedded returns the IPv4 address that an IPv6 address stands for, so that
-// no check is passed in disguise; any other address is returned as it is.
+// embedded returns the IPv4 address that an IPv6 address embeds, so that the checks apply to it;
+// any other address is returned unchanged.
 func embedded(address netip.Addr) netip.Addr {
 	address = address.Unmap()
 	bytes := address.As16()

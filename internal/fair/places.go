@@ -9,61 +9,59 @@ import (
 )
 
 const (
-	// share is how many times what stays free a tenant, or a host, may hold of all
-	// places; hostShare is the same for a tenant and the places of one host, of
-	// which there are few.
+	// share is the maximum ratio of a tenant's or host's places to the remaining free places.
+	// hostShare is the ratio for a tenant and the places of one host, of which there are few.
 	share     = 3
 	hostShare = 7
-	// maxIdle bounds how many flows are remembered that hold and want nothing; each
-	// has some 200 bytes, and making one anew costs more than to look it up.
+	// maxIdle bounds the idle flows without places and claims. Each has some 200 bytes, and
+	// making one costs more than a look-up.
 	maxIdle = 1024
 )
 
-// Bounds say how many places there are.
+// Bounds set the number of places.
 type Bounds struct {
-	// Total is how many may be held at once: at least 1.
+	// Total is the number of places: at least 1.
 	Total int64
-	// PerHost is how many of them for one host; 0 means as many as there are.
+	// PerHost is the maximum for one host; 0 means no separate limit.
 	PerHost int64
 }
 
-// Claim says for whom a place is wanted.
+// Claim is a request for places.
 type Claim struct {
-	// Tenant in whose name work is done; "" is one, too.
+	// Tenant of the work; "" is a tenant, too.
 	Tenant string
-	// Host that the work is for; "" for none.
+	// Host of the work; "" for none.
 	Host string
-	// Places wanted, all or none; 0 means 1.
+	// Places requested, all or none; 0 means 1.
 	Places int64
-	// Alone: there are no other tenants, so that nothing is kept for them, nor for
-	// other hosts.
+	// Alone: there are no other tenants, so no places are reserved for them, nor for other hosts.
 	Alone bool
 }
 
-// Reason says why somebody waits.
+// Reason is the cause of waiting.
 type Reason int
 
 // The reasons.
 const (
 	// Full: all places are taken.
 	Full Reason = iota
-	// HostFull: all places of the host are taken, or its share of all.
+	// HostFull: the host has all of its places, or its share of all places.
 	HostFull
-	// Share: the tenant has its share, and the rest is kept for others.
+	// Share: the tenant has its share, and the rest is reserved for others.
 	Share
 	reasons
 )
 
-// Places are shared. Make them with New. They are safe for concurrent use.
+// Places is a set of shared places. Make it with New. It is safe for concurrent use.
 type Places struct {
 	mu      sync.Mutex
 	bounds  Bounds
 	held    int64
-	arrived uint64 // numbers those who wait
+	arrived uint64 // numbers the waiting claims
 	tenants map[string]*party
 	hosts   map[string]*party
 	flows   map[flowKey]*flow
-	waiting []*flow // that have somebody who waits
+	waiting []*flow // with waiting claims
 	blocked [reasons]int64
 }
 
@@ -71,7 +69,7 @@ type Places struct {
 type party struct {
 	name  string
 	held  int64
-	flows int // that name it
+	flows int // number of flows
 }
 
 type flowKey struct{ tenant, host string }
@@ -88,7 +86,7 @@ type waiter struct {
 	number uint64
 	claim  Claim
 	reason Reason
-	done   chan struct{} // closed once it is let in or sent away
+	done   chan struct{} // closed on admission
 	in     bool
 }
 
@@ -103,10 +101,10 @@ func New(bounds Bounds) (*Places, error) {
 	return &Places{bounds: bounds, tenants: map[string]*party{}, hosts: map[string]*party{}, flows: map[flowKey]*flow{}}, nil
 }
 
-// WaitError says that no place came free in time, and why.
+// WaitError means that no place became free in time; Reason is the cause.
 type WaitError struct {
 	Reason Reason
-	Err    error // of the context; nil where nobody was to wait
+	Err    error // of the context; nil without waiting
 }
 
 // Error implements error.
@@ -123,17 +121,17 @@ func (e *WaitError) Error() string {
 // Unwrap returns the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// errTooMany says that a claim can never be met.
+// errTooMany: a claim exceeds the total number of places.
 var errTooMany = errors.New("fair places: more are wanted than there are")
 
-// Hold is what somebody got. Leave it once.
+// Hold is the admission of a claim. Call Leave once.
 type Hold struct {
 	places *Places
 	flow   *flow
 	count  int64
 }
 
-// TryEnter takes places if they are there for the claim, and says why not else.
+// TryEnter takes places if the claim can be admitted now; otherwise it returns the reason.
 func (p *Places) TryEnter(claim Claim) (hold Hold, reason Reason, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,8 +144,8 @@ func (p *Places) TryEnter(claim Claim) (hold Hold, reason Reason, ok bool) {
 	return Hold{}, reason, false
 }
 
-// Enter waits for places until ctx ends. Its error is a *WaitError, unless no such
-// claim can ever be met.
+// Enter waits for places until ctx ends. Its error is a *WaitError, unless the claim can never be
+// admitted.
 func (p *Places) Enter(ctx context.Context, claim Claim) (Hold, error) {
 	claim.Places = max(1, claim.Places)
 	if claim.Places > p.bounds.Total {
@@ -176,15 +174,15 @@ func (p *Places) Enter(ctx context.Context, claim Claim) (Hold, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.in { // in the same moment
+	if w.in { // admitted at the same moment
 		return Hold{p, f, claim.Places}, nil
 	}
 	p.remove(f, w)
-	p.admit() // who stood behind may want less
+	p.admit() // later claims may be smaller
 	return Hold{}, &WaitError{Reason: w.reason, Err: context.Cause(ctx)}
 }
 
-// Leave gives the places back.
+// Leave returns the places.
 func (h Hold) Leave() {
 	p := h.places
 	p.mu.Lock()
@@ -193,21 +191,21 @@ func (h Hold) Leave() {
 	p.admit()
 }
 
-// Held returns how many places are held.
+// Held returns the number of places in use.
 func (p *Places) Held() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.held
 }
 
-// Waiting returns how many claims wait that came to wait for a reason.
+// Waiting returns the number of waiting claims with this initial reason.
 func (p *Places) Waiting(reason Reason) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.blocked[reason]
 }
 
-// Crowded reports whether a claim would wait since its tenant has its share.
+// Crowded reports whether a claim would wait because its tenant has its share.
 func (p *Places) Crowded(claim Claim) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +214,7 @@ func (p *Places) Crowded(claim Claim) bool {
 	return !ok && reason == Share
 }
 
-// may reports whether a flow may take what a claim wants now, and why not.
+// may reports whether a claim can be admitted now, and the reason otherwise.
 func (p *Places) may(f *flow, claim Claim) (Reason, bool) {
 	n, free := claim.Places, p.bounds.Total-p.held
 	switch {
@@ -238,10 +236,11 @@ func (p *Places) may(f *flow, claim Claim) (Reason, bool) {
 	return 0, true
 }
 
-// within reports whether who holds some may have n more: who holds none always may.
+// within reports whether a holder of held places may have n more. A first claim is always within
+// the limit.
 func within(held, n, most int64) bool { return held == 0 || held+n <= most }
 
-// admit lets in whoever may, who holds least first.
+// admit admits waiting claims, those of the tenant with the fewest places first.
 func (p *Places) admit() {
 	for p.held < p.bounds.Total && len(p.waiting) > 0 {
 		var next *flow
@@ -277,7 +276,7 @@ func (p *Places) take(f *flow, n int64) {
 	}
 }
 
-// remove takes one who waits out of its queue.
+// remove removes a waiting claim from its queue.
 func (p *Places) remove(f *flow, w *waiter) {
 	p.blocked[w.reason]--
 	for i, other := range f.queue {
@@ -311,7 +310,7 @@ func (p *Places) flow(claim Claim) *flow {
 	if len(p.flows) >= 2*maxIdle {
 		p.forget()
 	}
-	key = flowKey{strings.Clone(claim.Tenant), strings.Clone(claim.Host)} // they may be parts of something large
+	key = flowKey{strings.Clone(claim.Tenant), strings.Clone(claim.Host)} // they may be parts of a large string
 	f := &flow{key: key, tenant: join(p.tenants, key.tenant)}
 	if key.host != "" {
 		f.host = join(p.hosts, key.host)
@@ -336,7 +335,7 @@ func part(parties map[string]*party, one *party) {
 	}
 }
 
-// forget drops the flows that hold and want nothing, up to maxIdle of which stay.
+// forget evicts idle flows down to maxIdle.
 func (p *Places) forget() {
 	for key, f := range p.flows {
 		if len(p.flows) <= maxIdle {

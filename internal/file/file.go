@@ -1,4 +1,4 @@
-// Package file answers: how is a file replaced so that nobody ever reads half of it?
+// Package file replaces files atomically, so that readers never see partial content.
 package file
 
 import (
@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Replace writes a file that only its owner reads (mode 0600), all of it or nothing: a
-// process or machine that dies meanwhile leaves the older one. The folder must be there.
+// Replace writes a file with mode 0600 completely or not at all: after a crash, the older file
+// remains. The folder must exist.
 func Replace(path string, content []byte) error {
 	next, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

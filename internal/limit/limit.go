@@ -1,7 +1,7 @@
-// Package limit answers: how much of this may be read?
+// Package limit bounds the size of input.
 //
-// Everything that comes from outside is read through it, so that more than was
-// agreed is an error that says so, and never a body that was cut in silence.
+// All external input is read through it, so that a larger body is an error with the limit, and
+// never truncated silently.
 package limit
 
 import (
@@ -10,9 +10,9 @@ import (
 	"io"
 )
 
-// ExceededError says that there was more than the bound.
+// ExceededError means that the input exceeds the bound.
 type ExceededError struct {
-	What string // of what, as in "manifest"
+	What string // the kind of input, as in "manifest"
 	Most int64  // the bound in bytes
 }
 
@@ -21,9 +21,8 @@ func (e *ExceededError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.What, e.Most)
 }
 
-// ReadAll reads r to its end, which must come within most bytes; otherwise the
-// error is an *ExceededError and nothing is returned. What names the thing that is
-// read. Memory stays below twice most.
+// ReadAll reads r to its end, which must come within most bytes; otherwise the error is an
+// *ExceededError and nothing is returned. what names the input. Memory stays below twice most.
 func ReadAll(r io.Reader, most int64, what string) ([]byte, error) {
 	if most < 0 {
 		return nil, errors.New("read " + what + ": the bound is negative")
@@ -38,11 +37,11 @@ func ReadAll(r io.Reader, most int64, what string) ([]byte, error) {
 	return body, nil
 }
 
-// valueCost is about what a value of decoded JSON takes in memory beside its text, in bytes.
+// valueCost is the approximate memory of a decoded JSON value in addition to its text, in bytes.
 const valueCost = 80
 
-// Held returns about how many bytes of memory a value of decoded JSON takes, or where that
-// is more than most, something more.
+// Held returns the approximate memory of a decoded JSON value in bytes, or if that is more than
+// most, any larger number.
 func Held(value any, most int) int {
 	size := valueCost
 	switch v := value.(type) {

@@ -1,8 +1,7 @@
-// Package redact answers: what of this text may a log or an error show?
+// Package redact removes secrets from texts for logs and errors.
 //
-// Registries redirect to addresses that are signed in their query, and people
-// write passwords into URLs. Neither belongs into a message. A query keeps its
-// names and loses its values; user information goes.
+// Registries redirect to addresses with a signature in the query, and users write passwords into
+// URLs. A redacted query keeps its names and loses its values; user information is removed.
 package redact
 
 import (
@@ -11,7 +10,7 @@ import (
 	"strings"
 )
 
-// hidden stands for a value that was taken out.
+// hidden replaces a removed value.
 const hidden = "REDACTED"
 
 // URL returns u without user information, query values and fragment. The nil
@@ -45,15 +44,14 @@ func query(raw string) string {
 	return strings.Join(pairs, "&")
 }
 
-// urls finds what looks like an address in a text; it ends at a blank, a quote
-// or a bracket.
+// urls finds URLs in a text; a URL ends at a blank, a quote or a bracket.
 var urls = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>\\]+`)
 
 // authorizations finds header values.
 var authorizations = regexp.MustCompile(`(?i)\b(basic|bearer)\s+[A-Za-z0-9._~+/=-]{8,}`)
 
-// Text returns s with every URL in it redacted as URL does, and without values
-// of an Authorization header.
+// Text returns s with every URL in it redacted as by URL, and without values of an Authorization
+// header.
 func Text(s string) string {
 	s = urls.ReplaceAllStringFunc(s, func(found string) string {
 		address := strings.TrimRight(found, ".,;:)]}")
@@ -68,8 +66,8 @@ func Text(s string) string {
 	return authorizations.ReplaceAllString(s, "$1 "+hidden)
 }
 
-// Error returns err with its text redacted; errors.Is and errors.As still
-// find what it wraps. The nil error stays nil.
+// Error returns err with its text redacted; errors.Is and errors.As still find the wrapped
+// errors. The nil error stays nil.
 func Error(err error) error {
 	if err == nil {
 		return nil
@@ -82,5 +80,5 @@ type redacted struct{ err error }
 // Error implements error.
 func (r *redacted) Error() string { return Text(r.err.Error()) }
 
-// Unwrap returns the error as it was.
+// Unwrap returns the original error.
 func (r *redacted) Unwrap() error { return r.err }

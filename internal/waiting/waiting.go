@@ -1,7 +1,7 @@
-// Package waiting answers: was it others who took the time for a request?
+// Package waiting measures the time that a request waits for external servers.
 //
-// A clock goes with the context of a request. Whoever waits for a registry, the API server
-// or a service says so; the rest of the time is what the request's own work took.
+// The context of a request has a clock. Callers of a registry, the API server or another service
+// report the wait; the rest of the time is the request's own work.
 package waiting
 
 import (
@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// clock counts the time in which at least one waits.
+// clock measures the time with at least one wait in progress.
 type clock struct {
 	began time.Time
 
 	mu    sync.Mutex
-	open  int // how many wait now
+	open  int // number of waits in progress
 	since time.Time
 	spent time.Duration
 }
 
 type key struct{}
 
-// With returns a context whose waiting is counted from now on. One that is counted already
-// stays as it is.
+// With returns a context that measures wait time from now on. A context with a clock is returned
+// unchanged.
 func With(ctx context.Context) context.Context {
 	if of(ctx) != nil {
 		return ctx
@@ -36,8 +36,7 @@ func of(ctx context.Context) *clock {
 	return c
 }
 
-// Begin says that somebody waits for others until end is called, once. Several who wait at
-// the same time wait as long as one.
+// Begin starts a wait, which lasts until end is called, once. Concurrent waits count once.
 func Begin(ctx context.Context) (end func()) {
 	c := of(ctx)
 	if c == nil {
@@ -59,8 +58,8 @@ func (c *clock) end() {
 	}
 }
 
-// Mostly reports whether at least half of the time until now went by in waiting. Where
-// nobody counts, it did.
+// Mostly reports whether at least half of the time so far was wait time. It is true for a context
+// without a clock.
 func Mostly(ctx context.Context) bool {
 	c := of(ctx)
 	if c == nil {

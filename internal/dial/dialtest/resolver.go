@@ -1,7 +1,7 @@
-// Package dialtest answers: what does a name resolve to, in a test?
+// Package dialtest provides name resolution for tests.
 //
-// Its resolver is the standard library's, which speaks DNS to a server in the
-// same process; no packet leaves it.
+// Its resolver is the standard library's, with a DNS server in the same process; it sends no
+// packets.
 package dialtest
 
 import (
@@ -15,8 +15,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Resolver returns a resolver that knows these names and their addresses, and
-// no others.
+// Resolver returns a resolver for exactly these names and addresses.
 func Resolver(names map[string][]string) *net.Resolver {
 	return &net.Resolver{
 		PreferGo: true,
@@ -28,8 +27,8 @@ func Resolver(names map[string][]string) *net.Resolver {
 	}
 }
 
-// serve answers DNS over TCP, which is what the resolver speaks on a
-// connection that is no packet connection.
+// serve implements DNS over TCP, which the resolver uses on a connection that is not a packet
+// connection.
 func serve(conn net.Conn, names map[string][]string) {
 	defer func() { _ = conn.Close() }()
 	for {
