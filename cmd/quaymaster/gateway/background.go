@@ -21,10 +21,10 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// tend brings about what rules about other objects want, until ctx ends.
+// tend runs the rules about other objects until ctx ends.
 func (g *gateway) tend(ctx context.Context) {
 	if g.configuration.shadow() {
-		return // also where a namespace is cut over: no selector says who does it there
+		return // also where namespaces are cut over: no selector limits the rules to them
 	}
 	key, ok := g.certificates.wait(ctx)
 	if !ok {
@@ -61,11 +61,11 @@ type backgroundPolicies struct {
 // Policies returns the current policies.
 func (p backgroundPolicies) Policies() *policy.Set { return p.activePolicies() }
 
-// Changed returns a channel that is closed when policies change, or what is served:
-// then policies that name it are compiled again.
+// Changed returns a channel that is closed when policies or the served resources change; policies
+// that name these resources are then compiled again.
 func (p backgroundPolicies) Changed() <-chan struct{} { return p.policies.changed.Changed() }
 
-// Gone asks the API server for a policy of which it is known no more. A kind that it
+// Gone asks the API server whether a policy without a known document is deleted. A kind that it
 // does not serve has no documents.
 func (p backgroundPolicies) Gone(ctx context.Context, id string) (bool, error) {
 	kind, name, _ := strings.Cut(id, "/")
@@ -99,7 +99,7 @@ func (p backgroundPolicies) Gone(ctx context.Context, id string) (bool, error) {
 // objectImages implements background.Images.
 type objectImages struct{}
 
-// Finder returns what finds the images of an object. One that cannot be read is an error.
+// Finder returns a finder of the images of an object. An unreadable object is an error.
 func (objectImages) Finder(object map[string]any) policy.Finder {
 	parsed := sync.OnceValues(func() (workload.Object, error) { return parseContent(object) })
 	return func(extractors []policy.Extractor) ([]policy.Image, error) {
@@ -138,11 +138,10 @@ func imagePlaces(extractors []policy.Extractor) []workload.Extractor {
 type backgroundLog struct {
 	log     *slog.Logger
 	metrics *metrics.Metrics
-	events  eventWriter // nil: none are written
+	events  eventWriter // nil: no events
 }
 
-// Worked logs and counts what was done, and what was not, of which an event tells as
-// well.
+// Worked logs and counts completed and failed work; failures also get an event.
 func (l backgroundLog) Worked(w background.Work) {
 	l.metrics.Worked(string(w.Action), workOutcome(w))
 	about := []any{
@@ -180,7 +179,7 @@ func workOutcome(w background.Work) metrics.WorkOutcome {
 	return metrics.WorkRetried
 }
 
-// Failed logs what is tried again.
+// Failed logs errors with a retry.
 func (l backgroundLog) Failed(err error) {
 	l.log.Warn("rules about other objects", slog.String("error", err.Error()))
 }

@@ -25,13 +25,12 @@ import (
 )
 
 const (
-	// writeTimeout bounds one request of those that bring about what rules want: an API
-	// server gives webhooks 30 s at most.
+	// writeTimeout bounds one request for a rule: an API server gives webhooks 30 s at most.
 	writeTimeout = 35 * time.Second
-	// pageSize is how many objects one list takes. An object has some 1.5 MiB at most, and a
-	// page is in memory as JSON and again as what is read of it: authors choose what is large.
+	// pageSize is the number of objects in one list request. An object has some 1.5 MiB at most,
+	// and a page is in memory as JSON and in decoded form. Authors control the size of objects.
 	pageSize = 16
-	// fieldManager is who writes, as objects say it.
+	// fieldManager is the field manager of written objects.
 	fieldManager = "quaymaster"
 )
 
@@ -41,7 +40,7 @@ type backgroundCluster struct {
 	kinds  *served
 }
 
-// Served returns the kinds that a target may mean, each in the newest of its versions.
+// Served returns the kinds that match a target, each in the newest of its versions.
 func (c *backgroundCluster) Served(_ context.Context, target policy.Target) ([]background.Kind, error) {
 	list, err := c.list()
 	if err != nil {
@@ -103,7 +102,7 @@ func named(object map[string]any) (namespace, name string) {
 	return at.GetNamespace(), at.GetName()
 }
 
-// told puts an error of the API server into the words of package background.
+// told translates an error of the API server into one of package background.
 func told(err error) error {
 	switch {
 	case err == nil:
@@ -127,8 +126,8 @@ func read(object *unstructured.Unstructured, err error) (map[string]any, error) 
 	return floats(object.Object), nil
 }
 
-// floats makes of whole numbers, which client-go tells apart, the numbers that rules
-// know. What it is given belongs to it.
+// floats converts integers, which client-go distinguishes, to the float64 of rules. It changes
+// object in place.
 func floats(object map[string]any) map[string]any {
 	for name, value := range object {
 		object[name] = float(value)

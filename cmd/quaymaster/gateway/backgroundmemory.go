@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// memoryLease is where the progress of rules about other objects is kept: a Lease,
-	// which the gateway may write anyhow, and of which nobody takes the lead.
+	// memoryLease stores the progress of rules about other objects: a Lease, which the gateway
+	// may write anyway, and which is not used for leader election.
 	memoryLease = "quaymaster-background"
-	// memoryKinds is its annotation with the kinds of what rules have made.
+	// memoryKinds is its annotation with the kinds of generated objects.
 	memoryKinds = "quaymaster.dev/generated-kinds"
 	// memoryTimeout bounds one request.
 	memoryTimeout = 5 * time.Second
@@ -28,10 +28,10 @@ const (
 type leaseMemory struct {
 	client    coordination.LeasesGetter
 	namespace string
-	holder    string // who writes, for people
+	holder    string // identity of the writer, for diagnosis
 }
 
-// Load reads what was saved last.
+// Load reads the last saved progress.
 func (m *leaseMemory) Load(ctx context.Context) (background.Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (m *leaseMemory) Load(ctx context.Context) (background.Progress, error) {
 	return p, nil
 }
 
-// Save writes it.
+// Save writes the progress.
 func (m *leaseMemory) Save(ctx context.Context, p background.Progress) error {
 	ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
 	defer cancel()

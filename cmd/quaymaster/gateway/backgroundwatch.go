@@ -15,13 +15,13 @@ import (
 	"github.com/quaymaster/quaymaster/background"
 )
 
-// watchSeconds is how long one watch is asked to last at least, and at most half as
-// long again, so that not all end at once.
+// watchSeconds is the least requested duration of one watch. Up to half as much is added at
+// random, so that not all end at once.
 const watchSeconds = 300
 
-// Watch implements background.Cluster. Objects are listed in pages, each of which is
-// told before the next is read, so that the objects of a large cluster are never here
-// all at once.
+// Watch implements background.Cluster. Objects are listed in pages, and each page is passed on
+// before the next is read, so that the objects of a large cluster are never in memory all at
+// once.
 func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
 	pause := soonest
 	for ctx.Err() == nil {
@@ -38,7 +38,7 @@ func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, nam
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // else the ordinary reason to list again
+		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // otherwise a usual reason to list again
 			to.Failed(err)
 		}
 		timer := time.NewTimer(pause)
@@ -51,7 +51,7 @@ func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, nam
 	}
 }
 
-// follow watches from a version on, again and again, until that does not work.
+// follow watches from a version on, repeatedly, until a watch fails.
 func (c *backgroundCluster) follow(ctx context.Context, kind background.Kind, namespace, query, version string, to background.Sink) error {
 	for {
 		lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
@@ -73,8 +73,7 @@ func (c *backgroundCluster) follow(ctx context.Context, kind background.Kind, na
 	}
 }
 
-// events tells of what a watch brings until it ends, and returns from which version on
-// to go on.
+// events passes on the events of a watch until it ends, and returns the version to continue from.
 func events(ctx context.Context, opened watch.Interface, version string, to background.Sink) (string, error) {
 	defer opened.Stop()
 	for {

@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// glass prepares the closing of namespaces that are open to what nobody proved.
+// glass prepares the closing of namespaces that break glass has opened to unverified images.
 func (g *gateway) glass(context.Context) error {
 	if g.cluster == nil || !g.configuration.Webhooks.BreakGlass {
 		return nil
@@ -45,7 +45,7 @@ func (g *gateway) keepGlass(ctx context.Context) {
 	}
 }
 
-// openNamespaces are those that are open, for metrics.
+// openNamespaces returns the open namespaces, for metrics.
 func (g *gateway) openNamespaces() []metrics.OpenNamespace {
 	var list []metrics.OpenNamespace
 	for _, o := range g.keeper.Open() {
@@ -58,9 +58,9 @@ func (g *gateway) openNamespaces() []metrics.OpenNamespace {
 type glassTeller struct {
 	log     *slog.Logger
 	metrics *metrics.Metrics
-	events  eventWriter                  // nil: none are written
-	record  func(decisionlog.BreakGlass) // nil: there is no decision log
-	// again is to have one when what runs is to be scanned.
+	events  eventWriter                  // nil: no events
+	record  func(decisionlog.BreakGlass) // nil: no decision log
+	// again gets a value when a scan is needed.
 	again chan<- struct{}
 }
 
@@ -73,16 +73,17 @@ func (t *glassTeller) Opened(o breakglass.Opening, again bool) {
 	t.tell(o, "opened", "BreakGlassOpened", "Admission leaves the namespace out, "+o.String())
 }
 
-// Closed implements breakglass.Observer: what came in meanwhile is scanned now.
+// Closed implements breakglass.Observer. It starts a scan of the objects that were admitted in
+// the meantime.
 func (t *glassTeller) Closed(o breakglass.Opening, why breakglass.Why) {
 	t.tell(o, string(why), "BreakGlassClosed", closedBecause(why)+" It was open "+o.String())
 	select {
 	case t.again <- struct{}{}:
-	default: // a scan is to begin anyway
+	default: // a scan is pending already
 	}
 }
 
-// closedBecause says why a namespace is closed, for people.
+// closedBecause describes why a namespace was closed.
 func closedBecause(why breakglass.Why) string {
 	switch why {
 	case breakglass.Expired:
@@ -107,7 +108,7 @@ func (t *glassTeller) tell(o breakglass.Opening, event, reason, note string) {
 	}
 	if t.events != nil {
 		t.events.Record(record.Event{
-			// In the namespace itself, where those see it who work there.
+			// In the namespace itself, where its users can see it.
 			Regarding: core.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: o.Namespace, Name: o.Namespace},
 			Type:      core.EventTypeWarning, Reason: reason, Action: "BreakGlass", Note: note,
 		})
@@ -120,10 +121,10 @@ func (t *glassTeller) Failed(err error) {
 }
 
 const (
-	// glassLease is where it is kept which namespaces were open: a Lease, which the gateway
-	// may write anyhow, and of which nobody takes the lead.
+	// glassLease stores the open namespaces: a Lease, which the gateway may write anyway, and
+	// which is not used for leader election.
 	glassLease = "quaymaster-break-glass"
-	// glassOpen is its annotation with them.
+	// glassOpen is its annotation with the namespaces.
 	glassOpen = "quaymaster.dev/open-namespaces"
 )
 
@@ -131,11 +132,11 @@ const (
 type glassMemory struct {
 	client    coordination.LeasesGetter
 	namespace string
-	holder    string // who writes, for people
+	holder    string // identity of the writer, for diagnosis
 }
 
-// Load reads what was saved last. What cannot be read is as if nothing were there: all
-// that is open is told again.
+// Load reads the last saved state. An unreadable state counts as empty: all open namespaces are
+// then reported again.
 func (m *glassMemory) Load(ctx context.Context) ([]breakglass.Opening, error) {
 	lease, err := m.client.Leases(m.namespace).Get(ctx, glassLease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -146,12 +147,12 @@ func (m *glassMemory) Load(ctx context.Context) ([]breakglass.Opening, error) {
 	}
 	var open []breakglass.Opening
 	if json.Unmarshal([]byte(lease.Annotations[glassOpen]), &open) != nil {
-		return nil, nil //nolint:nilerr // what makes no sense is remembered anew
+		return nil, nil //nolint:nilerr // an invalid state is written anew
 	}
 	return open, nil
 }
 
-// Save writes it.
+// Save writes the state.
 func (m *glassMemory) Save(ctx context.Context, open []breakglass.Opening) error {
 	text, err := json.Marshal(open)
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// callTimeout bounds a call of a policy: shorter than the least that a webhook's
-	// caller waits with default settings (10 s).
+	// callTimeout bounds a call of a policy. It is less than the default timeout of a webhook (10
+	// s).
 	callTimeout = 5 * time.Second
-	// maxCallAnswer bounds what a call returns, in bytes.
+	// maxCallAnswer bounds the response to a call, in bytes.
 	maxCallAnswer = 1 << 20
 )
 
-// calls answers http.Get and its sisters, of hosts that are listed.
+// calls implements http.Get and the other HTTP functions, for listed hosts.
 type calls struct {
 	hosts     []string
 	transport http.RoundTripper
@@ -39,8 +39,7 @@ func newCalls(hosts []string) *calls {
 	return &calls{hosts: hosts, transport: engine.GuardedTransport()}
 }
 
-// Do implements cel.HTTP. What came is an answer, whatever its status; a redirect is
-// not followed.
+// Do implements cel.HTTP. A response of any status is a result; a redirect is not followed.
 func (c *calls) Do(ctx context.Context, r cel.HTTPRequest) (any, error) {
 	address, err := url.Parse(r.URL)
 	if err != nil {
@@ -84,8 +83,8 @@ func (c *calls) Do(ctx context.Context, r cel.HTTPRequest) (any, error) {
 	return answered(text, response.StatusCode), nil
 }
 
-// answered is what an expression sees: an object with the status beside its fields,
-// or else the body and the status.
+// answered is the result of a call in an expression: an object with the status next to its
+// fields, or else the body and the status.
 func answered(text []byte, status int) any {
 	var body any
 	if json.Unmarshal(text, &body) != nil {
@@ -98,8 +97,8 @@ func answered(text []byte, status int) any {
 	return map[string]any{"body": body, "statusCode": int64(status)}
 }
 
-// listed reports whether an address may be asked: a host that is listed without a
-// port is meant with the usual one.
+// listed reports whether a call to an address is allowed: a host that is listed without a port
+// means the default port.
 func (c *calls) listed(address *url.URL) bool {
 	usual, ok := map[string]string{"http": "80", "https": "443"}[address.Scheme]
 	if !ok || address.Hostname() == "" {
@@ -113,7 +112,7 @@ func (c *calls) listed(address *url.URL) bool {
 		slices.Contains(c.hosts, host+":"+port) || port == "" && slices.Contains(c.hosts, host+":"+usual)
 }
 
-// trusting returns a transport that believes the authorities of a bundle alone; none
+// trusting returns a transport that trusts only the authorities of a bundle; an empty bundle
 // means the system's.
 func (c *calls) trusting(bundle string) (http.RoundTripper, func(), error) {
 	if bundle == "" {

@@ -12,22 +12,21 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
-// certificates are what the gateway serves, and the key of its replicas.
+// certificates holds the serving certificate, and the key of the replicas.
 type certificates struct {
 	*certificate.Source
 	own   *certificate.Own
 	tasks []task
 }
 
-// newCertificates chooses where the certificate comes from. in is nil without a
-// cluster.
+// newCertificates selects the source of the certificate. in is nil without a cluster.
 func newCertificates(c Configuration, in *inTheCluster, log *slog.Logger) (*certificates, error) {
 	store, where, err := certificateStore(c, in)
 	if err != nil {
 		return nil, err
 	}
 	own, err := certificate.NewOwn(certificate.OwnConfig{
-		Store: store, Where: where, Names: servingNames(c), Log: log, Follows: !c.has(RoleAdmission), // who has it makes them
+		Store: store, Where: where, Names: servingNames(c), Log: log, Follows: !c.has(RoleAdmission), // processes with the role create them
 	})
 	if err != nil {
 		return nil, err
@@ -40,14 +39,14 @@ func newCertificates(c Configuration, in *inTheCluster, log *slog.Logger) (*cert
 		Certificate: c.Certificate.CertificateFile, Key: c.Certificate.KeyFile, CA: c.Certificate.CAFile, Log: log,
 	}
 	if in != nil {
-		// Without it the API server and the other replicas would refuse every call.
+		// Without it the API server and the other replicas would refuse every connection.
 		settings.Names = []string{knownAs(c)}
 	}
 	files, err := certificate.NewFiles(settings)
 	if err != nil {
 		return nil, err
 	}
-	// The own store keeps the replicas' key all the same.
+	// The gateway's own store still holds the replicas' key.
 	made.Source, made.tasks = files.Source, append(made.tasks, forever("certificate files", files.Run))
 	return made, nil
 }
@@ -64,13 +63,13 @@ func certificateStore(c Configuration, in *inTheCluster) (certificate.Store, str
 	return &certificate.Memory{}, "memory", nil
 }
 
-// serviceName is how callers in the cluster name the gateway.
+// serviceName is the gateway's name within the cluster.
 func serviceName(c Configuration) string { return c.Webhooks.Service + "." + c.Namespace + ".svc" }
 
-// knownAs is the name under which the API server calls the gateway.
+// knownAs is the gateway's name for the API server.
 func knownAs(c Configuration) string { return cmp.Or(hostOf(c.Webhooks.URL), serviceName(c)) }
 
-// servingNames are the names under which callers know the gateway.
+// servingNames are all names of the gateway.
 func servingNames(c Configuration) []string {
 	service := serviceName(c)
 	names := append([]string{service, service + ".cluster.local"}, c.Certificate.Names...)
@@ -88,7 +87,7 @@ func servingNames(c Configuration) []string {
 	return slices.Compact(names)
 }
 
-// wait returns the replicas' key once it is there; false if ctx ended first.
+// wait returns the replicas' key once it is available; false if ctx ended first.
 func (c *certificates) wait(ctx context.Context) ([]byte, bool) {
 	for {
 		changed := c.own.Changed()
@@ -103,7 +102,7 @@ func (c *certificates) wait(ctx context.Context) ([]byte, bool) {
 	}
 }
 
-// Ready says why nobody can be served.
+// Ready returns the reason why no certificate can be served.
 func (c *certificates) Ready() error {
 	if err := c.Source.Ready(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// complaints are what is wrong with a configuration.
+// complaints are the errors of a configuration.
 type complaints []error
 
 func (c *complaints) refuse(wrong bool, format string, args ...any) {
@@ -26,7 +26,7 @@ func (c *complaints) refuse(wrong bool, format string, args ...any) {
 	}
 }
 
-// check refuses what contradicts itself or would mean nothing.
+// check refuses contradictory and meaningless settings.
 func (c *Configuration) check() error {
 	var found complaints
 	found.refuse(c.Standalone && len(c.Policies.Folders) == 0, "standalone: without a cluster the policies must come from policies.folders")

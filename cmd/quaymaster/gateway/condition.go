@@ -15,7 +15,7 @@ import (
 const (
 	readyCondition = "Ready"
 
-	// reasonActive (True): it is in force.
+	// reasonActive (True): the policy is in force.
 	reasonActive = "Active"
 	// reasonBroken (False): the document cannot be used.
 	reasonBroken = "Broken"
@@ -23,22 +23,23 @@ const (
 	reasonWithheld = "Withheld"
 	// reasonNotRead (False): the keys of a TrustRoot cannot be read.
 	reasonNotRead = "NotRead"
-	// reasonKindNotServed (False): the API server serves no kind that it names.
+	// reasonKindNotServed (False): the API server does not serve any kind that it names.
 	reasonKindNotServed = "KindNotServed"
-	// reasonNotConfigured (Unknown): the webhook configurations do not hold it yet.
+	// reasonNotConfigured (Unknown): the webhook configurations do not contain it yet.
 	reasonNotConfigured = "WebhookNotConfigured"
-	// reasonNotObserved (Unknown): they do, and an API server has not been seen to use them.
+	// reasonNotObserved (Unknown): they do, and no API server has been observed to use them.
 	reasonNotObserved = "WebhookNotObserved"
-	// reasonProbeForbidden (Unknown): the gateway may not find out whether they are used.
+	// reasonProbeForbidden (Unknown): the gateway is not permitted to probe whether they are
+	// used.
 	reasonProbeForbidden = "ProbeForbidden"
 	// reasonNoController (Unknown): no process runs its rules about other objects.
 	reasonNoController = "ControllerNotRunning"
-	// reasonNotManaged (Unknown): the gateway does not keep the configurations.
+	// reasonNotManaged (Unknown): the gateway does not manage the configurations.
 	reasonNotManaged = "WebhookNotManaged"
 )
 
-// condition returns the condition Ready of a document of the cluster. It is not settled
-// while a new leader has yet to find out what is in force.
+// condition returns the condition Ready of a document of the cluster. It is not settled while a
+// new leader has not yet determined which configurations are in force.
 func (t teller) condition(entry catalog.Entry, object clusterObject) (condition metav1.Condition, settled bool) {
 	condition = metav1.Condition{Type: readyCondition, ObservedGeneration: object.generation}
 	settled = true
@@ -83,7 +84,7 @@ func (t teller) condition(entry catalog.Entry, object clusterObject) (condition 
 	return condition, settled
 }
 
-// limits are the reasons for which an active policy does not hold for all that it names.
+// limits are the reasons why an active policy does not apply to everything that it names.
 func (r policyRound) limits(entry catalog.Entry) []string {
 	var list []string
 	if entry.Why != "" {
@@ -98,9 +99,9 @@ func (r policyRound) limits(entry catalog.Entry) []string {
 	return append(list, r.warnings...)
 }
 
-// isAdmitted reports whether a document has effect at admission, and so only once the API
-// server calls the gateway for what it names. Rules about other objects are run by the
-// background controller.
+// isAdmitted reports whether a document takes effect at admission, and so only once the API
+// server calls the gateway for the named kinds. The background controller runs rules about other
+// objects.
 func isAdmitted(entry catalog.Entry) bool {
 	switch p := entry.Policy; {
 	case p != nil:

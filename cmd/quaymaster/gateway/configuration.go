@@ -16,9 +16,8 @@ const (
 	Kind       = "Configuration"
 )
 
-// Configuration is the gateway's settings. Every field has a safe zero value,
-// which is the default that its comment names. docs/configuration.md is made
-// from the comments here.
+// Configuration is the gateway's settings. Every field has a safe zero value, the default in its
+// comment. docs/configuration.md is generated from the comments here.
 type Configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -28,16 +27,16 @@ type Configuration struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Run without a cluster: policies come from folders, and nothing is written.
 	Standalone bool `json:"standalone,omitempty"`
-	// What comes of a verdict: enforce, or shadow, in which everything is evaluated and
-	// recorded, and nothing is denied or changed, whatever policies and other settings
-	// say, but in namespaces with the label quaymaster.dev/mode: enforce. Default enforce.
+	// What a verdict does: enforce, or shadow, in which everything is evaluated and recorded, and
+	// nothing is denied or changed, independently of policies and other settings, except in
+	// namespaces with the label quaymaster.dev/mode: enforce. Default enforce.
 	Mode string `json:"mode,omitempty"`
-	// What this process does: some of admission, scan, report and background. Settings
-	// of the others do nothing here. Default: all of them; --roles wins.
+	// The roles of this process: some of admission, scan, report and background. Settings of
+	// other roles have no effect. Default: all of them; --roles has precedence.
 	Roles []string `json:"roles,omitempty"`
-	// Try policies against what runs before they deny: enabled or disabled. One that
-	// would stop something is refused, or held until it would not or somebody accepts it
-	// (docs/policy-guard.md). Default disabled.
+	// Evaluate policies against running workloads before they deny: enabled or disabled. A policy
+	// that would deny running workloads is refused, or held until it would not or is accepted by
+	// annotation (docs/policy-guard.md). Default disabled.
 	Guard string `json:"guard,omitempty"`
 
 	Kubernetes   Kubernetes   `json:"kubernetes,omitzero"`
@@ -64,212 +63,207 @@ type Configuration struct {
 	Traces       Traces       `json:"traces,omitzero"`
 }
 
-// Kubernetes says how the API server is reached.
+// Kubernetes is the connection to the API server.
 type Kubernetes struct {
 	// Path of a kubeconfig file. Default: the pod's service account.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// The kubeconfig's context to take. Default: its current one.
+	// The kubeconfig's context to use. Default: its current one.
 	Context string `json:"context,omitempty"`
-	// Requests a second to the API server, beside 200 for pull secrets and service accounts. Default 50.
+	// Requests per second to the API server, in addition to 200 for pull secrets and service
+	// accounts. Default 50.
 	QPS float32 `json:"qps,omitempty"`
-	// Requests at once beyond that. Default 100.
+	// Concurrent requests beyond that. Default 100.
 	Burst int `json:"burst,omitempty"`
 }
 
-// Listen says where the gateway listens.
+// Listen is the set of addresses that the gateway listens on.
 type Listen struct {
-	// Address of the TLS doors. Default :9443.
+	// Address of the TLS endpoints. Default :9443.
 	Address string `json:"address,omitempty"`
 	// Address of /metrics, /healthz and /readyz. Default :8000.
 	Plain string `json:"plain,omitempty"`
 	// Loopback address of pprof. Default: none.
 	Profiling string `json:"profiling,omitempty"`
-	// How long after SIGTERM requests are still taken, so that the endpoints can
-	// be updated. Default 5s.
+	// How long requests are still accepted after SIGTERM, so that the endpoints can be updated.
+	// Default 5s.
 	DrainDelay Duration `json:"drainDelay,omitempty"`
-	// File of certificate authorities (PEM): callers of the doors below must show a
-	// certificate of one of them. Default: callers need none.
+	// File of certificate authorities (PEM): clients of the endpoints below must present a
+	// certificate from one of them. Default: clients need none.
 	ClientCA string `json:"clientCA,omitempty"`
-	// Common names that a caller's certificate may have. Default: any that the
-	// authorities signed.
+	// Common names of accepted client certificates. Default: any that the authorities signed.
 	ClientNames []string `json:"clientNames,omitempty"`
-	// Doors that ask for a client certificate: /mutate, /validate, /policies, /shadow,
-	// /shadow/policies, /probe, and those of doors that are turned on. Default: all of them.
-	// The door of the replicas asks for their key.
+	// Endpoints that require a client certificate: /mutate, /validate, /policies, /shadow,
+	// /shadow/policies, /probe, and the enabled additional endpoints. Default: all of them. The
+	// endpoint of the replicas requires their key.
 	ClientDoors []string `json:"clientDoors,omitempty"`
-	// Path of a unix socket, made with mode 0600, at which /api/v1/verify is
-	// answered without a token: who may open the file may ask. Default: none.
+	// Path of a unix socket, made with mode 0600, for /api/v1/verify without a token: the file's
+	// permissions control access. Default: none.
 	Socket string `json:"socket,omitempty"`
 }
 
-// Webhooks says how the API server is told to ask.
+// Webhooks is the registration of the gateway at the API server.
 type Webhooks struct {
-	// Leave the webhook configurations to somebody else.
+	// Do not manage the webhook configurations.
 	Disabled bool `json:"disabled,omitempty"`
 	// Name of the gateway's Service in its namespace. Default quaymaster.
 	Service string `json:"service,omitempty"`
 	// Port of the Service. Default 443.
 	Port int32 `json:"port,omitempty"`
-	// Base URL under which the API server finds the gateway, in place of the
-	// Service: for a gateway outside of the cluster.
+	// Base URL of the gateway for the API server, in place of the Service: for a gateway outside
+	// of the cluster.
 	URL string `json:"url,omitempty"`
-	// Namespaces that are never asked about, beside the gateway's own. Default
-	// kube-system; an empty list excludes no other. A node's own pods in
-	// kube-system must start before the gateway can.
+	// Namespaces that are excluded from the webhooks, in addition to the gateway's own. Default
+	// kube-system; an empty list excludes no other. A node's own pods in kube-system must start
+	// before the gateway can.
 	ExcludedNamespaces *[]string `json:"excludedNamespaces,omitempty"`
-	// Kinds of pod controllers that are pinned like Pods: DaemonSet, Deployment,
-	// ReplicaSet, StatefulSet, CronJob, Job, PodTemplate, ReplicationController.
-	// Default: none; Pods are pinned when they come, and other objects where a policy
-	// names their kind itself.
+	// Kinds of pod controllers that are pinned like Pods: DaemonSet, Deployment, ReplicaSet,
+	// StatefulSet, CronJob, Job, PodTemplate, ReplicationController. Default: none; Pods are
+	// pinned at admission, and other objects where a policy names their kind itself.
 	MutateControllers []string `json:"mutateControllers,omitempty"`
 	// Change no image in objects other than Pods. A tag that a policy would pin in them,
 	// because it names their kind itself, is then denied (missing-digest).
 	OnlyPods bool `json:"onlyPods,omitempty"`
-	// The ClusterRole that owns the configurations, so that they go away with the
-	// release. Default quaymaster. It must be there, unless url is set.
+	// The ClusterRole that owns the configurations, so that they are deleted with the release.
+	// Default quaymaster. It must exist, unless url is set.
 	Owner string `json:"owner,omitempty"`
-	// What the API server does with a request that nobody answers in time, whatever
-	// policies and mirrors say: Fail refuses it where a policy enforces, Ignore admits it
-	// unchecked. What the gateway does answer is as before. Default: what policies say.
+	// What the API server does with a request without a timely response, independently of
+	// policies and mirrors: Fail refuses it where a policy enforces, Ignore admits it unchecked.
+	// The gateway's own responses do not change. Default: as the policies define.
 	FailurePolicy string `json:"failurePolicy,omitempty"`
-	// Leave out namespaces with the label quaymaster.dev/break-glass, and take the label
-	// off when its time is over. Turn it on where ValidatingAdmissionPolicies say who may
-	// set it, as those of the Helm chart do: without them, whoever may change a namespace
-	// opens it. Default: the label means nothing.
+	// Exclude namespaces with the label quaymaster.dev/break-glass, and remove the label when it
+	// expires. Enable it only with ValidatingAdmissionPolicies that restrict the label, as those
+	// of the Helm chart do: without them, every user with write access to a namespace can open
+	// it. Default: the label has no effect.
 	BreakGlass bool `json:"breakGlass,omitempty"`
 }
 
-// Certificate says which certificate the gateway serves.
+// Certificate is the source of the serving certificate.
 type Certificate struct {
 	// The Secret of the gateway's own certificate authority. Default
 	// quaymaster-certificate.
 	Secret string `json:"secret,omitempty"`
-	// Folder for the own certificate authority when running standalone. Default:
-	// a new authority at each start, in memory.
+	// Folder of the own certificate authority when running standalone. Default: a new authority
+	// at each start, in memory.
 	Folder string `json:"folder,omitempty"`
-	// Files of a certificate from elsewhere, such as cert-manager, in place of the
-	// own authority; followed when they change.
+	// Files of a certificate from another source, such as cert-manager, in place of the own
+	// authority; reloaded when they change.
 	CertificateFile string `json:"certificateFile,omitempty"`
 	KeyFile         string `json:"keyFile,omitempty"`
 	CAFile          string `json:"caFile,omitempty"`
-	// Names and addresses in the own certificate beside the Service's, the host of
-	// listen.address and that of webhooks.url; standalone beside localhost, too.
+	// Names and addresses in the own certificate in addition to the Service's, the host of
+	// listen.address and that of webhooks.url; standalone also in addition to localhost.
 	Names []string `json:"names,omitempty"`
 }
 
-// Policies says where policies come from.
+// Policies is the set of policy sources.
 type Policies struct {
-	// Files and folders of policies and exceptions, reloaded when they change. In a
-	// cluster they stand beside the cluster's policies, and before one of the same
-	// name; running standalone, they may
-	// hold the ConfigMaps, Secrets and Namespaces that policies look up.
+	// Files and folders of policies and exceptions, reloaded when they change. In a cluster they
+	// are added to the cluster's policies, and precede one of the same name. Running standalone,
+	// they may contain the ConfigMaps, Secrets and Namespaces that policies look up.
 	Folders []string `json:"folders,omitempty"`
-	// Labels that a policy must have to be the gateway's. Default: every policy
-	// is.
+	// Labels of the gateway's policies. Default: all policies are the gateway's.
 	Selector string `json:"selector,omitempty"`
-	// Where Secrets are that a ClusterPolicy names without a namespace. Default
-	// kyverno, as in Kyverno.
+	// Namespace of Secrets that a ClusterPolicy names without a namespace. Default kyverno, as in
+	// Kyverno.
 	SecretNamespace string `json:"secretNamespace,omitempty"`
-	// Whether the condition Ready is written into the status of Kyverno's and
-	// policy-controller's kinds: always, never, or auto, which writes it where that engine
-	// has neither a Deployment nor a webhook configuration in the cluster. Default auto. Our
-	// own kinds always have it.
+	// Whether the condition Ready is written into the status of Kyverno's and policy-controller's
+	// kinds: always, never, or auto, which writes it where that engine has neither a Deployment
+	// nor a webhook configuration in the cluster. Default auto. The gateway's own kinds always
+	// have it.
 	WriteStatus StatusWriting `json:"writeStatus,omitempty"`
-	// Sources whose policies only audit, whatever they say: cluster, folders, or one of
-	// the folders by its path. Default: none.
+	// Sources of policies that only audit, independently of their own settings: cluster, folders,
+	// or one of the folders by its path. Default: none.
 	Audit []string `json:"audit,omitempty"`
 
 	ClusterImagePolicies ClusterImagePolicies `json:"clusterImagePolicies,omitzero"`
 	Expressions          Expressions          `json:"expressions,omitzero"`
 }
 
-// Exceptions says which policy exceptions count.
+// Exceptions is the set of accepted policy exceptions.
 type Exceptions struct {
-	// Namespaces whose PolicyExceptions are accepted. Default: none are.
+	// Namespaces with accepted PolicyExceptions. Default: none.
 	Namespaces []string `json:"namespaces,omitempty"`
 }
 
-// Registries says how registries are reached.
+// Registries is the connection to registries.
 type Registries struct {
 	// Settings of single registries, by host or host:port.
 	Hosts map[string]Host `json:"hosts,omitempty"`
-	// File of certificate authorities (PEM) to trust for all registries beside
-	// the system's.
+	// File of certificate authorities (PEM) to trust for all registries in addition to the
+	// system's.
 	CAFile string `json:"caFile,omitempty"`
-	// Secrets of the gateway (namespace/name, of type dockerconfigjson) that are
-	// asked after those of the pod, its service account and the policy.
+	// Secrets of the gateway (namespace/name, of type dockerconfigjson) that are used after those
+	// of the pod, its service account and the policy.
 	PullSecrets []string `json:"pullSecrets,omitempty"`
-	// Cloud keychains that are asked last: amazon, google, azure, github. Default:
-	// none.
+	// Cloud keychains that are used last: amazon, google, azure, github. Default: none.
 	Providers []string `json:"providers,omitempty"`
-	// Hosts that may resolve to a loopback address beside those that are loopback
-	// by name.
+	// Hosts that may resolve to a loopback address, in addition to those that are loopback by
+	// name.
 	Loopback []string `json:"loopback,omitempty"`
 	// Refuse private addresses.
 	NoPrivate bool `json:"noPrivate,omitempty"`
-	// Requests at once, to one host and in all; both or neither. One namespace, and one
-	// host, gets three quarters of all. Default 16 and 64.
+	// Concurrent requests, to one host and in total; both or neither. One namespace, and one
+	// host, gets three quarters of the total. Default 16 and 64.
 	PerHost int `json:"perHost,omitempty"`
 	Total   int `json:"total,omitempty"`
 }
 
-// Host is how one registry is reached.
+// Host is the connection to one registry.
 type Host struct {
-	// Ask without TLS. Who is between sees credentials and may change tags.
+	// Use plain HTTP. An on-path attacker can read credentials and rewrite tags.
 	PlainHTTP bool `json:"plainHTTP,omitempty"`
 	// File of certificate authorities (PEM) in place of all others.
 	CAFile string `json:"caFile,omitempty"`
-	// Files of the client certificate to show (mutual TLS).
+	// Files of the client certificate (mutual TLS).
 	CertificateFile string `json:"certificateFile,omitempty"`
 	KeyFile         string `json:"keyFile,omitempty"`
 }
 
-// Ages says how long is remembered what was found out.
+// Ages is the lifetime of cached results.
 type Ages struct {
-	// The digest behind a tag: a tag is asked for at most once in this time.
-	// Default 30s.
+	// The digest behind a tag: a tag is resolved at most once in this time. Default 30s.
 	Tag Duration `json:"tag,omitempty"`
-	// A proved claim. Default 1h.
+	// A verified claim. Default 1h.
 	Fact Duration `json:"fact,omitempty"`
 	// "No evidence found". Default 10s.
 	None Duration `json:"none,omitempty"`
-	// What was proved of an image that runs already, where its registry does not answer:
-	// its tag's last proved digest is pinned, and admission warns. At most 168h; 0s wants
-	// an answer always. A policy's annotation quaymaster.dev/stale-if-error has
-	// precedence. Default 24h.
+	// The last verification of an image that runs already, if its registry is unavailable: the
+	// tag's last verified digest is pinned, and admission warns. At most 168h; 0s always requires
+	// a response. A policy's annotation quaymaster.dev/stale-if-error has precedence. Default
+	// 24h.
 	Stale *Duration `json:"stale,omitempty"`
-	// Secrets and service accounts; those that registries are asked with serve 10 minutes more while
-	// the API server does not answer. Default 30s.
+	// Secrets and service accounts; those with registry credentials are used 10 minutes longer
+	// while the API server is unavailable. Default 30s.
 	Secret Duration `json:"secret,omitempty"`
-	// That a mirror's target serves a digest. Default 5m.
+	// A mirror's target serves a digest. Default 5m.
 	Mirror Duration `json:"mirror,omitempty"`
 }
 
 // Limits bounds the work.
 type Limits struct {
-	// Admission requests at work at once; further ones wait for their turn within
-	// their own time. One namespace gets three quarters of them. Default 256.
+	// Concurrent admission requests; further ones wait within their own timeout. One namespace
+	// gets three quarters of them. Default 256.
 	Requests int `json:"requests,omitempty"`
-	// Images of one request at work at once. Default 16.
+	// Concurrent images of one request. Default 16.
 	Images int `json:"images,omitempty"`
 }
 
-// Events says whether Kubernetes Events are written.
+// Events is the writing of Kubernetes Events.
 type Events struct {
 	// Write none.
 	Disabled bool `json:"disabled,omitempty"`
 }
 
-// Peers says how replicas help one another.
+// Peers is the sharing of results among replicas.
 type Peers struct {
-	// Ask no other replica for what it proved.
+	// Do not request verified claims from other replicas.
 	Disabled bool `json:"disabled,omitempty"`
-	// Address (host:port) under which other replicas reach this one. Default: the
-	// pod's address (POD_IP) and the TLS port; without one, replicas are not asked.
+	// Address (host:port) of this replica for the others. Default: the pod's address (POD_IP) and
+	// the TLS port; without one, other replicas are not used.
 	Address string `json:"address,omitempty"`
 }
 
-// Log says how much is told.
+// Log is the gateway's log.
 type Log struct {
 	// debug, info, warn or error. Default info.
 	Level string `json:"level,omitempty"`
@@ -277,10 +271,10 @@ type Log struct {
 	Format string `json:"format,omitempty"`
 }
 
-// Traces says where OpenTelemetry traces go.
+// Traces is the export of OpenTelemetry traces.
 type Traces struct {
-	// OTLP endpoint over HTTP, as in http://collector:4318. Default: what
-	// OTEL_EXPORTER_OTLP_ENDPOINT says, else none.
+	// OTLP endpoint over HTTP, as in http://collector:4318. Default: the value of
+	// OTEL_EXPORTER_OTLP_ENDPOINT, else none.
 	Endpoint string `json:"endpoint,omitempty"`
 }
 
@@ -313,11 +307,10 @@ func Load(path string) (Configuration, error) {
 	return c, nil
 }
 
-// Parse reads a configuration strictly, fills in defaults, and refuses what
-// contradicts itself.
+// Parse parses a configuration strictly, sets defaults, and refuses contradictions.
 func Parse(text []byte) (Configuration, error) {
 	var c Configuration
-	if err := yaml.UnmarshalStrict(text, &Configuration{}); err != nil { // it tells best what is wrong
+	if err := yaml.UnmarshalStrict(text, &Configuration{}); err != nil { // for the better error messages
 		return c, err
 	}
 	text, err := yaml.YAMLToJSONStrict(text)

@@ -184,7 +184,7 @@ func section(t *testing.T, b *strings.Builder, types map[string]*ast.StructType,
 	}
 }
 
-// explained turns "Trust says whom ..." into a sentence without the type's name.
+// explained turns "Trust is the ..." into a sentence without the type's name.
 func explained(comment string) string {
 	_, rest, _ := strings.Cut(comment, " ")
 	for _, verb := range []string{"says ", "is ", "bounds "} {

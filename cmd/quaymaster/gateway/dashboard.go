@@ -20,19 +20,19 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
-// dashboardPath is what a user must be allowed to get.
+// dashboardPath is the path that a user needs permission to get.
 const dashboardPath = "/quaymaster/dashboard"
 
 const (
-	// dashboardConnections bounds those who look at once.
+	// dashboardConnections bounds the concurrent connections.
 	dashboardConnections = 64
-	// dashboardTimeout bounds a request and its answer.
+	// dashboardTimeout bounds a request and its response.
 	dashboardTimeout = 15 * time.Second
 	// dashboardHeader bounds a request's header, in bytes: a token has 8 KiB at most.
 	dashboardHeader = 16 << 10
 )
 
-// show keeps what was decided for the dashboard, and serves it.
+// show keeps decisions for the dashboard, and serves it.
 func (g *gateway) show(context.Context) error {
 	settings := g.configuration.Dashboard
 	if settings.Disabled {
@@ -71,8 +71,8 @@ func (g *gateway) show(context.Context) error {
 	return nil
 }
 
-// remembered returns what tells an inventory what the decision log of this replica knows
-// from before: it is looked now where that ends, since more is added soon.
+// remembered returns a function that loads this replica's decision log into an inventory. The end
+// of the log is determined now, because new decisions follow soon.
 func (g *gateway) remembered(known *inventory.Inventory) (tell func()) {
 	folder := g.decisionFolder()
 	if folder == "" {
@@ -90,8 +90,8 @@ func (g *gateway) remembered(known *inventory.Inventory) (tell func()) {
 	}
 }
 
-// readers says who may read: whoever has a token of the file, or whom the cluster lets
-// get the dashboard's path.
+// readers returns the authenticators of the dashboard: tokens of the file, or the cluster's
+// permission to get the dashboard's path.
 func (g *gateway) readers(settings Dashboard) (ui.Authenticator, []ui.Option, error) {
 	if settings.Tokens != "" {
 		file, err := api.NewTokenFile(settings.Tokens, nil)
@@ -113,8 +113,8 @@ func (g *gateway) readers(settings Dashboard) (ui.Authenticator, []ui.Option, er
 	return tokens, []ui.Option{ui.WithAuthorizer(access)}, nil
 }
 
-// serveDashboard serves until ctx ends. Where nobody said where, an address that
-// somebody else has is no reason not to decide.
+// serveDashboard serves until ctx ends. If the default address is in use by another process, the
+// gateway continues without a dashboard.
 func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error {
 	settings := g.configuration.Dashboard
 	opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(settings.Address, dashboardAddress))
@@ -140,15 +140,14 @@ func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error 
 	if g.options.Dashboard != nil {
 		g.options.Dashboard(address)
 	}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // who looks loses nothing
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // viewers lose nothing
 	if err := serve(webhook.Crowd(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// slogLines hands what net/http complains about to the log, for those who look for it:
-// strangers can make it complain.
+// slogLines writes net/http's errors to the debug log, because untrusted clients can cause them.
 type slogLines struct{ to *slog.Logger }
 
 // Write implements io.Writer, with one line a call.

@@ -12,13 +12,13 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
-// leaderView implements ui.Leader: it asks the replica that leads what its dashboard
-// shows, over the channel of the replicas.
+// leaderView implements ui.Leader: it requests the leader's dashboard over the channel of the
+// replicas.
 type leaderView struct {
 	leader *lease.Leader
 	own    string // this replica
 	log    *slog.Logger
-	others atomic.Pointer[otherViews] // nil until this replica is one of them
+	others atomic.Pointer[otherViews] // nil until this replica has joined
 }
 
 type otherViews struct {
@@ -26,13 +26,13 @@ type otherViews struct {
 	asks    *peers.Client
 }
 
-// meet makes the other replicas known.
+// meet sets the other replicas.
 func (v *leaderView) meet(members *lease.Members, asks *peers.Client) {
 	v.others.Store(&otherViews{members, asks})
 }
 
-// View implements ui.Leader. Its errors are read by who looks at the dashboard, and say
-// no more than which replica did not answer.
+// View implements ui.Leader. Viewers of the dashboard see its errors, which therefore name only
+// the replica without a response.
 func (v *leaderView) View(ctx context.Context, target string) (status int, body []byte, err error) {
 	holder := v.leader.Holder()
 	others := v.others.Load()

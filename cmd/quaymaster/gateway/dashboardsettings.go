@@ -6,28 +6,27 @@ import (
 	"slices"
 )
 
-// dashboardAddress is where the dashboard is unless somebody says otherwise.
+// dashboardAddress is the default address of the dashboard.
 const dashboardAddress = "127.0.0.1:8001"
 
-// Dashboard says where the dashboard and its JSON API are, and who may read them. They
-// show the images of every namespace.
+// Dashboard is the dashboard and its JSON API, with their authentication. They show the images of
+// every namespace.
 type Dashboard struct {
-	// Serve none, and keep nothing for it in memory.
+	// Serve no dashboard, and keep no data for it in memory.
 	Disabled bool `json:"disabled,omitempty"`
-	// Where it listens. On a loopback address it is plain HTTP and asks for no token;
-	// any other is served by TLS with the gateway's certificate, and needs tokens or
-	// tokenReview. Default 127.0.0.1:8001; if somebody else has that, none is served.
+	// Address to listen on. On a loopback address it is plain HTTP without a token. Any other is
+	// served by TLS with the gateway's certificate, and needs tokens or tokenReview. Default
+	// 127.0.0.1:8001; if that is in use by another process, no dashboard is served.
 	Address string `json:"address,omitempty"`
-	// File of tokens that may read it, followed when it changes: lines of token,name, as
-	// in Kubernetes' static token file. Others than its owner and group must not be able
-	// to read it.
+	// File of accepted tokens, reloaded when it changes: lines of token,name, as in Kubernetes'
+	// static token file. Only its owner and group may be able to read it.
 	Tokens string `json:"tokens,omitempty"`
-	// Ask the API server whose a token is (TokenReview), and whether its user may get
-	// the path /quaymaster/dashboard (SubjectAccessReview). The gateway must be granted
-	// both (docs/dashboard.md).
+	// Authenticate tokens at the API server (TokenReview), and authorize the user for the path
+	// /quaymaster/dashboard (SubjectAccessReview). The gateway must be granted both
+	// (docs/dashboard.md).
 	TokenReview bool `json:"tokenReview,omitempty"`
-	// Audiences, of which a token must be for one, for tokenReview. Default: quaymaster,
-	// so that who asks hands over nothing that the API server would take.
+	// Audiences, of which a token must have one, for tokenReview. Default: quaymaster, so that
+	// clients do not send tokens that the API server would accept.
 	Audiences []string `json:"audiences,omitempty"`
 }
 
@@ -37,7 +36,7 @@ func (d *Dashboard) fill() {
 	}
 }
 
-// check refuses what would show everything to everybody.
+// check refuses settings that would make the dashboard public.
 func (d *Dashboard) check(standalone bool, found *complaints) {
 	if d.Disabled {
 		found.refuse(d.Address != "" || d.asksForTokens() || len(d.Audiences) > 0, "dashboard: it is disabled; leave out its other settings")
@@ -56,8 +55,8 @@ func (d *Dashboard) check(standalone bool, found *complaints) {
 
 func (d *Dashboard) asksForTokens() bool { return d.Tokens != "" || d.TokenReview }
 
-// onLoopback reports whether only this machine reaches it. A name counts for what it is
-// everywhere: localhost alone.
+// onLoopback reports whether only this machine can connect. Of host names, only localhost counts,
+// because others depend on resolution.
 func (d *Dashboard) onLoopback() bool {
 	host, _, err := net.SplitHostPort(d.Address)
 	if d.Address == "" || err == nil && host == "localhost" {

@@ -48,11 +48,10 @@ func (g *gateway) keep(ctx context.Context) error {
 	return g.metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
 }
 
-// logReplica names who writes the decision log.
+// logReplica names the writer of the decision log.
 func (g *gateway) logReplica() string { return cmp.Or(g.options.Replica, Replica()) }
 
-// decisionFolder is where this replica's decision log lies; empty where there are no
-// files.
+// decisionFolder is the folder of this replica's decision log; empty without files.
 func (g *gateway) decisionFolder() string {
 	folder := g.configuration.DecisionLog.Folder
 	if folder == "" || g.cluster == nil {
@@ -69,7 +68,7 @@ func (g *gateway) writeDecisions(ctx context.Context) error {
 	key, err := g.checkpointKey(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the gateway ends, and was never asked anything
+			return nil //nolint:nilerr // the gateway ends, and has received no request
 		}
 		return err
 	}
@@ -77,7 +76,7 @@ func (g *gateway) writeDecisions(ctx context.Context) error {
 	return g.decisions.Run(ctx, key)
 }
 
-// followers are the sinks beside the files.
+// followers are the sinks in addition to the files.
 func (g *gateway) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
 	c := g.configuration.DecisionLog
 	if folder == "" {
@@ -110,7 +109,7 @@ func (g *gateway) followers(ctx context.Context, folder string) ([]*logsink.Foll
 		if err != nil {
 			return nil, err
 		}
-		g.ends = append(g.ends, func() { _ = to.Close(context.WithoutCancel(ctx)) }) // what did not arrive waits in the log
+		g.ends = append(g.ends, func() { _ = to.Close(context.WithoutCancel(ctx)) }) // undelivered lines remain in the log
 		failed = append(failed, add("otlp", to))
 	}
 	return made, errors.Join(failed...)

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/peers"
 )
 
-// durable makes a door, or the socket, answer when its decisions are on disk, where that is configured.
-// Doors that decide nothing stay as they are.
+// durable makes an endpoint, or the socket, respond only after its decisions are on disk, if that
+// is configured. Endpoints without decisions stay unchanged.
 func (g *gateway) durable(path string, door http.Handler) http.Handler {
 	c := g.configuration.DecisionLog
 	if g.decisions == nil || !c.waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath || g.configuration.shadows(path) {
@@ -22,13 +22,13 @@ func (g *gateway) durable(path string, door http.Handler) http.Handler {
 	return &durable{door: door, log: g.decisions, wait: time.Duration(c.FlushTimeout), deny: c.OnFailure == onFailureDeny, trouble: g.log}
 }
 
-// flusher is what the doors ask of the decision log.
+// flusher is the part of the decision log that endpoints need.
 type flusher interface {
 	Mark() journal.Mark
 	Flush(ctx context.Context, since journal.Mark) error
 }
 
-// durable holds an answer back until it is on disk what was decided.
+// durable delays a response until its decisions are on disk.
 type durable struct {
 	door    http.Handler
 	log     flusher
@@ -37,8 +37,8 @@ type durable struct {
 	trouble *slog.Logger
 }
 
-// ServeHTTP implements http.Handler. A door records its decisions before it answers, so
-// that they were all taken when it returns.
+// ServeHTTP implements http.Handler. An endpoint records its decisions before it responds, so all
+// of them are recorded when it returns.
 func (d *durable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	since := d.log.Mark()
 	held := &heldAnswer{beneath: w, header: http.Header{}, status: http.StatusOK}
@@ -48,8 +48,8 @@ func (d *durable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := d.log.Flush(ctx, since); err != nil {
 		d.trouble.Error("a decision is not known to be on disk", slog.Bool("answered", !d.deny), slog.String("error", err.Error()))
 		if d.deny {
-			// Who asks keeps to one connection, and so to this replica; by another it may
-			// come to one whose disk has room.
+			// A client reuses its connection, and so this replica; a new connection may lead to a
+			// replica with free disk space.
 			w.Header().Set("Connection", "close")
 			http.Error(w, "the decision could not be written to the decision log (decisionLog.onFailure: deny)", http.StatusServiceUnavailable)
 			return
@@ -58,7 +58,7 @@ func (d *durable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	held.send()
 }
 
-// heldAnswer is an answer that is not sent yet. Answers of doors are small.
+// heldAnswer is a response that is not sent yet. Responses of endpoints are small.
 type heldAnswer struct {
 	beneath http.ResponseWriter
 	header  http.Header
@@ -83,7 +83,7 @@ func (h *heldAnswer) Write(text []byte) (int, error) {
 	return h.body.Write(text)
 }
 
-// Unwrap lets http.ResponseController reach what is beneath.
+// Unwrap gives http.ResponseController access to the underlying writer.
 func (h *heldAnswer) Unwrap() http.ResponseWriter { return h.beneath }
 
 func (h *heldAnswer) send() {
@@ -92,5 +92,5 @@ func (h *heldAnswer) send() {
 		to[name] = values
 	}
 	h.beneath.WriteHeader(h.status)
-	_, _ = h.beneath.Write(h.body.Bytes()) // who asked may be gone
+	_, _ = h.beneath.Write(h.body.Bytes()) // client disconnected
 }

@@ -19,11 +19,11 @@ const (
 	entryLogPublic = "decision-log.pub"
 )
 
-// maxKeyAttempts bounds how often one look at the Secret begins again, because another
-// replica wrote it.
+// maxKeyAttempts bounds the attempts of one update of the Secret, which another replica may write
+// concurrently.
 const maxKeyAttempts = 10
 
-// checkpointKey returns the key that signs checkpoints, and makes it where there is none.
+// checkpointKey returns the key that signs checkpoints, and creates it if necessary.
 func (g *gateway) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
 	c := g.configuration.DecisionLog
 	switch {
@@ -34,10 +34,10 @@ func (g *gateway) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
 	case c.Folder != "":
 		return keyInFile(filepath.Join(c.Folder, "checkpoint.key"))
 	}
-	return decisionlog.GenerateKey() // of a stream, that nobody goes on with
+	return decisionlog.GenerateKey() // of a stream that no process continues
 }
 
-// keyInFile reads the key, or makes it with its public key beside it.
+// keyInFile reads the key, or creates it with its public key next to it.
 func keyInFile(path string) (*decisionlog.Key, error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -73,8 +73,8 @@ func keyInFile(path string) (*decisionlog.Key, error) {
 	return key, nil
 }
 
-// keyInSecret reads the key of all replicas, or makes it. The Secret is there by now,
-// since the certificate is. It is tried until ctx ends.
+// keyInSecret reads the key of all replicas, or creates it. The Secret exists by now, since the
+// certificate does. It retries until ctx ends.
 func (g *gateway) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
 	store, where, err := certificateStore(g.configuration, g.cluster)
 	if err != nil {
@@ -95,8 +95,7 @@ func (g *gateway) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
 	}
 }
 
-// keyInStore looks once, and writes where there is no key. Of several replicas the first
-// one's holds.
+// keyInStore reads once, and writes if there is no key. The first of several replicas sets it.
 func keyInStore(ctx context.Context, store certificate.Store) (*decisionlog.Key, error) {
 	for range maxKeyAttempts {
 		content, err := store.Get(ctx)

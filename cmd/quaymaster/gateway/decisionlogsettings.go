@@ -14,44 +14,42 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 )
 
-// DecisionLog says where every verdict is written to, in lines that nobody can change
-// without being noticed (docs/decision-log.md). It is off unless there is a folder or
-// stdout.
+// DecisionLog is the log of every verdict, in lines that cannot be changed undetected
+// (docs/decision-log.md). It is off unless there is a folder or stdout.
 type DecisionLog struct {
-	// Folder of the log. In a cluster each replica writes into a folder of its own name
-	// below it. Default: no files are written.
+	// Folder of the log. In a cluster each replica writes into a folder of its own name below it.
+	// Default: no files are written.
 	Folder string `json:"folder,omitempty"`
 	// Write the lines to standard output, too; without a folder, only there.
 	Stdout bool `json:"stdout,omitempty"`
-	// When lines are flushed to disk: interval; always, before a door answers; or never,
+	// When lines are flushed to disk: interval; always, before an endpoint responds; or never,
 	// which leaves it to the operating system. Default interval.
 	Fsync string `json:"fsync,omitempty"`
 	// The interval. Default 1s.
 	FsyncInterval Duration `json:"fsyncInterval,omitempty"`
-	// With fsync always, what becomes of a request whose lines cannot be flushed within
-	// flushTimeout: deny gives no answer but an HTTP error, upon which the API server
-	// does what the webhook's failure setting says; continue answers, and counts what is
-	// lost. Default deny.
+	// With fsync always, the effect on a request if its lines cannot be flushed within
+	// flushTimeout: deny returns only an HTTP error, and the API server applies the webhook's
+	// failure policy; continue responds, and counts the lost lines. Default deny.
 	OnFailure string `json:"onFailure,omitempty"`
 	// Longest wait for the flush in a request. Default 2s.
 	FlushTimeout Duration `json:"flushTimeout,omitempty"`
-	// Size at which the log goes on in another file, as in 64Mi; the one before is
+	// Size at which the log continues in another file, as in 64Mi; the previous one is
 	// compressed. Default 64Mi.
 	FileSize string `json:"fileSize,omitempty"`
-	// Age at which it does. Default 24h.
+	// Age at which the log continues in another file. Default 24h.
 	FileAge Duration `json:"fileAge,omitempty"`
 	// Size of all files of a replica, beyond which the oldest are removed; at least two
 	// files. Default 1Gi.
 	TotalSize string `json:"totalSize,omitempty"`
 	// Age at which a file is removed. Default: age alone removes nothing.
 	TotalAge Duration `json:"totalAge,omitempty"`
-	// Decisions that may wait to be written; further ones are lost, which is counted and
-	// written down. Default 4096.
+	// Decisions that may wait for writing; further ones are lost, which is counted and recorded.
+	// Default 4096.
 	Queue int `json:"queue,omitempty"`
 	// Longest time between lines and the checkpoint that signs them. Default 1m.
 	CheckpointInterval Duration `json:"checkpointInterval,omitempty"`
-	// File of the key (PEM, ECDSA on P-256) that signs checkpoints; made if it is
-	// missing, with its public key beside it as FILE.pub. Default: in a cluster the entry
+	// File of the key (PEM, ECDSA on P-256) that signs checkpoints; created if it is missing,
+	// with its public key next to it as FILE.pub. Default: in a cluster the entry
 	// decision-log.key of certificate.secret, standalone checkpoint.key in the folder.
 	KeyFile string `json:"keyFile,omitempty"`
 
@@ -59,20 +57,20 @@ type DecisionLog struct {
 	OTLP    DecisionOTLP    `json:"otlp,omitzero"`
 }
 
-// DecisionWebhook says who is sent the lines of the decision log by HTTPS. They wait in
-// the log until they arrive.
+// DecisionWebhook is an HTTPS receiver of the decision log's lines. They wait in the log until
+// they are delivered.
 type DecisionWebhook struct {
-	// URL that takes them (POST, application/x-ndjson): https, or http on this machine.
-	// Default: none.
+	// URL of the receiver (POST, application/x-ndjson): https, or http on this machine. Default:
+	// none.
 	URL string `json:"url,omitempty"`
-	// File that holds a bearer token, read for each delivery. Default: none is sent.
+	// File with a bearer token, read for each delivery. Default: none is sent.
 	TokenFile string `json:"tokenFile,omitempty"`
 	// File of certificate authorities (PEM) in place of the system's.
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// DecisionOTLP says which collector is sent the lines of the decision log, as
-// OpenTelemetry logs. They wait in the log until they arrive.
+// DecisionOTLP is an OpenTelemetry collector of the decision log's lines, as OpenTelemetry logs.
+// They wait in the log until they are delivered.
 type DecisionOTLP struct {
 	// OTLP endpoint over HTTP, as in http://collector:4318. Default: none.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -80,7 +78,7 @@ type DecisionOTLP struct {
 	CAFile string `json:"caFile,omitempty"`
 }
 
-// The words of DecisionLog.OnFailure.
+// The values of DecisionLog.OnFailure.
 const (
 	onFailureDeny     = "deny"
 	onFailureContinue = "continue"
@@ -89,7 +87,7 @@ const (
 // isOn reports whether there is a log.
 func (d DecisionLog) isOn() bool { return d.Folder != "" || d.Stdout }
 
-// waits reports whether answers wait for the disk.
+// waits reports whether responses wait for the disk.
 func (d DecisionLog) waits() bool { return d.Folder != "" && d.Fsync == string(journal.SyncAlways) }
 
 // fill sets the defaults.
@@ -126,7 +124,7 @@ func (d DecisionLog) check(found *complaints) {
 	}
 	config, err := d.journal()
 	if err == nil {
-		config.Replica, config.Log = "any", slog.New(slog.DiscardHandler) // which are not settings
+		config.Replica, config.Log = "any", slog.New(slog.DiscardHandler) // they are not settings
 		if config.Folder == "" {
 			config.Stream = io.Discard
 		}
@@ -135,7 +133,7 @@ func (d DecisionLog) check(found *complaints) {
 	found.refuse(err != nil, "decisionLog: %w", err)
 }
 
-// journal returns the settings of what writes the log, without its surroundings.
+// journal returns the settings of the log's writer, without its dependencies.
 func (d DecisionLog) journal() (journal.Config, error) {
 	file, err := size("fileSize", d.FileSize)
 	if err != nil {

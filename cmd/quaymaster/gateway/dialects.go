@@ -21,7 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/validating"
 )
 
-// compilers makes those of every dialect, and what they may reach.
+// compilers makes the compilers of every dialect, and their dependencies.
 func (g *gateway) compilers() (engine.Compilers, error) {
 	settings := g.configuration.Policies
 	calls := newCalls(settings.Expressions.HTTPHosts)
@@ -53,7 +53,7 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 	return engine.NewCompilers(options)
 }
 
-// serve follows what the API server serves.
+// serve follows the resources that the API server serves.
 func (g *gateway) serve() *served {
 	known := &served{
 		ask: func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
@@ -67,8 +67,7 @@ func (g *gateway) serve() *served {
 	return known
 }
 
-// namesKinds reports whether policies of a kind name resources that the API server has
-// to serve.
+// namesKinds reports whether policies of a kind name resources that the API server must serve.
 func namesKinds(apiVersion, kind string) bool {
 	return imagevalidating.Recognises(apiVersion, kind) || validating.Recognises(apiVersion, kind) || mutating.Recognises(apiVersion, kind)
 }
@@ -89,7 +88,7 @@ func (g *gateway) readRoots(compilers engine.Compilers) {
 func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*catalog.Catalog, error) {
 	unmatched := unmatched{choice: sigstore.Unmatched(c.Policies.ClusterImagePolicies.NoMatch), compiler: compilers.Sigstore}
 	if unmatched.choice == "" {
-		// The choice of policy-controller's namespaces, and of no others.
+		// Only policy-controller selects namespaces in this way.
 		unmatched.compiler = sigstore.New(sigstore.Options{OptIn: true})
 	}
 	options := catalog.Options{
@@ -116,8 +115,8 @@ func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*cat
 	return made, err
 }
 
-// notes returns what the settings make of a policy that pins images in the objects which it
-// names itself.
+// notes returns the effects of the settings on a policy that pins images in objects of the kinds
+// it names.
 func (w Webhooks) notes(p *policy.Policy) []string {
 	kinds := strings.Join(p.NamedKinds(), ", ")
 	pins := "it names " + kinds + " or may leave out the pods that such objects create"
@@ -130,7 +129,7 @@ func (w Webhooks) notes(p *policy.Policy) []string {
 	return []string{pins + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod that selects by namespace alone pins in the pods"}
 }
 
-// unmatched makes the policy about images that no ClusterImagePolicy names.
+// unmatched makes the policy for images that no ClusterImagePolicy matches.
 type unmatched struct {
 	choice   sigstore.Unmatched // empty: deny, once there is a ClusterImagePolicy
 	compiler *sigstore.Compiler
@@ -156,8 +155,8 @@ func hasKind(list []*policy.Policy, kind string) bool {
 	return false
 }
 
-// carefulDialect makes an error of a panic: a document that a compiler trips over
-// is broken, and neither ends the process nor is left out.
+// carefulDialect converts a panic to an error: a document that makes a compiler panic is broken,
+// and neither ends the process nor is ignored.
 type carefulDialect struct{ catalog.Dialect }
 
 // Compile implements catalog.Dialect.

@@ -1,7 +1,6 @@
-// Package gateway answers: how does the gateway come to life, and how does it
-// leave?
+// Package gateway starts, runs and stops the gateway.
 //
-// It reads the configuration (quaymaster.dev/v1alpha1 Configuration), builds the
-// engine, the doors and what runs beside them, and runs all of it until it is
-// told to stop. It is wiring: nothing is decided here.
+// It reads the configuration (quaymaster.dev/v1alpha1 Configuration), builds the engine, the
+// endpoints and the background tasks, and runs them until its context ends. It contains only
+// wiring; the decisions are made in other packages.
 package gateway

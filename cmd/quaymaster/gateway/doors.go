@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// The paths of the doors that are closed unless they are turned on.
+// The paths of the optional endpoints.
 const (
 	imageReviewPath = "/imagereview"
 	dataVerifyPath  = "/externaldata/verify"
@@ -26,8 +26,8 @@ const (
 	apiPath         = "/api/v1/verify"
 )
 
-// paths are the doors that are open: those that the API server calls, and those
-// that are turned on.
+// paths are the active endpoints: those of the API server's webhooks, and the enabled optional
+// ones.
 func (d Doors) paths() []string {
 	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath, configuration.ShadowPath, configuration.ShadowDocumentsPath, configuration.ProbePath}
 	if d.ImageReview {
@@ -42,7 +42,7 @@ func (d Doors) paths() []string {
 	return list
 }
 
-// failure lets the current policies say what becomes of what was not decided.
+// failure applies the current policies to requests without a decision.
 type failure struct{ state *gate.Current }
 
 // FailOpen implements admission.Failure.
@@ -51,7 +51,7 @@ func (f failure) FailOpen(subject *policy.Subject) bool {
 	return err == nil && now.FailOpen(subject)
 }
 
-// MayMutate implements admission.ObjectRules. Without policies nobody knows.
+// MayMutate implements admission.ObjectRules. It is true while the policies are not available.
 func (f failure) MayMutate(subject *policy.Subject) bool {
 	now, err := f.state.Snapshot(context.Background())
 	return err != nil || now.Policies == nil || now.Policies.MayMutate(subject) || now.Policies.NeedsRequester(subject)
@@ -69,7 +69,7 @@ func (f failure) MayPin(subject *policy.Subject) bool {
 	return err != nil || now.Policies == nil || now.Policies.MayPin(subject)
 }
 
-// doorParts are what the doors are made of.
+// doorParts are the dependencies of the endpoints.
 type doorParts struct {
 	decider    admission.Decider
 	namespaces admission.Namespaces
@@ -86,7 +86,7 @@ type doorParts struct {
 	kinds      admission.Kinds // nil without a cluster
 }
 
-// newDoors makes the doors by their paths.
+// newDoors makes the endpoints by their paths.
 func newDoors(c Configuration, p doorParts) (doors map[string]http.Handler, err error) {
 	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
 	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
@@ -117,7 +117,7 @@ func newDoors(c Configuration, p doorParts) (doors map[string]http.Handler, err 
 	return made.byPath(c)
 }
 
-// reproduce says with which command a person sees why an image was denied.
+// reproduce returns the command that explains a denial to a user.
 func (g *gateway) reproduce() admission.Reproduce {
 	if g.configuration.Standalone {
 		return engine.ExplainFromFolders(g.configuration.Policies.Folders)
@@ -125,7 +125,7 @@ func (g *gateway) reproduce() admission.Reproduce {
 	return engine.ExplainFromCluster(g.policies.resources)
 }
 
-// guard has the doors ask for client certificates, where the settings want it.
+// guard requires client certificates at the endpoints that the settings select.
 func (l Listen) guard(open []string, doors map[string]webhook.Door) error {
 	if l.ClientCA == "" {
 		return nil

@@ -20,12 +20,12 @@ import (
 	"github.com/quaymaster/quaymaster/scan/trial"
 )
 
-// MaxDryVerdicts bounds how long a start may wait for its verdicts on what runs.
+// MaxDryVerdicts bounds how long a start may wait for the verdicts on running workloads.
 const MaxDryVerdicts = time.Hour
 
-// dryVerdicts says which verdicts on what runs differ from those of the version before,
-// as its reports or its decision log have them. It ends when its time is up, and nothing
-// rests on it: whatever it finds, the gateway becomes ready.
+// dryVerdicts reports the verdicts on running workloads that differ from those of the previous
+// version, in its reports or its decision log. It ends at its deadline. Its results do not affect
+// the readiness of the gateway.
 func (g *gateway) dryVerdicts(ctx context.Context, key []byte) {
 	if g.options.DryVerdicts == 0 {
 		return
@@ -70,7 +70,7 @@ func (g *gateway) dryVerdicts(ctx context.Context, key []byte) {
 	}
 }
 
-// dryRound looks at everything once.
+// dryRound evaluates all objects once.
 func (g *gateway) dryRound(ctx context.Context, key []byte, into report.Sink) (scan.Summary, error) {
 	l, end, err := g.look(key)
 	defer end()
@@ -96,8 +96,8 @@ func (g *gateway) dryRound(ctx context.Context, key []byte, into report.Sink) (s
 	return summary, err
 }
 
-// saidBefore reads what was said before: reports in the cluster, else the decision log of
-// this replica. It returns who says it.
+// saidBefore reads the previous verdicts: from reports in the cluster, else from the decision log
+// of this replica. It returns the source.
 func (g *gateway) saidBefore(ctx context.Context, into *trial.Comparison) (string, error) {
 	failed := readAllReports(ctx, g.cluster.client.Dynamic, func(results []result.Result) { into.Before(results...) })
 	if into.Known() > 0 {
@@ -114,7 +114,7 @@ func (g *gateway) saidBefore(ctx context.Context, into *trial.Comparison) (strin
 	return "the decision log says", errors.Join(failed, err)
 }
 
-// readAllReports reads the gateway's reports of every API that is served.
+// readAllReports reads the gateway's reports of every served API.
 func readAllReports(ctx context.Context, client dynamic.Interface, do func([]result.Result)) error {
 	var failed error
 	for _, api := range policyreport.APIs() {
@@ -138,7 +138,7 @@ func readAllReports(ctx context.Context, client dynamic.Interface, do func([]res
 	return failed
 }
 
-// quiet is a scan.Observer that tells nobody.
+// quiet is a scan.Observer that ignores all events.
 type quiet struct{}
 
 // Began implements scan.Observer.

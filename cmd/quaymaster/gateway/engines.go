@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 )
 
-// kyverno returns what finds out whether Kyverno is installed; nil without a cluster.
+// kyverno returns a check whether Kyverno is installed; nil without a cluster.
 func (g *gateway) kyverno() func() bool {
 	if g.cluster == nil {
 		return nil

@@ -30,41 +30,40 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
-// Options are what the process gives the gateway.
+// Options are the process's inputs to the gateway.
 type Options struct {
-	// Log is where the log goes; required.
+	// Log receives the log; required.
 	Log io.Writer
 	// Version and Revision name the program; Version is required.
 	Version, Revision string
-	// Replica names this process among the replicas: the pod's name. Address is
-	// where the others reach it, without the port; may be empty.
+	// Replica is the name of this process among the replicas: the pod's name. Address is its
+	// address for the others, without the port; may be empty.
 	Replica, Address string
-	// Listening is told the addresses once the doors are open: the certificate, the
-	// policies and the trust are there. May be nil.
+	// Listening is called with the addresses once the endpoints are active: the certificate, the
+	// policies and the trust are loaded. May be nil.
 	Listening func(doors, plain string)
-	// Dashboard is told the dashboard's address once it is served. May be nil.
+	// Dashboard is called with the dashboard's address once it is served. May be nil.
 	Dashboard func(address string)
-	// DryVerdicts is how long the gateway may look, before it is ready, which verdicts on
-	// what runs differ from those of the version before; zero: it does not. Verdicts is
-	// where it writes them; may be nil.
+	// DryVerdicts bounds the comparison of verdicts on running workloads with those of the
+	// previous version, before the gateway is ready; zero disables it. Verdicts receives the
+	// differences; may be nil.
 	DryVerdicts time.Duration
 	Verdicts    io.Writer
-	// Logger is told the logger before anything runs, for libraries that log by
+	// Logger is called with the logger before anything runs, for libraries that log by
 	// themselves. May be nil.
 	Logger func(*slog.Logger)
 }
 
-// ConfigurationError says that nothing was started, because the configuration
-// cannot be used.
+// ConfigurationError means that nothing was started, because the configuration is invalid.
 type ConfigurationError struct{ Err error }
 
 // Error implements error.
 func (e *ConfigurationError) Error() string { return "configuration: " + e.Err.Error() }
 
-// Unwrap returns what is wrong with it.
+// Unwrap returns the cause.
 func (e *ConfigurationError) Unwrap() error { return e.Err }
 
-// Run wires the gateway and runs it until ctx ends and what is at work is done. A
+// Run wires the gateway and runs it until ctx ends and pending requests are done. A
 // *ConfigurationError means that nothing was started.
 func Run(ctx context.Context, c Configuration, o Options) error {
 	g, err := newGateway(ctx, c, o)
@@ -75,7 +74,7 @@ func Run(ctx context.Context, c Configuration, o Options) error {
 	return g.run(ctx)
 }
 
-// gateway is everything that runs, wired.
+// gateway holds all wired components.
 type gateway struct {
 	configuration Configuration
 	options       Options
@@ -92,7 +91,7 @@ type gateway struct {
 	mirrors       *mirrors
 	targets       *targets // registries of mirrors
 	registry      *registry.Client
-	allowance     *allowance.Book // what registries allow, of all its clients
+	allowance     *allowance.Book // rate limits of registries, for all clients
 	around        surroundings
 	cluster       *inTheCluster // nil when running standalone
 	kinds         *served       // of the cluster
@@ -100,31 +99,30 @@ type gateway struct {
 	entrances     map[string]*entrance
 	keeping       keeping              // of the webhook configurations
 	unreadRoots   func() int           // nil where none are read
-	engineMade    *gate.Gate           // once the doors are open
-	kept          *snapshot.Keeper     // of what it proves; nil where nothing is kept
-	reader        *Reader              // nil unless there are no doors
+	engineMade    *gate.Gate           // set once the endpoints are active
+	kept          *snapshot.Keeper     // of its verified claims; nil where none are kept
+	reader        *Reader              // nil unless there are no endpoints
 	inventory     *inventory.Inventory // nil where no dashboard is kept
 	pages         *ui.Handler          // that show it; nil as well
 	leaderView    *leaderView          // nil where they show their own alone
-	// sinks keep all that is decided.
+	// sinks receive all decisions.
 	sinks     keepers
 	reports   *publish.Publisher // nil where none are written
 	shelves   []*reports.Store   // where it writes them
 	socket    *socket            // nil unless there is one
 	server    *webhook.Server
 	decisions *journal.Journal   // nil where no decision log is kept
-	keeper    *breakglass.Keeper // of open namespaces; nil where none can be
-	scanAgain chan struct{}      // has one when what runs is to be scanned soon
-	// needed is what must be known before a door is opened; open is closed when
-	// they are.
+	keeper    *breakglass.Keeper // of open namespaces; nil where there can be none
+	scanAgain chan struct{}      // gets a value when a scan is needed soon
+	// needed are the preconditions of the endpoints; open is closed when they are met.
 	needed []need
 	open   chan struct{}
 	tasks  []task
-	// ends is done last, the newest first.
+	// ends are called last, the newest first.
 	ends []func()
 }
 
-// newGateway wires what can be wired without asking anybody.
+// newGateway wires the components that need no requests.
 func newGateway(ctx context.Context, c Configuration, o Options) (*gateway, error) {
 	if o.Log == nil || o.Version == "" {
 		return nil, errors.New("the gateway wants a log and a version")
@@ -161,25 +159,25 @@ type step struct {
 	roles   []string
 }
 
-// steps are what a gateway is wired by, each resting on the ones before.
+// steps are the phases of wiring, each depending on the previous ones.
 func (g *gateway) steps() []step {
 	return []step{
 		{g.reach, Roles()}, {g.certify, Roles()}, {g.rely, Roles()}, {g.read, Roles()}, {g.dial, Roles()}, {g.observe, Roles()},
-		{g.keep, []string{RoleAdmission, RoleScan}}, // who decides
+		{g.keep, []string{RoleAdmission, RoleScan}}, // processes with decisions
 		{g.snapshots, []string{RoleAdmission}}, {g.glass, []string{RoleAdmission}},
 		{g.report, []string{RoleReport}}, {g.show, []string{RoleReport}},
 		{g.furnish, Roles()},
 	}
 }
 
-// close ends what does not end with a context.
+// close stops components that do not end with a context.
 func (g *gateway) close() {
 	for i := len(g.ends) - 1; i >= 0; i-- {
 		g.ends[i]()
 	}
 }
 
-// certify says where the certificate and the replicas' key come from.
+// certify selects the source of the certificate and of the replicas' key.
 func (g *gateway) certify(context.Context) error {
 	made, err := newCertificates(g.configuration, g.cluster, g.log)
 	if err != nil {
@@ -193,7 +191,7 @@ func (g *gateway) certify(context.Context) error {
 	return nil
 }
 
-// rely says whom signatures rest on.
+// rely loads the trust for signatures.
 func (g *gateway) rely(context.Context) error {
 	store, err := newTrust(g.configuration.Trust, g.around.keys)
 	if err != nil {
@@ -246,7 +244,7 @@ func (g *gateway) read(context.Context) error {
 	return g.readMirrors()
 }
 
-// readMirrors loads the mirrors of files, and follows those and the ConfigMaps.
+// readMirrors loads the mirrors of files, and follows these and the ConfigMaps.
 func (g *gateway) readMirrors() error {
 	settings := g.configuration.Mirrors
 	if len(settings.Files) > 0 {
@@ -267,7 +265,7 @@ func (g *gateway) readMirrors() error {
 	return g.mirrors.publish("") // there may be nothing to wait for
 }
 
-// dial prepares the way to registries.
+// dial prepares the registry client.
 func (g *gateway) dial(context.Context) error {
 	g.allowance = allowance.New()
 	client, err := newClient(g.configuration.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, false))
@@ -298,7 +296,7 @@ func (g *gateway) observe(ctx context.Context) error {
 	g.ends = append(g.ends, func() {
 		delivery, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
 		defer cancel()
-		_ = tracer.Close(delivery) // what is not delivered by then is lost, and nothing else
+		_ = tracer.Close(delivery) // undelivered traces are lost, and nothing else
 	})
 	g.observers = append(g.observers, tracer)
 	return nil
@@ -307,8 +305,8 @@ func (g *gateway) observe(ctx context.Context) error {
 // deliveryTimeout bounds the delivery of the last traces.
 const deliveryTimeout = 5 * time.Second
 
-// run serves: the plain server from the beginning, so that probes are answered
-// while the API server is away, and the doors once they can be opened.
+// run starts serving: the plain server immediately, so that probes get a response while the API
+// server is unavailable, and the endpoints when their preconditions are met.
 func (g *gateway) run(ctx context.Context) error {
 	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(g.roles(), ",")), slog.String("mode", g.configuration.Mode),
 		slog.String("replica", g.options.Replica), slog.Bool("standalone", g.configuration.Standalone),
@@ -328,7 +326,7 @@ func (g *gateway) run(ctx context.Context) error {
 	return runAll(ctx, front{task: task{name: "doors", run: g.server.Run}, open: g.open}, append(g.tasks, task{name: "opening", run: g.openDoors}))
 }
 
-// doorsAddress is where the doors are, once the server listens; empty where there are
+// doorsAddress is the address of the endpoints, once the server listens; empty where there are
 // none.
 func (g *gateway) doorsAddress() string {
 	if at := g.server.Address(); at != nil {
@@ -337,7 +335,7 @@ func (g *gateway) doorsAddress() string {
 	return ""
 }
 
-// memoryLimit is what GOMEMLIMIT says.
+// memoryLimit is the value of GOMEMLIMIT.
 func memoryLimit() string {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
@@ -346,7 +344,7 @@ func memoryLimit() string {
 	return fmt.Sprintf("%d MiB", limit>>20)
 }
 
-// failed logs what goes on in spite of an error.
+// failed logs errors after which the process continues.
 func (g *gateway) failed(what string) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -355,8 +353,7 @@ func (g *gateway) failed(what string) func(error) {
 	}
 }
 
-// Replica names this process where nobody else does. The name fits into that of a
-// Lease.
+// Replica returns the default name of this process. It is valid as the name of a Lease.
 func Replica() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// maxGlobalCalls is how many entries call at once: one that does not answer holds
-	// up few others.
+	// maxGlobalCalls bounds the concurrent calls: one without a response delays only a few
+	// others.
 	maxGlobalCalls = 8
-	// globalRetryPause is before the second call of a turn; it doubles.
+	// globalRetryPause is the pause before the second call of a turn; it doubles.
 	globalRetryPause = 500 * time.Millisecond
-	// globalPause is before the next turn after one that failed; it doubles up to
-	// the entry's own interval.
+	// globalPause is the pause before the next turn after a failed one; it doubles up to the
+	// entry's own interval.
 	globalPause = 10 * time.Second
-	// boundPause is before what exceeded a bound is read again.
+	// boundPause is the pause before reading again after a bound was exceeded.
 	boundPause = time.Minute
 )
 
 // globalResource is the resource of GlobalContextEntries.
 const globalResource = "globalcontextentries"
 
-// globalKind is what is watched of them.
+// globalKind is the watched kind of GlobalContextEntries.
 func globalKind() document.Kind {
 	return document.Kind{Group: policyGroup, Resource: globalResource, Versions: []string{"v2", "v2beta1", "v2alpha1"}}
 }
@@ -47,30 +47,30 @@ func isGlobal(key document.Key) bool {
 	return key.Group == policyGroup && key.Resource == globalResource
 }
 
-// globalSource is where values come from.
+// globalSource is the source of values.
 type globalSource interface {
-	// Watch tells all objects of a resource whenever they change, and why they are
-	// not known, until ctx ends.
+	// Watch passes on all objects of a resource whenever they change, or the error that prevents
+	// it, until ctx ends.
 	Watch(ctx context.Context, of globalcontext.Resource, changed func(objects []any), failed func(error)) error
 	// Call makes one call.
 	Call(ctx context.Context, call *globalcontext.Call) (any, error)
 }
 
-// globals keeps the values of GlobalContextEntries, beside requests. Each replica
-// does: values are needed where rules are asked.
+// globals keeps the values of GlobalContextEntries up to date in the background. Each replica
+// does, because rules need the values locally.
 type globals struct {
 	compiler *globalcontext.Compiler
 	store    *globalcontext.Store
 	source   globalSource
 	metrics  *metrics.Metrics
 	log      *slog.Logger
-	calling  chan struct{} // holds one for each call that is made
+	calling  chan struct{} // holds one for each concurrent call
 	changed  signal        // documents came, changed or went
-	status   signal        // a status is another one, perhaps
+	status   signal        // a status may have changed
 
 	mu      sync.Mutex
 	objects map[string]globalObject
-	said    map[string]string // what was logged of each
+	said    map[string]string // last log entry for each name
 }
 
 // globalObject is the object of an entry, for its status.
@@ -103,14 +103,14 @@ func (g *globals) Changed(_ context.Context, upserts []document.Document, delete
 	g.status.tell()
 }
 
-// names are those of the entries, also of those whose documents cannot be read.
+// names are the names of all entries, including unreadable ones.
 func (g *globals) names() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Collect(maps.Keys(g.objects))
 }
 
-// known says of each entry how old its value is, and whether rules can use it.
+// known returns for each entry the age of its value, and whether rules can use it.
 func (g *globals) known() []metrics.GlobalContext {
 	var list []metrics.GlobalContext
 	for _, name := range g.names() {
@@ -126,7 +126,7 @@ func (g *globals) put(d document.Document) {
 			Generation int64 `json:"generation"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(d.Raw, &head) // without it nobody knows which version a status is about
+	_ = json.Unmarshal(d.Raw, &head) // without it, the version of a status is not known
 	g.mu.Lock()
 	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(globalResource), Name: d.Key.Name, UID: types.UID(d.UID)}, head.Metadata.Generation}
 	g.mu.Unlock()
@@ -140,21 +140,20 @@ func (g *globals) put(d document.Document) {
 	}
 }
 
-// compile compiles a document. One that the compiler trips over is broken, and does not
+// compile compiles a document. A document that makes the compiler panic is broken, and does not
 // end the process.
 func (g *globals) compile(text []byte) (entry *globalcontext.Entry, err error) {
 	defer func() { err = orPanicked(err, recover()) }()
 	return g.compiler.Compile(text)
 }
 
-// isEntry reports whether a document claims to be a GlobalContextEntry, of whatever
-// version.
+// isEntry reports whether a document claims to be a GlobalContextEntry, of any version.
 func isEntry(raw []byte) bool {
 	group, kind := headOf(raw)
 	return group == policyGroup && kind == "GlobalContextEntry"
 }
 
-// run keeps the values until ctx ends, and returns when nothing is read any more.
+// run keeps the values up to date until ctx ends, and returns when all readers have ended.
 func (g *globals) run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -188,8 +187,8 @@ func (g *globals) run(ctx context.Context) {
 	}
 }
 
-// keep keeps one entry until ctx ends. After a panic nobody does, and its value
-// grows old.
+// keep keeps one entry up to date until ctx ends. After a panic it stops, and the value becomes
+// stale.
 func (g *globals) keep(ctx context.Context, e *globalcontext.Entry) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -203,8 +202,7 @@ func (g *globals) keep(ctx context.Context, e *globalcontext.Entry) {
 	}
 }
 
-// watch follows a resource. What exceeds a bound is given up, and begun again
-// later.
+// watch follows a resource. After an exceeded bound it stops, and starts again later.
 func (g *globals) watch(ctx context.Context, e *globalcontext.Entry) {
 	for ctx.Err() == nil {
 		own, stop := context.WithCancel(ctx)
@@ -241,7 +239,7 @@ func (g *globals) call(ctx context.Context, e *globalcontext.Entry) {
 	}
 }
 
-// turn calls until there is an answer, and as often as the entry says.
+// turn calls until there is a response, up to the entry's number of attempts.
 func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, err error) {
 	select {
 	case <-ctx.Done():
@@ -262,7 +260,7 @@ func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, e
 	return nil, err
 }
 
-// answer keeps what an entry stands for, and reports whether it is kept.
+// answer stores the value of an entry, and reports whether it is stored.
 func (g *globals) answer(e *globalcontext.Entry, value any) bool {
 	err := g.store.Answer(e.Name, e.Hash, value)
 	if err != nil {
@@ -272,7 +270,7 @@ func (g *globals) answer(e *globalcontext.Entry, value any) bool {
 	return err == nil
 }
 
-// fail says why an entry is not known.
+// fail records why an entry has no value.
 func (g *globals) fail(e *globalcontext.Entry, why error) {
 	if exceeded, ok := errors.AsType[*limit.ExceededError](why); ok {
 		why = fmt.Errorf("%w: %w", globalcontext.ErrTooLarge, exceeded)
@@ -282,7 +280,7 @@ func (g *globals) fail(e *globalcontext.Entry, why error) {
 	g.note(e.Name, why)
 }
 
-// note logs what is new about an entry; nil is that it is known.
+// note logs a changed state of an entry; nil means that it has a value.
 func (g *globals) note(name string, err error) {
 	said := "known"
 	if err != nil {
@@ -302,7 +300,7 @@ func (g *globals) note(name string, err error) {
 	}
 }
 
-// idle waits, or until ctx ends.
+// idle waits for d, or until ctx ends.
 func idle(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

@@ -19,8 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 )
 
-// keepGlobals has the values of GlobalContextEntries kept, from when their documents
-// are told.
+// keepGlobals starts updating the values of GlobalContextEntries when their documents arrive.
 func (g *gateway) keepGlobals(store *globalcontext.Store, asks *calls) (*globals, error) {
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
@@ -35,8 +34,8 @@ func (g *gateway) keepGlobals(store *globalcontext.Store, asks *calls) (*globals
 	return kept, nil
 }
 
-// clusterGlobals reads what entries stand for: of the API server with the gateway's
-// own rights, and of services without any.
+// clusterGlobals reads the values of entries: from the API server with the gateway's own rights,
+// and from services without any.
 type clusterGlobals struct {
 	client *cluster.Client
 	calls  *calls
@@ -63,8 +62,8 @@ func (c clusterGlobals) Call(ctx context.Context, call *globalcontext.Call) (any
 	return c.calls.fetch(ctx, call)
 }
 
-// fetch asks a service for JSON, of a host that is listed. No credential goes with
-// it but the headers that the entry has; a redirect is not followed.
+// fetch requests JSON from a service on a listed host. It sends no credentials except the entry's
+// own headers; a redirect is not followed.
 func (c *calls) fetch(ctx context.Context, call *globalcontext.Call) (any, error) {
 	address, err := url.Parse(call.URL)
 	if err != nil {

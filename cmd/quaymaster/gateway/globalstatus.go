@@ -20,18 +20,18 @@ import (
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 )
 
-// refreshGrain is how finely a status says when an entry was refreshed: one that
-// is called every second is not written every second.
+// refreshGrain is the precision of the refresh time in a status: an entry that is called every
+// second is not written every second.
 const refreshGrain = time.Minute
 
-// globalReport is what the status of a GlobalContextEntry is to say.
+// globalReport is the desired status of a GlobalContextEntry.
 type globalReport struct {
 	globalObject
 	condition metav1.Condition
 	refreshed time.Time // zero: never, or it is watched
 }
 
-// reports returns what is to be said of each entry, by this replica's look.
+// reports returns the desired status of each entry, from this replica's state.
 func (g *globals) reports() []globalReport {
 	g.mu.Lock()
 	objects := maps.Clone(g.objects)
@@ -52,8 +52,7 @@ func (g *globals) reports() []globalReport {
 	return list
 }
 
-// globalCondition is Kyverno's, with the reason in words of its own where it is
-// not ready.
+// globalCondition is Kyverno's, with a specific reason where it is not ready.
 func globalCondition(generation int64, err error) metav1.Condition {
 	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Succeeded", Message: "Ready", ObservedGeneration: generation}
 	if err == nil {
@@ -71,8 +70,7 @@ func globalCondition(generation int64, err error) metav1.Condition {
 	return c
 }
 
-// tellStatus writes the status of the entries until ctx ends, while it is the gateway's to
-// write.
+// tellStatus writes the status of the entries until ctx ends, while the gateway owns it.
 func (g *globals) tellStatus(ctx context.Context, in *inTheCluster, failed func(error)) {
 	reports := func() []globalReport {
 		if !in.owners.writes(policyGroup) {
@@ -83,8 +81,7 @@ func (g *globals) tellStatus(ctx context.Context, in *inTheCluster, failed func(
 	(&globalStatus{client: in.client.Dynamic, reports: reports, changed: &g.status, failed: failed}).run(ctx)
 }
 
-// globalStatus writes the status of GlobalContextEntries. The replica that leads
-// does.
+// globalStatus writes the status of GlobalContextEntries. The leader runs it.
 type globalStatus struct {
 	client  dynamic.Interface
 	reports func() []globalReport
@@ -93,7 +90,7 @@ type globalStatus struct {
 	written map[types.UID]string
 }
 
-// run writes until ctx ends what is not written yet.
+// run writes changed statuses until ctx ends.
 func (s *globalStatus) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := s.changed.Changed()
@@ -107,7 +104,7 @@ func (s *globalStatus) run(ctx context.Context) {
 	}
 }
 
-// round writes the status of those whose report changed.
+// round writes each changed status.
 func (s *globalStatus) round(ctx context.Context) {
 	written := map[types.UID]string{}
 	for _, report := range s.reports() {
@@ -135,7 +132,7 @@ func (s *globalStatus) write(ctx context.Context, report globalReport) error {
 		return err
 	}
 	if current.GetUID() != report.UID {
-		return nil // another one of the same name
+		return nil // another object of the same name
 	}
 	var there struct {
 		Status struct {
@@ -143,7 +140,7 @@ func (s *globalStatus) write(ctx context.Context, report globalReport) error {
 			LastRefreshTime metav1.Time        `json:"lastRefreshTime"`
 		} `json:"status"`
 	}
-	// What cannot be read was written by nobody who follows the definition.
+	// An unreadable status is from a writer that does not follow the definition.
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(current.Object, &there); err != nil {
 		there.Status.Conditions = nil
 	}
@@ -155,7 +152,7 @@ func (s *globalStatus) write(ctx context.Context, report globalReport) error {
 	if !changed {
 		return nil
 	}
-	// With the version, what another writes meanwhile is not lost.
+	// With the version, concurrent changes of other writers are not lost.
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": current.GetResourceVersion()}, "status": status})
 	if err != nil {
 		return err

@@ -15,19 +15,19 @@ import (
 	"github.com/quaymaster/quaymaster/policy/held"
 )
 
-// guardEnabled and its contrary are what the setting guard may say.
+// guardEnabled and guardDisabled are the values of the setting guard.
 const (
 	guardEnabled  = "enabled"
 	guardDisabled = "disabled"
 )
 
-// The sources that policies.audit names, beside paths.
+// The sources in policies.audit, in addition to paths.
 const (
 	auditCluster = "cluster"
 	auditFolders = "folders"
 )
 
-// What AuditedBy says of policies here.
+// The values of AuditedBy for policies.
 const (
 	bySetting = "the setting policies.audit"
 	byGuard   = "the guard: it waits to be tried"
@@ -66,19 +66,18 @@ func (p Policies) audits(key string) bool {
 	return false
 }
 
-// isWithin reports whether a document of a folder is of a file or below a folder.
+// isWithin reports whether a document of a folder is in a file or below a folder.
 func isWithin(path, source string) bool {
 	rest, ok := strings.CutPrefix(filepath.Clean(path), source)
 	return ok && (strings.HasPrefix(rest, "#") || strings.HasPrefix(rest, "/"))
 }
 
-// inForce says what is asked in place of a policy: what its source or the guard make of
-// it. It is safe for concurrent use.
+// inForce determines the effective version of a policy, after the settings of its source and the
+// guard. It is safe for concurrent use.
 type inForce struct {
 	settings Policies
 	guards   bool
-	// ledger is nil where nothing is held: without the guard, and until it is known what
-	// was approved.
+	// ledger is nil where nothing is held: without the guard, and until the approvals are loaded.
 	ledger  atomic.Pointer[held.Ledger]
 	compile func(catalog.Document) catalog.Entry
 	// beside makes the policies that follow from others.
@@ -87,11 +86,11 @@ type inForce struct {
 
 	mu       sync.Mutex
 	versions map[*policy.Policy]held.Version
-	former   map[string]*policy.Policy // compiled, by the hash of what was approved
-	standing map[string]held.Standing  // of those that are not themselves, by ID
+	former   map[string]*policy.Policy // compiled, by the hash of the approved version
+	standing map[string]held.Standing  // of policies that are not in force themselves, by ID
 }
 
-// maxVersions bounds what is remembered of policies that may be gone.
+// maxVersions bounds the cached versions, which may be of deleted policies.
 const maxVersions = 10_000
 
 func newInForce(c Configuration, log *slog.Logger) *inForce {
@@ -103,7 +102,7 @@ func newInForce(c Configuration, log *slog.Logger) *inForce {
 	return f
 }
 
-// forget has everything compiled again: what policies are compiled with has changed.
+// forget empties the caches, because the inputs of compilation have changed.
 func (f *inForce) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +120,7 @@ func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
 	}
 	v, err := f.version(p, text)
 	if err != nil {
-		return p // it is broken, and denies what it names
+		return p // it is broken, and denies the named images
 	}
 	standing := ledger.Of(v, time.Now())
 	made := p
@@ -142,7 +141,7 @@ func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
 	return made
 }
 
-// previous is what was approved before, compiled; nil where that is not possible any more.
+// previous is the previously approved version, compiled; nil if that is no longer possible.
 func (f *inForce) previous(key string, p *policy.Policy, ledger *held.Ledger) *policy.Policy {
 	before, _ := ledger.Before(p.ID())
 	f.mu.Lock()
@@ -166,7 +165,7 @@ func (f *inForce) previous(key string, p *policy.Policy, ledger *held.Ledger) *p
 	return made
 }
 
-// version reads a policy's, once.
+// version parses a policy's version, once.
 func (f *inForce) version(p *policy.Policy, text []byte) (held.Version, error) {
 	f.mu.Lock()
 	v, known := f.versions[p]
@@ -187,8 +186,7 @@ func (f *inForce) version(p *policy.Policy, text []byte) (held.Version, error) {
 	return v, nil
 }
 
-// count returns how many policies only audit since their source does, and how many are
-// held.
+// count returns the number of policies that only audit because of their source, and of held ones.
 func (f *inForce) count(entries []catalog.Entry) (source, guard int) {
 	for _, entry := range entries {
 		switch {
@@ -202,7 +200,7 @@ func (f *inForce) count(entries []catalog.Entry) (source, guard int) {
 	return source, guard
 }
 
-// stands returns what is asked in place of a policy.
+// stands returns the effective version of a policy.
 func (f *inForce) stands(id string) held.Standing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +210,7 @@ func (f *inForce) stands(id string) held.Standing {
 	return held.Itself
 }
 
-// why says of an entry what people are to know; empty: it is in force as it is.
+// why describes why an entry is not in force as written; empty if it is.
 func (f *inForce) why(entry catalog.Entry) string {
 	switch {
 	case f == nil || entry.Policy == nil:
@@ -230,8 +228,9 @@ func (f *inForce) why(entry catalog.Entry) string {
 	return ""
 }
 
-// besides has what follows from policies audit where they do: of one source, or held. Where
-// it denies, what the guard has audit takes nothing out of it: it waits.
+// besides makes the policies that follow from others audit where these do: all from one source,
+// or held. Where it denies, a policy that only audits because of the guard does not exempt any
+// image.
 func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {
 	f.beside = beside
 	return func(active []*policy.Policy) ([]*policy.Policy, error) {
@@ -257,9 +256,9 @@ func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error
 	}
 }
 
-// approvable are the versions that the ledger may hold, with their policies, by ID, and all
-// versions that there are. What the source has audit is only there: it is tried when that
-// ends.
+// approvable returns the versions that the ledger may contain, with their policies, by ID, and
+// all existing versions. Policies that audit because of their source are only in the latter; they
+// are evaluated when that ends.
 func (f *inForce) approvable(of *catalog.Catalog) (found map[string]candidate, there []held.Version, failed error) {
 	found = map[string]candidate{}
 	of.Texts(func(entry catalog.Entry, text []byte) {
@@ -276,7 +275,7 @@ func (f *inForce) approvable(of *catalog.Catalog) (found map[string]candidate, t
 	return found, there, failed
 }
 
-// candidate is a policy that is in force, or would like to be.
+// candidate is a policy that is in force or held.
 type candidate struct {
 	version held.Version
 	policy  *policy.Policy

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// guardSecret holds the ledger: a Secret, since the gateway may make those anyhow.
+	// guardSecret contains the ledger: a Secret, since the gateway may create Secrets anyway.
 	guardSecret = "quaymaster-guard"
 	guardEntry  = "policies"
-	// ledgerPatience is how long a start waits for an API server that does not say what
-	// was approved; then every policy is in force, and the guard begins when it is known.
+	// ledgerPatience is how long a start waits for the approvals from the API server. After that
+	// every policy is in force, and the guard starts when the ledger is loaded.
 	ledgerPatience = 10 * time.Second
 	ledgerPause    = time.Second
 	// ledgerTimeout bounds one request.
@@ -29,18 +29,18 @@ const (
 )
 
 var (
-	// errNoLedger says that nothing was ever approved.
+	// errNoLedger means that no policy was ever approved.
 	errNoLedger = errors.New("there is no ledger")
-	// errDamaged says that what is there is none. The leader writes it anew, as if there
-	// were nothing: else no policy would be approved until somebody deletes it.
+	// errDamaged means that the ledger is invalid. The leader replaces it: otherwise no policy
+	// would be approved until it is deleted manually.
 	errDamaged = errors.New("it is made anew")
 )
 
 // ledgerStore keeps the ledger in the cluster.
 type ledgerStore struct{ secrets typed.SecretInterface }
 
-// load returns the ledger and its version; errNoLedger where there is none, and errDamaged
-// with the version of what is there in its place.
+// load returns the ledger and its version; errNoLedger where there is none, and errDamaged with
+// the version of an invalid one.
 func (s ledgerStore) load(ctx context.Context) (*held.Ledger, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (s ledgerStore) load(ctx context.Context) (*held.Ledger, string, error) {
 	return ledger, secret.ResourceVersion, nil
 }
 
-// save writes the ledger over that of a version; an empty one means that there is none.
+// save writes the ledger over a version; an empty version means that there is none.
 func (s ledgerStore) save(ctx context.Context, ledger *held.Ledger, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTimeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (g *gateway) ledgers() ledgerStore {
 	return ledgerStore{g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)}
 }
 
-// guardPolicies has policies wait until it is known what was approved of them.
+// guardPolicies makes policies wait until their approvals are loaded.
 func (g *gateway) guardPolicies() {
 	if g.cluster == nil || !g.configuration.guards() {
 		return
@@ -97,7 +97,7 @@ func (g *gateway) guardPolicies() {
 	g.tasks = append(g.tasks, forever("guard", g.followLedger))
 }
 
-// followLedger reads the ledger, again whenever it changes, until ctx ends.
+// followLedger reads the ledger after each change until ctx ends.
 func (g *gateway) followLedger(ctx context.Context) {
 	if !g.firstLedger(ctx) {
 		return
@@ -105,7 +105,7 @@ func (g *gateway) followLedger(ctx context.Context) {
 	g.watchOne(ctx, g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace), guardSecret, func() {
 		ledger, _, err := g.ledgers().load(ctx)
 		switch {
-		case errors.Is(err, errNoLedger): // what is known stays so
+		case errors.Is(err, errNoLedger): // the loaded approvals stay valid
 		case err != nil:
 			g.failed("what the guard approved cannot be read; what was known stays so")(err)
 		case !ledger.Equal(g.policies.inForce.ledger.Load()):
@@ -114,8 +114,8 @@ func (g *gateway) followLedger(ctx context.Context) {
 	})
 }
 
-// firstLedger reads it for the first time. Without one every policy is in force: nothing
-// is weakened because nobody knows. It returns false when ctx ends.
+// firstLedger reads the ledger for the first time. Without one every policy is in force, so that
+// a missing ledger weakens nothing. It returns false when ctx ends.
 func (g *gateway) firstLedger(ctx context.Context) bool {
 	began := time.Now()
 	for {

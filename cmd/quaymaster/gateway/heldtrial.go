@@ -23,40 +23,39 @@ import (
 )
 
 const (
-	// trialTime bounds one trial by the leader, and tenantTrialTime one of a namespace's own
-	// policy: what such a one names may be images of registries that answer slowly on
-	// purpose, and other policies wait for it.
+	// trialTime bounds one evaluation by the leader, and tenantTrialTime one of a namespace's own
+	// policy. A tenant may name images of registries that are slow on purpose, and other policies
+	// wait for it.
 	trialTime, tenantTrialTime = 10 * time.Minute, 3 * time.Minute
-	// heldPause is how long after a trial a policy is tried again that would stop
-	// something; unsurePause, where not everything could be looked at.
+	// heldPause is the time between two evaluations of a policy that would deny running
+	// workloads; unsurePause, of one with incomplete results.
 	heldPause   = 5 * time.Minute
 	unsurePause = time.Minute
-	// maxUnsure is how often that is tried; then the policy is in force. A policy is
-	// delayed by what nobody could look at, and not dropped.
+	// maxUnsure bounds the evaluations with incomplete results; then the policy is in force. An
+	// unavailable registry delays a policy, but does not drop it.
 	maxUnsure = 3
-	// guardLook is how often the leader looks whether there is something to try, beside
-	// changes.
+	// guardLook is the time between two checks for held policies, in addition to changes.
 	guardLook = 10 * time.Second
 	// maxNamed bounds the workloads that an event or a log line names.
 	maxNamed = 10
 )
 
-// trying is the leader's memory of what it tried.
+// trying is the leader's state of evaluations.
 type trying struct {
 	gateway *gateway
 	trier   *trial.Trier
 	of      map[string]tried
 }
 
-// tried is what became of one version.
+// tried is the result for one version.
 type tried struct {
 	hash   string
 	unsure int
 	next   time.Time
 }
 
-// tryPolicies tries the policies that are held until ctx ends, and approves those that
-// stop nothing.
+// tryPolicies evaluates held policies until ctx ends, and approves those that deny no running
+// workload.
 func (g *gateway) tryPolicies(ctx context.Context) {
 	if !g.configuration.guards() {
 		return
@@ -85,8 +84,8 @@ func (g *gateway) tryPolicies(ctx context.Context) {
 	}
 }
 
-// round approves what need not be tried, tries what is held, and keeps what came of it. It
-// ends early when policies have changed.
+// round approves the policies that need no evaluation, evaluates the held ones, and stores the
+// results. It ends early when policies have changed.
 func (t *trying) round(ctx context.Context, changed <-chan struct{}) error {
 	g := t.gateway
 	ledger, version, err := g.ledgers().load(ctx)
@@ -98,7 +97,7 @@ func (t *trying) round(ctx context.Context, changed <-chan struct{}) error {
 	unwritten := err != nil
 	switch {
 	case errors.Is(err, errNoLedger), errors.Is(err, errDamaged):
-		if ledger = g.policies.inForce.ledger.Load(); ledger == nil { // the guard begins: what is there is approved
+		if ledger = g.policies.inForce.ledger.Load(); ledger == nil { // the guard starts: existing policies are approved
 			ledger = held.New(versionsOf(there)...)
 			g.log.Info("the guard begins: the policies that are there are approved", slog.Int("policies", len(there)), slog.String("since", err.Error()))
 		}
@@ -138,8 +137,8 @@ func versionsOf(there map[string]candidate) []held.Version {
 	return list
 }
 
-// tryAll tries what is due, and approves each at once. When policies have changed it ends
-// after the trial that it is at: there may be one now that comes first.
+// tryAll evaluates the due policies, and approves each at once. When policies have changed, it
+// ends after the current evaluation: another one may now have precedence.
 func (t *trying) tryAll(ctx context.Context, changed <-chan struct{}, waiting []string, there map[string]candidate) error {
 	for _, id := range t.inOrder(waiting, there) {
 		c := there[id]
@@ -169,8 +168,8 @@ func (t *trying) tryAll(ctx context.Context, changed <-chan struct{}, waiting []
 	return nil
 }
 
-// inOrder puts the cluster's policies before those of namespaces, so that no tenant keeps
-// one of them waiting, and those first that were not tried for the longest time.
+// inOrder sorts the cluster's policies before those of namespaces, so that no tenant delays one
+// of them, and then by the time of the last evaluation, the oldest first.
 func (t *trying) inOrder(waiting []string, there map[string]candidate) []string {
 	isTenant := func(id string) int { return min(1, len(there[id].policy.Namespace)) }
 	return slices.SortedFunc(slices.Values(waiting), func(a, b string) int {
@@ -178,7 +177,7 @@ func (t *trying) inOrder(waiting []string, there map[string]candidate) []string 
 	})
 }
 
-// approve keeps it that a version is approved.
+// approve stores the approval of a version.
 func (t *trying) approve(ctx context.Context, v held.Version) error {
 	ledger, version, err := t.gateway.ledgers().load(ctx)
 	if err != nil {
@@ -192,7 +191,7 @@ func (t *trying) approve(ctx context.Context, v held.Version) error {
 	return nil
 }
 
-// try tries one policy, and says what came of it.
+// try evaluates one policy and records the result.
 func (t *trying) try(ctx context.Context, c candidate, now *tried) (approved bool, err error) {
 	g := t.gateway
 	most := trialTime
@@ -230,7 +229,7 @@ func (t *trying) try(ctx context.Context, c candidate, now *tried) (approved boo
 	return true, nil
 }
 
-// howToGoOn is what a person can do about a policy that is held.
+// howToGoOn lists the remedies for a held policy.
 const howToGoOn = "let what it names be as it wants it, have it audit first, or accept it by the annotation " + held.Annotation + ": " + held.Accepted
 
 func heldNote(found trial.Result) string {
@@ -259,8 +258,8 @@ func (g *gateway) tellHeld(c candidate, reason, note string) {
 	g.cluster.events.Record(record.Event{Type: core.EventTypeWarning, Reason: reason, Action: "Try", Regarding: policyOf(c.policy), Note: note})
 }
 
-// withoutBefore returns what a trial of a policy compares: what would be asked with it,
-// and what is asked now in its place.
+// withoutBefore returns the two sides of the comparison: the policies with the new version, and
+// the current ones in its place.
 func (g *gateway) withoutBefore(p *policy.Policy, id string) (now, before []*policy.Policy) {
 	now = []*policy.Policy{p}
 	var others []*policy.Policy
@@ -279,11 +278,11 @@ func (g *gateway) withoutBefore(p *policy.Policy, id string) (now, before []*pol
 	if p.Kind != "ClusterImagePolicy" {
 		return now, before
 	}
-	// What no ClusterImagePolicy names may be denied because there is one.
+	// Images that no ClusterImagePolicy matches may be denied because there is one.
 	return g.withUnmatched(now, others), g.withUnmatched(before, others)
 }
 
-// withUnmatched adds the policy about what none of the ClusterImagePolicies names.
+// withUnmatched adds the policy for images that none of the ClusterImagePolicies matches.
 func (g *gateway) withUnmatched(list, others []*policy.Policy) []*policy.Policy {
 	made, err := g.policies.inForce.beside(slices.Concat(list, others))
 	if err != nil {
@@ -292,14 +291,14 @@ func (g *gateway) withUnmatched(list, others []*policy.Policy) []*policy.Policy 
 	return slices.Concat(list, made)
 }
 
-// doorTrial implements admission.Trial: what is found in time is refused.
+// doorTrial implements admission.Trial: a policy with denials that are found in time is refused.
 type doorTrial struct {
 	gateway *gateway
 	trier   *trial.Trier
-	turn    chan struct{} // holds one: trials of many replicas share their registries
+	turn    chan struct{} // holds one: the evaluations of many replicas share their registries
 }
 
-// tryAtDoor makes the trial of the policies' door; nil without the guard.
+// tryAtDoor makes the evaluation of the policy endpoint; nil without the guard.
 func (g *gateway) tryAtDoor(key []byte) (admission.Trial, error) {
 	if g.cluster == nil || !g.configuration.guards() {
 		return nil, nil
@@ -313,8 +312,9 @@ func (g *gateway) tryAtDoor(key []byte) (admission.Trial, error) {
 }
 
 const (
-	// doorTime bounds a trial at the door, within the API server's own ten seconds, and
-	// doorObjects what it looks at. What takes longer is held, and tried by the leader.
+	// doorTime bounds an evaluation within the policy webhook (the API server allows ten
+	// seconds), and doorObjects bounds its objects. If it takes longer, the policy is held and
+	// the leader evaluates it.
 	doorTime    = 6 * time.Second
 	doorMargin  = 1500 * time.Millisecond
 	doorObjects = 20_000
@@ -364,7 +364,7 @@ func (d *doorTrial) Try(ctx context.Context, raw []byte) (warnings []string, err
 	return nil, nil
 }
 
-// refusal is what the author of a policy reads.
+// refusal formats the message to the author of a policy.
 func refusal(found trial.Result) string {
 	text := found.Summary() + "\nnext: " + howToGoOn + "\n"
 	for i, f := range found.Stopped {

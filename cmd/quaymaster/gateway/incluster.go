@@ -16,21 +16,21 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// inTheCluster is what only a gateway in a cluster has.
+// inTheCluster holds the components of a gateway in a cluster.
 type inTheCluster struct {
 	client  *cluster.Client
-	events  *record.Events // nil where none are written
+	events  *record.Events // nil where no events are written
 	leader  *lease.Leader
-	members *lease.Members // nil where other replicas are not asked
-	held    cluster.Held   // what registries are asked with
+	members *lease.Members // nil where other replicas are not used
+	held    cluster.Held   // the credentials for registries
 	defined signal         // a CustomResourceDefinition came, changed or went
 	owners  *statusOwners  // of the status of policies
 }
 
-// leaderTask is what a gateway without doors leaves out.
+// leaderTask is omitted by a gateway without endpoints.
 const leaderTask = "leader"
 
-// reach prepares what is asked of the cluster, or of files in its place.
+// reach prepares the look-ups in the cluster, or in files instead.
 func (g *gateway) reach(context.Context) error {
 	if g.configuration.Standalone {
 		g.around = inFiles(newFiles())
@@ -117,8 +117,7 @@ func (g *gateway) watch() error {
 	return nil
 }
 
-// tells reports whether this process tells the cluster what became of policies and
-// mirrors.
+// tells reports whether this process writes the state of policies and mirrors to the cluster.
 func (g *gateway) tells() bool { return g.configuration.has(RoleAdmission) && g.cluster.leader.Leads() }
 
 // sorter is the document.Consumer of global context entries, mirrors and policies.
@@ -127,10 +126,10 @@ type sorter struct {
 	told                       bool
 }
 
-// Changed implements document.Consumer: each is told what is its own, and for the
-// first time that there is nothing.
+// Changed implements document.Consumer: each consumer gets its own documents, and the first time
+// also an empty list.
 func (s *sorter) Changed(ctx context.Context, upserts []document.Document, deletes []document.Key) {
-	// Policies last: one that comes with what it rests on is not to be asked without it.
+	// Policies last: a new policy must not be evaluated without its dependencies.
 	for _, to := range []struct {
 		consumer document.Consumer
 		owns     func(document.Key) bool
@@ -148,13 +147,13 @@ func (s *sorter) Changed(ctx context.Context, upserts []document.Document, delet
 	s.told = true
 }
 
-// duty is what the leader does where the process has its role, until the context ends.
+// duty is a task of the leader for processes with a role, until the context ends.
 type duty struct {
 	do   func(context.Context)
 	role string
 }
 
-// duties are what one replica does for all.
+// duties are the tasks that one replica does for all.
 func (g *gateway) duties() []duty {
 	return []duty{
 		{g.tellAll, RoleAdmission}, {g.sweep, RoleAdmission}, {g.followOwners, RoleAdmission}, {g.tellMirrors, RoleAdmission}, {g.tellGlobals, RoleAdmission}, {g.configure, RoleAdmission}, {g.tryPolicies, RoleAdmission}, {g.keepGlass, RoleAdmission},
@@ -162,8 +161,8 @@ func (g *gateway) duties() []duty {
 	}
 }
 
-// lead has the duties done by one replica at a time. Who does not know yet what
-// decisions rest on does not stand for it.
+// lead runs the duties on one replica at a time. A replica becomes a candidate only after its
+// preconditions for decisions are met.
 func (g *gateway) lead(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -182,13 +181,14 @@ func (g *gateway) lead(ctx context.Context) error {
 	})
 }
 
-// tellAll says what became of policies and mirrors: the leader before may not have.
+// tellAll reports the state of policies and mirrors, which the previous leader may not have done.
 func (g *gateway) tellAll(context.Context) {
 	g.policies.tellAll()
 	g.mirrors.tellAll()
 }
 
-// followOwners finds out whose the status of policies is, and whether a controller runs.
+// followOwners determines which engine owns the status of policies, and whether a controller
+// runs.
 func (g *gateway) followOwners(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
@@ -199,7 +199,7 @@ func (g *gateway) followOwners(ctx context.Context) {
 	})
 }
 
-// sweep clears away what replicas that are gone left behind.
+// sweep removes the remains of former replicas.
 func (g *gateway) sweep(ctx context.Context) {
 	if g.cluster.members != nil {
 		g.cluster.members.Sweep(ctx)
@@ -220,7 +220,7 @@ func (g *gateway) tellGlobals(ctx context.Context) {
 	g.globals.tellStatus(ctx, g.cluster, g.failed("the status of a global context entry was not written"))
 }
 
-// configure keeps the webhook configurations until ctx ends.
+// configure maintains the webhook configurations until ctx ends.
 func (g *gateway) configure(ctx context.Context) {
 	ready := g.policies.teller.readiness
 	ready.begin(!g.configuration.Webhooks.Disabled)
@@ -255,7 +255,7 @@ func (g *gateway) configure(ctx context.Context) {
 	beside.Go(func() { g.watchConfigurations(ctx, tell) })
 	beside.Go(func() { watchDefinitions(ctx, &g.cluster.defined, tell) })
 	beside.Go(func() { ready.run(ctx, asks) })
-	beside.Go(func() { // what is not seen in force by then is not ready
+	beside.Go(func() { // configurations not observed by then are not ready
 		if idle(ctx, graceTime); ctx.Err() == nil {
 			g.policies.writeStatus()
 		}
@@ -263,7 +263,7 @@ func (g *gateway) configure(ctx context.Context) {
 	reconciler.Run(ctx)
 }
 
-// activePolicies are the current ones; nil until they are known.
+// activePolicies are the current ones; nil until they are loaded.
 func (g *gateway) activePolicies() *policy.Set {
 	now, err := g.state.Snapshot(context.Background())
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
 
-// newTrust opens the trust store. Nothing is fetched here.
+// newTrust opens the trust store. It fetches nothing.
 func newTrust(c Trust, secrets trust.Secrets) (*trust.Store, error) {
 	options := trust.Options{Secrets: secrets, KMS: kms.Providers{}, Retired: c.Retired()}
 	if c.TrustedRoot != "" {
@@ -54,14 +54,14 @@ func newTrusted(store *trust.Store, state *gate.Current, log *slog.Logger) *trus
 	return &trusted{store: store, state: state, log: log, bound: make(chan struct{})}
 }
 
-// age is how old the trust material is.
+// age is the age of the trust material.
 func (t *trusted) age() time.Duration { return time.Since(t.store.Status().Loaded) }
 
-// ends is when the last of each part of the trusted root ends.
+// ends returns the latest end of each part of the trusted root.
 func (t *trusted) ends() map[string]time.Time {
 	parts, err := t.store.Snapshot().Ends()
 	if err != nil {
-		return nil // it was parsed before it came to be used
+		return nil // it was parsed before
 	}
 	ends := make(map[string]time.Time, len(parts))
 	for part, end := range parts {
@@ -70,7 +70,7 @@ func (t *trusted) ends() map[string]time.Time {
 	return ends
 }
 
-// staleKeys is how many keys could not be looked up again.
+// staleKeys is the number of keys with a failed look-up.
 func (t *trusted) staleKeys() int { return len(t.store.Status().Stale) }
 
 func (t *trusted) bind(snapshot *trust.Snapshot) error {
@@ -82,7 +82,7 @@ func (t *trusted) bind(snapshot *trust.Snapshot) error {
 	return nil
 }
 
-// follow binds the prover, and does it again when the root changes, until ctx ends.
+// follow binds the prover, and again after each change of the root, until ctx ends.
 func (t *trusted) follow(ctx context.Context) error {
 	used := t.store.Snapshot()
 	if err := t.bind(used); err != nil {
@@ -111,10 +111,10 @@ func (t *trusted) follow(ctx context.Context) error {
 	}
 }
 
-// trustInterval is how soon a refreshed root is used.
+// trustInterval bounds the delay before a refreshed root is used.
 const trustInterval = time.Second
 
-// newKeychain says with which credentials registries are asked.
+// newKeychain selects the credentials for registries.
 func newKeychain(c Registries, client *registry.Client, around surroundings, key []byte) (*keychain.Keychain, error) {
 	providers := map[string]registry.Source{}
 	for _, name := range engine.Providers() {
@@ -130,7 +130,7 @@ func newKeychain(c Registries, client *registry.Client, around surroundings, key
 	})
 }
 
-// newChooser makes what asks the targets of mirrors.
+// newChooser makes the chooser among the targets of mirrors.
 func newChooser(c Ages, health redirect.Health) (*redirect.Chooser, error) {
 	return redirect.New(redirect.WithHealth(health), redirect.WithAges(time.Duration(c.Mirror), time.Duration(c.Tag), time.Duration(c.None)))
 }

@@ -8,25 +8,24 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/document"
 )
 
-// policyKind is a custom resource that policies, or what they rest on, are written
-// as.
+// policyKind is a custom resource for policies, or for their dependencies.
 type policyKind struct {
 	document.Kind
-	// kind is as in documents.
+	// kind is the kind in documents.
 	kind string
-	// status says where the state of one is written.
+	// status is the location of the status.
 	status statusForm
 }
 
-// statusForm is where a kind has its conditions.
+// statusForm is the location of a kind's conditions.
 type statusForm int
 
 // The forms.
 const (
-	noStatus        statusForm = iota // it has none, or none is ours to write
+	noStatus        statusForm = iota // it has none, or the gateway does not write it
 	plainStatus                       // status.conditions
-	conditionStatus                   // status.conditionStatus, with ready beside them
-	ownStatus                         // status.conditions, and nobody else's
+	conditionStatus                   // status.conditionStatus, next to ready
+	ownStatus                         // status.conditions, of the gateway's own kinds
 	leftAlone                         // the kind is not implemented: its documents are counted and listed
 )
 
@@ -38,9 +37,9 @@ const (
 	ownGroup      = "quaymaster.dev"
 )
 
-// policyKinds are all of them, with the versions that are understood, the one that
-// is read first. Of a ClusterImagePolicy that is the one that it is stored in: what
-// converts it to the other goes away with policy-controller.
+// policyKinds are all of them, with the supported versions, the preferred one first. For a
+// ClusterImagePolicy that is the stored version: the conversion to the other is part of
+// policy-controller and is deleted with it.
 func policyKinds() []policyKind {
 	of := func(group, resource, kind string, status statusForm, versions ...string) policyKind {
 		return policyKind{Kind: document.Kind{Group: group, Resource: resource, Versions: versions}, kind: kind, status: status}
@@ -68,8 +67,8 @@ func policyKinds() []policyKind {
 	}
 }
 
-// documentKinds are what is watched of them. All but exceptions and kinds that are left
-// alone are awaited: without them more would be admitted.
+// documentKinds are the watched kinds. Loading waits for all of them except exceptions and kinds
+// that are left alone, because more images would be admitted without them.
 func documentKinds() []document.Kind {
 	var list []document.Kind
 	for _, k := range policyKinds() {
@@ -79,8 +78,8 @@ func documentKinds() []document.Kind {
 	return list
 }
 
-// documentResources are the same, global context entries and our own mirrors, for the
-// door that looks at them.
+// documentResources are the same, global context entries and RegistryMirrors, for the endpoint
+// that validates them.
 func documentResources() []schema.GroupResource {
 	list := []schema.GroupResource{{Group: ownGroup, Resource: mirrorResource}, {Group: policyGroup, Resource: globalResource}}
 	for _, k := range policyKinds() {
@@ -91,12 +90,12 @@ func documentResources() []schema.GroupResource {
 	return list
 }
 
-// isPolicies reports whether a document is for whoever keeps policies.
+// isPolicies reports whether a document is for the consumer of policies.
 func isPolicies(key document.Key) bool {
 	return ofResource(schema.GroupResource{Group: key.Group, Resource: key.Resource}).kind != ""
 }
 
-// ofResource is the kind of a resource; zero for one that is none of policies.
+// ofResource is the kind of a resource; zero for a resource that is not for policies.
 func ofResource(resource schema.GroupResource) policyKind {
 	list := policyKinds()
 	if i := slices.IndexFunc(list, func(k policyKind) bool { return k.Group == resource.Group && k.Resource == resource.Resource }); i >= 0 {
@@ -105,7 +104,7 @@ func ofResource(resource schema.GroupResource) policyKind {
 	return policyKind{}
 }
 
-// apiVersionOf is that of policies of a kind, for references to them.
+// apiVersionOf is the API version of policies of a kind, for references to them.
 func apiVersionOf(kind string) string {
 	for _, k := range policyKinds() {
 		if k.kind == kind {

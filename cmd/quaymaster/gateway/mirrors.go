@@ -18,33 +18,31 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// The sources of mirrors. Of two documents that say the same, the one of the source
-// that sorts first holds: files are the operator's.
+// The sources of mirrors. Of two documents for the same images, the one of the source that sorts
+// first has precedence: files are the operator's.
 const (
 	mirrorsInFiles      = "files"
 	mirrorsInConfigMaps = "in-configmaps"
 	mirrorsInCluster    = "in-cluster"
 )
 
-// mirrorDocument is a document of a mapping and what became of it.
+// mirrorDocument is a document of a mapping and its state.
 type mirrorDocument struct {
 	key, source string
 	text        []byte
-	// good is the last version that could be used; nil if none could since the
-	// start. It is used for as long as the newest cannot be: without it, copies would
-	// be judged by fewer names, and an image that is denied by its source's name would
-	// come in by its copy's.
+	// good is the last valid version; nil if there was none since the start. It is used while the
+	// newest is invalid: without it, a copy would be checked under fewer names, and an image that
+	// is denied by its source's name would be admitted by its copy's.
 	good *mirror.Document
-	// err says why the newest version cannot be used, and clash which other document
-	// it cannot stand beside.
+	// err is why the newest version is invalid, and clash why it conflicts with another document.
 	err, clash error
 	object     record.Object // zero unless it is a RegistryMirror of the cluster
 }
 
-// why says what is wrong; nil if nothing is.
+// why returns the errors; nil if there are none.
 func (d *mirrorDocument) why() error { return errors.Join(d.err, d.clash) }
 
-// state is what metrics and people are told.
+// state is the state for metrics and messages.
 func (d *mirrorDocument) state() metrics.MirrorState {
 	switch {
 	case d.why() == nil:
@@ -55,8 +53,8 @@ func (d *mirrorDocument) state() metrics.MirrorState {
 	return metrics.MirrorBroken
 }
 
-// id names the document as the record of a verdict does. One that cannot stand
-// beside another of its name is named by where it is.
+// id names the document as in the record of a verdict. A document that conflicts with another of
+// its name is named by its location.
 func (d *mirrorDocument) id() string {
 	switch {
 	case d.clash != nil:
@@ -74,23 +72,23 @@ type mirrorMetrics interface {
 	SetTargets(registries []string)
 }
 
-// mirrors brings the mappings to whoever rests on them. Its sources tell of changes
-// from goroutines of their own.
+// mirrors supplies the mappings to their users. Its sources report changes from goroutines of
+// their own.
 type mirrors struct {
 	state   *gate.Current
 	metrics mirrorMetrics
 	log     *slog.Logger
 	teller  mirrorTeller
 	changed *signal
-	known   chan struct{} // closed once there is a first set
+	known   chan struct{} // closed after the first set
 
 	mu        sync.Mutex
-	awaited   map[string]bool // sources that have not told all that they have
+	awaited   map[string]bool // sources with incomplete initial documents
 	documents map[string]*mirrorDocument
 	current   *mirror.Set
-	said      map[string]string // what was told of each document, by its key
-	advised   map[string]bool   // findings that were told
-	absent    map[string]bool   // ConfigMaps of which it was told that they are not there
+	said      map[string]string // last reported state of each document, by its key
+	advised   map[string]bool   // reported findings
+	absent    map[string]bool   // ConfigMaps reported as missing
 }
 
 func newMirrors(state *gate.Current, to mirrorMetrics, log *slog.Logger, changed *signal) *mirrors {
@@ -102,7 +100,7 @@ func newMirrors(state *gate.Current, to mirrorMetrics, log *slog.Logger, changed
 
 func (m *mirrors) keys() []string { return slices.Sorted(maps.Keys(m.documents)) }
 
-// await has nothing published before the source has told all that it has.
+// await delays publishing until the source has all of its initial documents.
 func (m *mirrors) await(source string) { m.awaited[source] = true }
 
 // put compiles a version of a document. The caller holds the lock.
@@ -120,8 +118,8 @@ func (m *mirrors) put(next mirrorDocument) {
 	m.documents[next.key] = &next
 }
 
-// fail notes that a document cannot be read, and keeps the version that there is.
-// The caller holds the lock.
+// fail records that a document cannot be read, and keeps its current version. The caller holds
+// the lock.
 func (m *mirrors) fail(key, source string, err error) {
 	next := mirrorDocument{key: key, source: source, err: err}
 	if have := m.documents[key]; have != nil {
@@ -130,7 +128,7 @@ func (m *mirrors) fail(key, source string, err error) {
 	m.documents[key] = &next
 }
 
-// replace makes these all documents of a source. The caller holds the lock.
+// replace sets all documents of a source. The caller holds the lock.
 func (m *mirrors) replace(source string, documents []mirrorDocument) {
 	kept := map[string]bool{}
 	for _, d := range documents {
@@ -146,7 +144,7 @@ func (m *mirrors) replace(source string, documents []mirrorDocument) {
 func (m *mirrors) publish(source string) error {
 	delete(m.awaited, source)
 	if len(m.awaited) > 0 {
-		return nil // half of the mirrors would judge copies by half of their names
+		return nil // with half of the mirrors, copies would be checked under half of their names
 	}
 	set, err := m.join()
 	if err != nil {
@@ -166,8 +164,8 @@ func (m *mirrors) publish(source string) error {
 	return nil
 }
 
-// join makes a set of all documents that can be used. One that cannot stand beside
-// those before it is left out.
+// join makes a set of all valid documents. A document that conflicts with a previous one is left
+// out.
 func (m *mirrors) join() (*mirror.Set, error) {
 	var all []*mirror.Document
 	for _, key := range m.keys() {
@@ -199,7 +197,7 @@ func (m *mirrors) join() (*mirror.Set, error) {
 	return set, nil
 }
 
-// tell tells metrics, the log and the cluster what is new of each document.
+// tell reports the changed documents to metrics, the log and the cluster.
 func (m *mirrors) tell() {
 	list := make([]metrics.Mirror, 0, len(m.documents))
 	said := make(map[string]string, len(m.documents))
@@ -225,8 +223,8 @@ func (m *mirrors) tell() {
 	m.advised = advised
 }
 
-// tellAll tells the cluster what became of each document: a replica that begins to
-// lead does not know what the one before it told.
+// tellAll reports the state of each document to the cluster: a new leader does not have its
+// predecessor's reports.
 func (m *mirrors) tellAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -235,30 +233,30 @@ func (m *mirrors) tellAll() {
 	}
 }
 
-// set is the current one; nil until it is known.
+// set is the current one; nil until it is loaded.
 func (m *mirrors) set() *mirror.Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.current
 }
 
-// compileMirror compiles a document. One that the compiler trips over is broken, and
-// does not end the process.
+// compileMirror compiles a document. A document that makes the compiler panic is broken, and does
+// not end the process.
 func compileMirror(text []byte, source string) (made *mirror.Document, err error) {
 	defer func() { err = orPanicked(err, recover()) }()
 	return mirror.Parse(text, source)
 }
 
-// checker refuses broken mirrors and global context entries, and broken policies as
-// another one does.
+// checker refuses broken mirrors and global context entries, and passes policies to another
+// checker.
 type checker struct {
 	policies interface {
 		Check(raw []byte) error
 		Warnings(raw []byte) []string
 	}
-	entries *globals // nil: their documents are nobody's here
-	// kyverno reports whether Kyverno is installed, which runs rules about other objects
-	// that are broken here. Nil: it is not.
+	entries *globals // nil: their documents are not checked
+	// kyverno reports whether Kyverno is installed, which runs rules about other objects that are
+	// invalid here. nil: it is not.
 	kyverno func() bool
 }
 

@@ -23,20 +23,18 @@ import (
 )
 
 const (
-	// mirrorResource is that of our own mirrors.
+	// mirrorResource is the resource of RegistryMirrors.
 	mirrorResource = "registrymirrors"
 
-	// fileInterval is how often files are read again, and configMapInterval how
-	// often ConfigMaps are looked up, which are remembered as long.
+	// fileInterval is the time between two reads of files, and configMapInterval between two
+	// look-ups of ConfigMaps, which are cached as long.
 	fileInterval      = time.Second
 	configMapInterval = cluster.DefaultConfigMapTTL
-	// configMapRetry is the pause before one that could not be looked up at the
-	// start is looked up again.
+	// configMapRetry is the pause after a failed look-up at the start.
 	configMapRetry = time.Second
 )
 
-// mirrorKinds are the custom resources that mirrors are written as, and which
-// versions of them are understood.
+// mirrorKinds are the custom resources for mirrors, with their supported versions.
 func mirrorKinds(openShift bool) []document.Kind {
 	kinds := []document.Kind{{Group: ownGroup, Resource: mirrorResource, Versions: []string{"v1alpha1"}}}
 	if openShift {
@@ -47,13 +45,13 @@ func mirrorKinds(openShift bool) []document.Kind {
 	return kinds
 }
 
-// isMirror reports whether a document is one of our own mirrors.
+// isMirror reports whether a document is a RegistryMirror.
 func isMirror(raw []byte) bool {
 	group, kind := headOf(raw)
 	return group == ownGroup && kind == "RegistryMirror"
 }
 
-// headOf returns the group and the kind of a document; neither of what cannot be read.
+// headOf returns the group and the kind of a document; empty for an unreadable one.
 func headOf(raw []byte) (group, kind string) {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
@@ -86,7 +84,7 @@ func (m *mirrors) Changed(_ context.Context, upserts []document.Document, delete
 	m.published(mirrorsInCluster)
 }
 
-// published publishes, and logs why it could not.
+// published publishes, and logs the error if that fails.
 func (m *mirrors) published(source string) {
 	if err := m.publish(source); err != nil {
 		m.log.Error("the mirrors cannot be used; those that were active stay so", slog.String("error", err.Error()))
@@ -97,11 +95,11 @@ func (m *mirrors) published(source string) {
 type mirrorFiles struct {
 	paths []string
 	into  *mirrors
-	last  string // the hash of what they held
+	last  string // the hash of their content
 }
 
-// load reads the files and, if they changed, swaps their documents. Files that
-// cannot be read change nothing.
+// load reads the files and, if they changed, replaces their documents. Unreadable files change
+// nothing.
 func (f *mirrorFiles) load() error {
 	objects, err := engine.ReadDocuments(f.paths)
 	if err != nil {
@@ -117,10 +115,10 @@ func (f *mirrorFiles) load() error {
 		}
 		fmt.Fprintf(h, "%q %d\n%s\n", object.Source(), len(text), text)
 		if _, err := compileMirror(text, object.Source()); errors.Is(err, mirror.ErrNoMapping) {
-			continue // a ConfigMap that is there for something else
+			continue // a ConfigMap with another purpose
 		}
-		// By name and not by place: a version that cannot be used leaves its own
-		// last one, wherever documents moved to.
+		// By name and not by location: an invalid version keeps its own last valid one, wherever
+		// documents moved to.
 		name := object.Kind() + "/" + object.Namespace() + "/" + object.Name()
 		documents = append(documents, mirrorDocument{
 			key: fmt.Sprintf("%s/%s#%06d", mirrorsInFiles, name, twins[name]), source: object.Source(), text: text,
@@ -141,7 +139,7 @@ func (f *mirrorFiles) load() error {
 	return nil
 }
 
-// follow loads again until ctx ends, and tells of each error that is new.
+// follow loads again until ctx ends, and logs each new error.
 func (f *mirrorFiles) follow(ctx context.Context) {
 	ticker := time.NewTicker(fileInterval)
 	defer ticker.Stop()
@@ -171,8 +169,7 @@ type mirrorConfigMaps struct {
 	told   bool
 }
 
-// follow looks them up until ctx ends. The first round is not over before there is
-// an answer about each.
+// follow looks them up until ctx ends. The first round waits for a response about each.
 func (c *mirrorConfigMaps) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := configMapInterval
@@ -186,7 +183,7 @@ func (c *mirrorConfigMaps) follow(ctx context.Context) {
 	}
 }
 
-// look reports whether there was an answer about each.
+// look reports whether there was a response about each.
 func (c *mirrorConfigMaps) look(ctx context.Context) bool {
 	type found struct {
 		text []byte
@@ -231,7 +228,7 @@ func (c *mirrorConfigMaps) look(ctx context.Context) bool {
 	return complete
 }
 
-// missing tells once of a ConfigMap that is not there. The caller holds the lock.
+// missing logs once that a ConfigMap does not exist. The caller holds the lock.
 func (m *mirrors) missing(name string) {
 	key := mirrorsInConfigMaps + "/" + name
 	if !m.absent[key] {
@@ -240,8 +237,7 @@ func (m *mirrors) missing(name string) {
 	}
 }
 
-// stamp says what a source holds, so that a change is seen. The caller holds the
-// lock.
+// stamp identifies the content of a source, to detect changes. The caller holds the lock.
 func (m *mirrors) stamp(source string) string {
 	h := sha256.New()
 	for _, key := range m.keys() {

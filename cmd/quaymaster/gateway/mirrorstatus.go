@@ -24,31 +24,30 @@ import (
 )
 
 const (
-	// statusPause is the least time between two rounds in which the status of mirrors
-	// is written, so that a registry that comes and goes makes no storm.
+	// statusPause is the least time between two rounds of writing the status of mirrors, so that
+	// an unstable registry does not cause a flood of writes.
 	statusPause = 2 * time.Second
-	// statusResync is when a round is made though nobody told of a change: one that
-	// was not written is tried again.
+	// statusResync is the time between two rounds without a change, to repeat failed writes.
 	statusResync = time.Minute
-	// statusTimeout bounds the writing of one.
+	// statusTimeout bounds one write.
 	statusTimeout = 10 * time.Second
 	// maxStatusMessage bounds a condition's message, in bytes; the API's bound is
 	// 32,768.
 	maxStatusMessage = 4 << 10
-	// maxTargetMessage bounds what is said of one target.
+	// maxTargetMessage bounds the message about one target, in bytes.
 	maxTargetMessage = 300
 )
 
-// mirrorTeller says what became of mirrors: each replica in its log, and the one
-// that leads in the cluster.
+// mirrorTeller reports the state of mirrors: each replica in its log, and the leader in the
+// cluster.
 type mirrorTeller struct {
 	log    *slog.Logger
 	leads  func() bool // nil without a cluster
 	events eventWriter // may be nil
-	status *signal     // something that a status says has changed
+	status *signal     // the content of a status has changed
 }
 
-// write tells the log.
+// write writes the state to the log.
 func (t mirrorTeller) write(d *mirrorDocument) {
 	attrs := []any{slog.String("source", d.source), slog.String("state", string(d.state()))}
 	switch d.state() {
@@ -61,7 +60,7 @@ func (t mirrorTeller) write(d *mirrorDocument) {
 	}
 }
 
-// announce tells the cluster of a mirror of the cluster that is broken.
+// announce writes an event for a broken mirror of the cluster.
 func (t mirrorTeller) announce(d *mirrorDocument) {
 	if t.leads == nil || !t.leads() || t.events == nil || d.object.Name == "" || d.why() == nil {
 		return
@@ -80,14 +79,14 @@ type mirrorTarget struct {
 	Message  string       `json:"message,omitempty"`
 }
 
-// mirrorReport is what the status of a RegistryMirror is to say.
+// mirrorReport is the desired status of a RegistryMirror.
 type mirrorReport struct {
 	object    record.Object
 	condition metav1.Condition
 	targets   []mirrorTarget
 }
 
-// reports returns what is to be said of each RegistryMirror of the cluster.
+// reports returns the desired status of each RegistryMirror of the cluster.
 func (m *mirrors) reports(states []health.State) []mirrorReport {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +107,7 @@ func (m *mirrors) reports(states []health.State) []mirrorReport {
 	return list
 }
 
-// condition says whether the document is used.
+// condition is the condition of the document: whether it is used.
 func (d *mirrorDocument) condition() metav1.Condition {
 	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "the mirror is active", ObservedGeneration: generationOf(d.text)}
 	if why := d.why(); why != nil {
@@ -139,7 +138,7 @@ func targetsOf(registries []string, states []health.State) []mirrorTarget {
 	return targets
 }
 
-// cut bounds a text that somebody else may have written.
+// cut bounds a text that may be from an untrusted author.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -147,7 +146,7 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// mirrorStatus writes the status of RegistryMirrors; only our own kind is written.
+// mirrorStatus writes the status of RegistryMirrors, and of no other kind.
 type mirrorStatus struct {
 	client  dynamic.Interface
 	reports func() []mirrorReport
@@ -156,7 +155,7 @@ type mirrorStatus struct {
 	written map[types.UID]string
 }
 
-// run writes until ctx ends what is not written yet.
+// run writes changed statuses until ctx ends.
 func (s *mirrorStatus) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := s.changed.Changed()
@@ -174,7 +173,7 @@ func (s *mirrorStatus) run(ctx context.Context) {
 	}
 }
 
-// round writes the status of those whose report changed.
+// round writes each changed status.
 func (s *mirrorStatus) round(ctx context.Context) {
 	written := map[types.UID]string{}
 	for _, report := range s.reports() {
@@ -192,7 +191,7 @@ func (s *mirrorStatus) round(ctx context.Context) {
 
 func encoded(targets []mirrorTarget) []byte {
 	text, err := json.Marshal(targets)
-	if err != nil { // cannot be: they are texts and times
+	if err != nil { // impossible: they are texts and times
 		return nil
 	}
 	return text
@@ -210,7 +209,7 @@ func (s *mirrorStatus) write(ctx context.Context, report mirrorReport) error {
 		return err
 	}
 	if current.GetUID() != report.object.UID {
-		return nil // another one of the same name
+		return nil // another object of the same name
 	}
 	var there struct {
 		Status struct {
@@ -218,7 +217,7 @@ func (s *mirrorStatus) write(ctx context.Context, report mirrorReport) error {
 			Targets    []mirrorTarget     `json:"targets"`
 		} `json:"status"`
 	}
-	// What cannot be read was written by nobody who follows the definition.
+	// An unreadable status is from a writer that does not follow the definition.
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(current.Object, &there); err != nil {
 		there.Status.Conditions = nil
 	}
@@ -226,7 +225,7 @@ func (s *mirrorStatus) write(ctx context.Context, report mirrorReport) error {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{
-		// With the version, what another writes meanwhile is not lost.
+		// With the version, concurrent changes of other writers are not lost.
 		"metadata": map[string]any{"resourceVersion": current.GetResourceVersion()},
 		"status":   map[string]any{"conditions": there.Status.Conditions, "targets": report.targets},
 	})

@@ -19,8 +19,8 @@ func (c *Configuration) checkMode(found *complaints) {
 
 func (c *Configuration) shadow() bool { return c.Mode == modeShadow }
 
-// cutsOver reports whether namespaces can be taken out of the shadow: who keeps the
-// webhook configurations says at which path is asked about them.
+// cutsOver reports whether namespaces can be taken out of the shadow: a gateway that manages the
+// webhook configurations selects the path for each namespace.
 func (c *Configuration) cutsOver() bool { return !c.Standalone && !c.Webhooks.Disabled }
 
 // shadows reports whether nothing is refused at a path: neither by a verdict nor because
@@ -37,15 +37,15 @@ func (c *Configuration) shadows(path string) bool {
 	return false
 }
 
-// modeDoors are the doors that the API server's webhooks lead to.
+// modeDoors are the endpoints of the API server's webhooks.
 type modeDoors struct {
 	mutate, validate *admission.Handler
 	policies         *admission.PolicyHandler
 }
 
-// byPath returns the doors and their shadows. Both are there in either mode: while
-// replicas of both serve, or the configurations wait to be written, it is the path alone
-// that says what is meant, and so the API server's own selector.
+// byPath returns the endpoints and their shadows. Both exist in either mode. While replicas of
+// both modes serve, or the configurations are not written yet, only the path, and so the API
+// server's own selector, determines the mode.
 func (d modeDoors) byPath(c Configuration) (map[string]http.Handler, error) {
 	objects, err := admission.NewShadow(d.mutate, d.validate)
 	if err != nil {
@@ -62,8 +62,8 @@ func (d modeDoors) byPath(c Configuration) (map[string]http.Handler, error) {
 	if !c.shadow() || c.cutsOver() {
 		return doors, nil
 	}
-	// Somebody else wrote these paths down, and no selector by the label with them.
-	// What is asked at the second one is what both say.
+	// These paths are registered without a selector by the label, outside the gateway's control.
+	// The second endpoint combines the results of both.
 	nobody, err := admission.NewShadow()
 	doors[configuration.MutatePath], doors[configuration.ValidatePath], doors[configuration.DocumentsPath] = nobody, objects, policies
 	return doors, err

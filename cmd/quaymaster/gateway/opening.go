@@ -17,13 +17,13 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/probe"
 )
 
-// need is something that must be known before a door is opened.
+// need is a precondition of the endpoints.
 type need struct {
 	name, why string
 	known     <-chan struct{}
 }
 
-// check asks for a need, for /readyz.
+// check converts a need for /readyz.
 func (n need) check() webhook.Check {
 	return webhook.Check{Name: n.name, Ready: func() error {
 		select {
@@ -35,9 +35,9 @@ func (n need) check() webhook.Check {
 	}}
 }
 
-// entrance is where a door will be. Until it is there, the answer is an HTTP
-// error, upon which the API server does what the webhook's own failure setting
-// says: it was made from the policies, which are not known here yet.
+// entrance is the placeholder of an endpoint. Until the endpoint is ready, the response is an
+// HTTP error, and the API server applies the webhook's own failure policy. That was made from the
+// policies, which are not loaded here yet.
 type entrance struct{ door atomic.Pointer[http.Handler] }
 
 // ServeHTTP implements http.Handler.
@@ -50,7 +50,7 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	(*door).ServeHTTP(w, r)
 }
 
-// furnish makes the server, with entrances in place of doors.
+// furnish makes the server with the placeholders of the endpoints.
 func (g *gateway) furnish(context.Context) error {
 	places, err := g.build()
 	if err != nil {
@@ -68,7 +68,7 @@ func (g *gateway) furnish(context.Context) error {
 	return err
 }
 
-// build makes the entrances; there are none without admission.
+// build makes the placeholders; there are none without admission.
 func (g *gateway) build() (map[string]webhook.Door, error) {
 	if !g.configuration.has(RoleAdmission) {
 		return nil, nil
@@ -91,7 +91,7 @@ func (g *gateway) build() (map[string]webhook.Door, error) {
 	return places, g.configuration.Listen.guard(open, places)
 }
 
-// checks are what /readyz asks.
+// checks are the checks of /readyz.
 func (g *gateway) checks() []webhook.Check {
 	checks := []webhook.Check{{Name: "certificate", Ready: g.certificates.Ready}}
 	for _, n := range g.needed {
@@ -103,9 +103,9 @@ func (g *gateway) checks() []webhook.Check {
 	return checks
 }
 
-// openDoors waits until everything is known that an answer rests on, and opens
-// the doors. Until ctx ends it keeps this replica among the others. Without admission
-// there are no doors, and what is decided beside them rests on the same.
+// openDoors waits for all preconditions of decisions, and activates the endpoints. Until ctx ends
+// it keeps this replica among the others. Without admission there are no endpoints, but other
+// decisions have the same preconditions.
 func (g *gateway) openDoors(ctx context.Context) error {
 	key, ok := g.certificates.wait(ctx)
 	if !ok {
@@ -158,7 +158,7 @@ func (g *gateway) openDoors(ctx context.Context) error {
 	return nil
 }
 
-// doors makes the handlers behind the entrances.
+// doors makes the handlers of the endpoints.
 func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler, error) {
 	told := g.recorder()
 	records, err := generated.New(key)
@@ -190,7 +190,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	if g.cluster == nil {
 		return doors, nil
 	}
-	// Who may ask here is a matter of the key.
+	// The replicas' key authenticates these requests.
 	if g.pages != nil {
 		if doors[peers.ViewPath], err = peers.NewViewDoor(peers.ViewConfig{Key: key, Viewer: g.pages}); err != nil {
 			return nil, err
@@ -200,7 +200,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	return doors, err
 }
 
-// recorder tells of each answer.
+// recorder returns the recorder of decisions.
 func (g *gateway) recorder() recorder {
 	told := recorder{log: g.log, strangers: webhook.NewErrorLog(g.log), metrics: g.metrics, sinks: g.sinks}
 	if g.cluster != nil && g.cluster.events != nil {

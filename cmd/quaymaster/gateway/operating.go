@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// readings are the numbers that metrics show as they are.
+// readings are the values of gauges.
 func (g *gateway) readings() metrics.Readings {
 	readings := metrics.Readings{
 		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
@@ -36,7 +36,7 @@ func (g *gateway) readings() metrics.Readings {
 	return readings
 }
 
-// readCluster adds what only a gateway in a cluster has.
+// readCluster adds the readings of a gateway in a cluster.
 func (g *gateway) readCluster(readings *metrics.Readings) {
 	if g.keeper != nil {
 		readings.OpenNamespaces = g.openNamespaces
@@ -63,7 +63,7 @@ func (g *gateway) readCluster(readings *metrics.Readings) {
 	}
 }
 
-// allReady asks what /readyz asks; a drain is not among it.
+// allReady evaluates the checks of /readyz, except a drain.
 func allReady(checks []webhook.Check) func() bool {
 	return func() bool {
 		return !slices.ContainsFunc(checks, func(c webhook.Check) bool { return c.Ready() != nil })
@@ -78,7 +78,7 @@ func (g *gateway) roles() []string {
 	return g.configuration.Roles
 }
 
-// overrides are the ImageOverrides that there are; none until they are known.
+// overrides are the active ImageOverrides; none until they are loaded.
 func (g *gateway) overrides() []metrics.Override {
 	set := g.activePolicies()
 	if set == nil {
@@ -95,7 +95,7 @@ func (g *gateway) overrides() []metrics.Override {
 	return list
 }
 
-// keeping is when the webhook configurations were last as they should be.
+// keeping is the time at which the webhook configurations were last correct.
 type keeping struct {
 	metrics interface {
 		ConfigurationWritten(configuration, reason string)

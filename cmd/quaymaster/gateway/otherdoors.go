@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
 )
 
-// copies lets the current mirrors say what is a copy of what.
+// copies determines by the current mirrors whether an image is a copy.
 type copies struct{ state *gate.Current }
 
 // IsCopy implements admission.Copies.
@@ -25,7 +25,7 @@ func (c copies) IsCopy(copied, written image.Ref) bool {
 	return err == nil && now.Mirrors.IsCopy(copied, written)
 }
 
-// otherDoors makes those doors that are turned on, by their paths.
+// otherDoors makes the enabled optional endpoints, by their paths.
 func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.Handler, error) {
 	made, shadow := map[string]http.Handler{}, g.configuration.shadow()
 	if g.configuration.Doors.ImageReview {
@@ -75,7 +75,7 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 	return made, nil
 }
 
-// authenticator knows the tokens of the file, and asks the API server for others.
+// authenticator accepts the tokens of the file, and authenticates others at the API server.
 func (g *gateway) authenticator(c API) (api.Authenticator, error) {
 	var all api.AnyOf
 	if c.Tokens != "" {
@@ -96,7 +96,7 @@ func (g *gateway) authenticator(c API) (api.Authenticator, error) {
 	return all, nil
 }
 
-// imageRecorder tells of image reviews.
+// imageRecorder records image reviews.
 type imageRecorder struct {
 	recorder
 	shadow bool
@@ -113,7 +113,7 @@ func (r imageRecorder) Record(ctx context.Context, review imagepolicy.Review) {
 	r.undecided(ctx, door, string(review.Cause), review.Err, slog.String("namespace", review.Namespace))
 }
 
-// dataRecorder tells of external data.
+// dataRecorder records external data requests.
 type dataRecorder struct {
 	recorder
 	shadow bool
@@ -137,7 +137,7 @@ func (r dataRecorder) Record(ctx context.Context, batch externaldata.Batch) {
 	}
 }
 
-// apiRecorder tells of calls of the API.
+// apiRecorder records calls of the API.
 type apiRecorder struct {
 	recorder
 	door string
@@ -160,7 +160,7 @@ func (r apiRecorder) Record(ctx context.Context, call api.Call) {
 	r.metrics.Admitted(r.door, string(call.Cause), allowed)
 }
 
-// answered counts an answer.
+// answered counts a response.
 func (r recorder) answered(door, cause string, allowed, shadow bool) {
 	if shadow {
 		r.metrics.Shadowed(door, cause, allowed)
@@ -169,8 +169,8 @@ func (r recorder) answered(door, cause string, allowed, shadow bool) {
 	r.metrics.Admitted(door, cause, allowed)
 }
 
-// decided tells of an outcome at a door that is no webhook. There is no object that
-// an event could regard.
+// decided records an outcome at an endpoint that is not a webhook. There is no object for an
+// event.
 func (r recorder) decided(ctx context.Context, on report.Occasion, outcome gate.Outcome, about ...slog.Attr) {
 	about = append([]slog.Attr{slog.String("door", on.Door)}, about...)
 	if on.Shadow {
@@ -184,8 +184,8 @@ func (r recorder) decided(ctx context.Context, on report.Occasion, outcome gate.
 	r.sinks.Take(report.Decided{Occasion: on, Outcome: outcome})
 }
 
-// undecided tells of a request that nobody judged. What strangers can bring about
-// does not fill the log.
+// undecided logs a request without a decision. Errors that untrusted clients can cause must not
+// fill the log.
 func (r recorder) undecided(ctx context.Context, door, cause string, err error, about ...slog.Attr) {
 	level := slog.LevelWarn
 	switch api.Cause(cause) {

@@ -26,11 +26,11 @@ import (
 const (
 	fromCluster = "in-cluster" // sorts after those of folders: see clusterKey
 	fromFolders = "folders"
-	fromGuard   = "guard" // what was approved of them
+	fromGuard   = "guard" // the approvals of the ledger
 )
 
-// policies brings what the catalog holds to whoever rests on it. Its sources tell
-// of changes from goroutines of their own.
+// policies supplies the catalog's content to its users. Its sources report changes from
+// goroutines of their own.
 type policies struct {
 	catalog *catalog.Catalog
 	state   *gate.Current
@@ -38,25 +38,25 @@ type policies struct {
 	log     *slog.Logger
 	teller  teller
 	changed signal
-	inForce *inForce                 // nil: every policy is as it is written
-	known   chan struct{}            // closed once there is a first set
+	inForce *inForce                 // nil: every policy is in force as written
+	known   chan struct{}            // closed after the first set
 	there   atomic.Pointer[[]string] // of the cluster, see resources
 
-	mu sync.Mutex // held while something is published
-	// awaited are the sources that have not told all that they have.
+	mu sync.Mutex // held while publishing
+	// awaited are the sources with incomplete initial documents.
 	awaited map[string]bool
-	said    map[string]string        // what was told of each document, by its key
+	said    map[string]string        // last reported state of each document, by its key
 	objects map[string]clusterObject // of the cluster's documents
-	// sequence counts the sets that were published. It is stored after the set, so that a
-	// set that is read after it is not older.
+	// sequence counts the published sets. It is stored after the set, so a set that is read after
+	// it is at least as new.
 	sequence atomic.Int64
 }
 
-// clusterObject is the resource that a document of the cluster was read from.
+// clusterObject is the resource of a document of the cluster.
 type clusterObject struct {
 	record.Object
 	generation int64 // metadata.generation
-	// since is the first set that holds the document as it is now; unpublished: none yet.
+	// since is the first set that contains the current document; unpublished: none yet.
 	since int64
 }
 
@@ -69,14 +69,14 @@ func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metric
 	}
 }
 
-// await has nothing published before the source has told all that it has.
+// await delays publishing until the source has all of its initial documents.
 func (p *policies) await(source string) { p.awaited[source] = true }
 
 // publish makes the catalog's snapshot the current one.
 func (p *policies) publish(source string) {
 	delete(p.awaited, source)
 	if len(p.awaited) > 0 {
-		return // half of the policies would admit what the other half denies
+		return // half of the policies would admit images that the other half denies
 	}
 	now := p.catalog.Snapshot()
 	p.state.ReplacePolicies(now.Set)
@@ -109,8 +109,8 @@ func (p *policies) publish(source string) {
 	p.log.Info("policies", slog.Int("documents", len(now.Entries)), slog.Int("active", len(now.Set.Policies())), slog.String("hash", now.Set.Hash()))
 }
 
-// list notes which resources there are documents of. Exceptions are left out: which
-// of them count is a setting.
+// list records the resources with documents. Exceptions are left out: a setting determines which
+// of them count.
 func (p *policies) list() {
 	names := map[string]bool{}
 	for _, object := range p.objects {
@@ -123,7 +123,7 @@ func (p *policies) list() {
 	p.there.Store(&list)
 }
 
-// resources are those of which the cluster has policies, or what they rest on.
+// resources are the resources of the cluster's policies and of their dependencies.
 func (p *policies) resources() []string {
 	if list := p.there.Load(); list != nil && len(*list) > 0 {
 		return *list
@@ -131,7 +131,7 @@ func (p *policies) resources() []string {
 	return []string{"clusterpolicies." + policyGroup}
 }
 
-// count shows the policies in the metrics.
+// count sets the metrics of policies.
 func (p *policies) count(entries []catalog.Entry) {
 	list := make([]metrics.Policy, 0, len(entries))
 	for _, entry := range entries {
@@ -151,8 +151,8 @@ func (p *policies) count(entries []catalog.Entry) {
 	p.metrics.SetWithheld(p.inForce.count(entries))
 }
 
-// tellAll tells the cluster what became of each policy: a replica that begins to
-// lead does not know what the one before it told.
+// tellAll reports the state of each policy to the cluster: a new leader does not have its
+// predecessor's reports.
 func (p *policies) tellAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,8 +161,8 @@ func (p *policies) tellAll() {
 	}
 }
 
-// writeStatus has the status of policies written again, where it differs from what this
-// replica wrote.
+// writeStatus writes the status of policies again, where it differs from the last one of this
+// replica.
 func (p *policies) writeStatus() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,10 +179,10 @@ func (p *policies) again(is func(apiVersion, kind string) bool) {
 		p.inForce.forget()
 	}
 	p.catalog.Again(is)
-	p.publish("") // unless a source has yet to tell all that it has
+	p.publish("") // unless a source has incomplete initial documents
 }
 
-// tellRoot tells the cluster again of a TrustRoot, whose state has changed.
+// tellRoot reports a TrustRoot to the cluster again after a change of its state.
 func (p *policies) tellRoot(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,7 +193,7 @@ func (p *policies) tellRoot(name string) {
 	}
 }
 
-// approve makes what the ledger approves of the policies that are in force.
+// approve puts the ledger's approvals into force.
 func (p *policies) approve(source string, ledger *held.Ledger) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -232,17 +232,17 @@ func generationOf(text []byte) int64 {
 			Generation int64 `json:"generation"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(text, &head) // the condition then names no generation
+	_ = json.Unmarshal(text, &head) // the condition then has no generation
 	return head.Metadata.Generation
 }
 
-// clusterKey keeps the cluster's documents from a folder's. Of two that say the
-// same, the folder's stands first: it is the operator's, and who may write a Policy
-// in the cluster must not put it out of action.
+// clusterKey separates the cluster's documents from a folder's. Of two for the same name, the
+// folder's has precedence: it is the operator's, and a user with write access to Policies in the
+// cluster must not disable it.
 func clusterKey(key document.Key) string { return fromCluster + "/" + key.String() }
 
-// watchFolders loads the folders, and returns what follows their changes. into
-// takes what is no policy; nil drops it.
+// watchFolders loads the folders, and returns the task that follows their changes. into receives
+// the other documents; nil drops them.
 func (p *policies) watchFolders(paths []string, into *files) (task, error) {
 	p.await(fromFolders)
 	options := catalog.FolderOptions{Paths: paths, Catalog: p.catalog}

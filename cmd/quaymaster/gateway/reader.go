@@ -25,22 +25,20 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// ReaderOptions are what a Reader needs.
+// ReaderOptions are the dependencies of a Reader.
 type ReaderOptions struct {
-	// Version names the program; required.
+	// Version is the program's version; required.
 	Version string
-	// Material stands in place of the cluster that the configuration names; nil asks
-	// that cluster.
+	// Material replaces the cluster of the configuration; nil means to read that cluster.
 	Material *Material
 	// Offline: no connection is opened for a policy.
 	Offline bool
-	// Now tells the time to policies; nil means time.Now.
+	// Now is the clock of policies; nil means time.Now.
 	Now func() time.Time
 }
 
-// Reader is a gateway without doors: it reads what a gateway of the same
-// configuration rests on, compiles it as that does, and writes nothing anywhere.
-// Close it when done.
+// Reader is a gateway without endpoints: it reads the inputs of a gateway of the same
+// configuration, compiles them in the same way, and writes nothing. Close it when done.
 type Reader struct {
 	options   ReaderOptions
 	g         *gateway
@@ -50,12 +48,11 @@ type Reader struct {
 	running   errgroup.Group
 
 	mu        sync.Mutex
-	documents map[document.Key][]byte // of the cluster, as they are written
+	documents map[document.Key][]byte // of the cluster, as written
 }
 
-// NewReader reads everything, until it is known or ctx ends. Of the configuration
-// count the settings that say what policies are and what they may look at; the
-// others are not read.
+// NewReader reads everything, until it is complete or ctx ends. It uses only the settings for
+// policies and their look-ups; it ignores the others.
 func NewReader(ctx context.Context, c Configuration, o ReaderOptions) (*Reader, error) {
 	if o.Version == "" {
 		return nil, errors.New("the reader of a gateway wants a version")
@@ -85,14 +82,14 @@ func NewReader(ctx context.Context, c Configuration, o ReaderOptions) (*Reader, 
 	return r, nil
 }
 
-// Close ends what runs beside.
+// Close ends the background tasks.
 func (r *Reader) Close() {
 	r.stop()
-	_ = r.running.Wait() // nothing rests on it any more
+	_ = r.running.Wait() // nothing depends on it any more
 	r.g.close()
 }
 
-// prepare puts the material where a gateway looks things up.
+// prepare makes the material available to look-ups.
 func (r *Reader) prepare(context.Context) error {
 	if r.options.Material == nil {
 		return nil
@@ -101,7 +98,7 @@ func (r *Reader) prepare(context.Context) error {
 	return r.options.Material.lookUps(r.g.around.files)
 }
 
-// adjust changes what policies may look at, before they are compiled.
+// adjust changes the look-ups of policies before they are compiled.
 func (r *Reader) adjust(options *engine.CompilerOptions) error {
 	options.Now, options.Offline = r.options.Now, r.options.Offline
 	if r.options.Offline {
@@ -122,7 +119,7 @@ func (r *Reader) fill(context.Context) error {
 	return r.options.Material.fill(r.g)
 }
 
-// follow runs what reads the cluster. What is only for others to see is left out.
+// follow runs the tasks that read the cluster, without those that only report.
 func (r *Reader) follow(beside context.Context) func(context.Context) error {
 	return func(context.Context) error {
 		for _, t := range r.g.tasks {
@@ -134,7 +131,7 @@ func (r *Reader) follow(beside context.Context) func(context.Context) error {
 	}
 }
 
-// wait returns when everything is known that a verdict rests on.
+// wait returns when all inputs of a verdict are loaded.
 func (r *Reader) wait(ctx context.Context) error {
 	for _, n := range r.g.needed {
 		select {
@@ -146,7 +143,7 @@ func (r *Reader) wait(ctx context.Context) error {
 	if r.g.globals == nil {
 		return nil
 	}
-	// An entry that cannot be read is no reason to wait for it longer than for others.
+	// An unreadable entry does not extend the wait beyond that for others.
 	waiting, cancel := context.WithTimeout(ctx, globalWait)
 	defer cancel()
 	ticker := time.NewTicker(globalLook)
@@ -162,13 +159,13 @@ func (r *Reader) wait(ctx context.Context) error {
 }
 
 const (
-	// globalWait is how long entries of the global context may take to be read;
-	// globalLook is how often it is looked whether they are.
+	// globalWait bounds the wait for entries of the global context; globalLook is the time
+	// between two checks.
 	globalWait = 5 * time.Second
 	globalLook = 20 * time.Millisecond
 )
 
-// unread reports whether there is an entry that nobody has read or failed to read.
+// unread reports whether there is an entry that was neither read nor failed.
 func (g *globals) unread() bool {
 	return slices.ContainsFunc(g.store.Entries(), func(e *globalcontext.Entry) bool {
 		read, err := g.store.State(e.Name)
@@ -183,17 +180,17 @@ func (r *Reader) Policies() *policy.Set { return r.g.policies.catalog.Snapshot()
 // Entries are the documents and what became of them.
 func (r *Reader) Entries() []catalog.Entry { return r.g.policies.catalog.Snapshot().Entries }
 
-// Compilers are those that policies were compiled by; their TrustRoots and Attestors
-// wait for somebody to read what TUF repositories say.
+// Compilers are the compilers of the policies; their TrustRoots and Attestors wait until the TUF
+// repositories are read.
 func (r *Reader) Compilers() engine.Compilers { return r.compilers }
 
-// Images answers rules that ask registries, once it is told of some.
+// Images reads the images of rules' contexts, once registries are set.
 func (r *Reader) Images() *engine.RuleImages { return &r.g.images }
 
 // Mirrors are the active mappings; nil for none.
 func (r *Reader) Mirrors() *mirror.Set { return r.g.mirrors.set() }
 
-// Faults say what of the mirrors cannot be used.
+// Faults lists the errors of the mirrors.
 func (r *Reader) Faults() []string {
 	r.g.mirrors.mu.Lock()
 	defer r.g.mirrors.mu.Unlock()
@@ -206,11 +203,10 @@ func (r *Reader) Faults() []string {
 	return faults
 }
 
-// Keys reads the Secrets that keys are in, and PullSecrets knows which Secrets of
-// pulls are there.
+// Keys reads the Secrets with keys.
 func (r *Reader) Keys() trust.Secrets { return r.g.around.keys }
 
-// PullSecrets knows which Secrets of pulls are there.
+// PullSecrets reports which pull secrets exist.
 func (r *Reader) PullSecrets() gate.PullSecrets { return r.g.around.pulls }
 
 // ConfigMaps reads them for policies.
@@ -219,8 +215,8 @@ func (r *Reader) ConfigMaps() kyverno.Lookup { return r.g.around.configMaps }
 // Secrets reads whole Secrets.
 func (r *Reader) Secrets() keychain.Secrets { return r.g.around.secrets }
 
-// Describe adds to a request what the gateway knows beside its object: the labels of
-// its namespace, and the roles of who asks. What cannot be known stays unknown.
+// Describe adds context to a request: the labels of its namespace, and the roles of its user.
+// Unavailable values stay unset.
 func (r *Reader) Describe(ctx context.Context, request *gate.Request) {
 	s := &request.Subject
 	namespace := s.Namespace
@@ -240,15 +236,13 @@ func (r *Reader) Describe(ctx context.Context, request *gate.Request) {
 	}
 }
 
-// Excludes reports whether the API server never asks the gateway about objects of a
-// namespace.
+// Excludes reports whether the webhooks exclude objects of a namespace.
 func (r *Reader) Excludes(namespace string) bool {
 	c := r.g.configuration
 	return namespace == c.Namespace || slices.Contains(*c.Webhooks.ExcludedNamespaces, namespace)
 }
 
-// recording is a document.Consumer that keeps documents as they are written, for
-// whoever carries them elsewhere.
+// recording is a document.Consumer that keeps documents as written, for export.
 type recording struct {
 	document.Consumer
 	reader *Reader
@@ -273,7 +267,7 @@ type lines struct {
 	text bytes.Buffer
 }
 
-// maxLines bounds what is kept, in bytes.
+// maxLines bounds the kept lines, in bytes.
 const maxLines = 4 << 10
 
 // Write implements io.Writer.
@@ -286,7 +280,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p[:min(len(p), maxLines)])
 }
 
-// last is what was logged, as the end of an error.
+// last returns the last log lines, as the end of an error.
 func (l *lines) last() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,38 +25,38 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Material is what a gateway read of a cluster and of folders, for another that has
-// neither.
+// Material is the input of a gateway from a cluster and from folders, for another gateway without
+// them.
 type Material struct {
-	// Policies are policies, exceptions, overrides and TrustRoots. Keys order them: of
-	// two that say the same, the first holds.
+	// Policies are policies, exceptions, overrides and TrustRoots. Keys order them: of two for
+	// the same name, the first has precedence.
 	Policies []Written
 	Mirrors  []Written
 	// Resources are ConfigMaps, Secrets and Namespaces that policies look up.
 	Resources []workload.Object
-	// Kinds are what the API server serves; nil: only what Kubernetes itself has is
-	// known.
+	// Kinds are the resources that the API server serves; nil means only those of Kubernetes
+	// itself.
 	Kinds []configuration.Resource
 	// Globals are the entries of the global context.
 	Globals []GlobalValue
 }
 
-// Written is a document as it is written.
+// Written is a document as written.
 type Written struct {
 	Key, Source string
 	Text        []byte
 }
 
-// GlobalValue is a GlobalContextEntry and what it stood for.
+// GlobalValue is a GlobalContextEntry and its value.
 type GlobalValue struct {
 	Name     string          `json:"name"`
 	Document json.RawMessage `json:"document"`
-	// Value is empty where nobody knew it; then Why says why.
+	// Value is empty if it was not available; Why is then the reason.
 	Value json.RawMessage `json:"value,omitempty"`
 	Why   string          `json:"why,omitempty"`
 }
 
-// lookUps keeps the resources.
+// lookUps stores the resources.
 func (m *Material) lookUps(into *files) error {
 	known := into.current.Load()
 	var errs []error
@@ -66,7 +66,7 @@ func (m *Material) lookUps(into *files) error {
 	return errors.Join(errs...)
 }
 
-// adjust has policies look at the material.
+// adjust makes policies use the material.
 func (m *Material) adjust(options *engine.CompilerOptions) error {
 	if m.Kinds != nil {
 		options.Kinds = constraint.Later(fixedKinds(m.Kinds))
@@ -93,7 +93,7 @@ func (v GlobalValue) answer(compiler *globalcontext.Compiler, store *globalconte
 	entry, err := compiler.Compile(v.Document)
 	if err != nil {
 		store.Break(v.Name, err)
-		return nil // as at admission: what reads it cannot be asked
+		return nil // as at admission: rules that read it are indeterminate
 	}
 	if err := store.Put(entry); err != nil {
 		return err
@@ -103,16 +103,16 @@ func (v GlobalValue) answer(compiler *globalcontext.Compiler, store *globalconte
 		return nil
 	}
 	var value any
-	if err := utiljson.Unmarshal(v.Value, &value); err != nil { // whole numbers stay whole
+	if err := utiljson.Unmarshal(v.Value, &value); err != nil { // integers stay integers
 		return err
 	}
 	return store.Answer(entry.Name, entry.Hash, value)
 }
 
-// namespacePage is how many namespaces one answer has, as kubectl asks for them.
+// namespacePage is the number of namespaces in one response, as in kubectl.
 const namespacePage = 500
 
-// fixedKinds are resources as an API server listed them.
+// fixedKinds are resources as listed by an API server.
 type fixedKinds []configuration.Resource
 
 // Named implements constraint.Resources.
@@ -138,8 +138,8 @@ func (m *Material) fill(g *gateway) error {
 	return g.mirrors.publish(mirrorsInCluster)
 }
 
-// Export returns the material of a Reader of a cluster, with the namespaces' labels
-// as its only resources. What stands in folders is whoever named them's to add.
+// Export returns the material of a Reader of a cluster, with the namespaces' labels as its only
+// resources. The caller adds the content of folders.
 func (r *Reader) Export(ctx context.Context) (*Material, error) {
 	if r.g.cluster == nil {
 		return nil, errors.New("export: there is no cluster")
@@ -236,7 +236,7 @@ func namespaceObject(name string, labels map[string]string) (workload.Object, er
 	return workload.Parse(text)
 }
 
-// consumer hands documents on; a Reader keeps them, too.
+// consumer passes documents on; a Reader also keeps them.
 func (g *gateway) consumer(next document.Consumer) document.Consumer {
 	if g.reader == nil {
 		return next
@@ -244,7 +244,7 @@ func (g *gateway) consumer(next document.Consumer) document.Consumer {
 	return recording{Consumer: next, reader: g.reader}
 }
 
-// clock is the one that policies see.
+// clock is the clock of policies.
 func (g *gateway) clock() func() time.Time {
 	if g.reader == nil {
 		return time.Now

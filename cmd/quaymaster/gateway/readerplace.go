@@ -12,9 +12,9 @@ import (
 // namespaceName is the label by which the API server names every namespace.
 const namespaceName = "kubernetes.io/metadata.name"
 
-// Place puts a request about an object that names no namespace where the API server
-// puts it: one of the cluster's in none, whatever namespace was meant for the others,
-// and a Namespace in itself.
+// Place sets the namespace of a request about an object without one, as the API server does: none
+// for a cluster-scoped object, whatever namespace is the default for others, and its own name for
+// a Namespace.
 func (r *Reader) Place(request *gate.Request) {
 	object, s := request.Object, &request.Subject
 	if object.IsZero() || object.IsDocument() || !r.ofCluster(object.Group(), object.Kind()) {
@@ -26,8 +26,8 @@ func (r *Reader) Place(request *gate.Request) {
 	}
 }
 
-// ofCluster reports whether objects of a kind are in no namespace. A kind that nobody
-// serves is taken for one in namespaces.
+// ofCluster reports whether objects of a kind are cluster-scoped. A kind that is not served
+// counts as namespaced.
 func (r *Reader) ofCluster(group, kind string) bool {
 	for _, one := range r.servedKinds() {
 		if one.Group == group && one.Kind == kind {
@@ -52,7 +52,7 @@ func (r *Reader) servedKinds() []configuration.Resource {
 	return nil
 }
 
-// ownLabels are those that a Namespace has once it is made.
+// ownLabels are the labels of a Namespace after its creation.
 func ownLabels(namespace workload.Object) map[string]string {
 	metadata, _ := namespace.Content()["metadata"].(map[string]any)
 	given, _ := metadata["labels"].(map[string]any)

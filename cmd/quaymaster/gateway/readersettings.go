@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// The ConfigMap of the gateway's configuration, as deploy has it.
+// The ConfigMap of the gateway's configuration, as in deploy.
 const (
 	configurationName = "quaymaster"
 	configurationKey  = "gateway.yaml"
@@ -44,11 +44,11 @@ func Settings(ctx context.Context, client *cluster.Client, namespace string) (Co
 	return c, nil
 }
 
-// Given are what stands in place of files of the gateway.
+// Given are replacements for files of the gateway.
 type Given struct{ Policies, Mirrors, TrustedRoot bool }
 
-// Carried returns the settings that say what a verdict is, for a Reader elsewhere,
-// and what of the others changes verdicts and is not carried, a sentence each.
+// Carried returns the settings that affect verdicts, for a Reader elsewhere. It also returns a
+// sentence for each other setting that affects verdicts and is not included.
 func (c Configuration) Carried(given Given) (Configuration, []string) {
 	settings := Configuration{
 		APIVersion: APIVersion, Kind: Kind, Namespace: c.Namespace,
@@ -74,8 +74,8 @@ func (c Configuration) Carried(given Given) (Configuration, []string) {
 	return settings, lost
 }
 
-// AsAdmitted gives a request the form that it has when the API server asks: pods made
-// from templates are pinned, and the templates where a rule names their kind itself.
+// AsAdmitted converts a request to its form at admission: pods made from templates are pinned,
+// and the templates where a rule names their kind itself.
 func (c Configuration) AsAdmitted(request *gate.Request) {
 	kind := request.Object.Kind()
 	if request.Pinning == gate.PinHere && kind != "Pod" && !request.Object.IsDocument() && !slices.Contains(c.Webhooks.MutateControllers, kind) {
@@ -88,8 +88,7 @@ func (c Configuration) AsAdmitted(request *gate.Request) {
 // Configuration returns that of the Reader.
 func (r *Reader) Configuration() Configuration { return r.g.configuration }
 
-// Bundled writes the settings that Carried returns for a place without a cluster,
-// where mirrors are documents.
+// Bundled encodes the settings of Carried for use without a cluster, where mirrors are documents.
 func (c Configuration) Bundled() ([]byte, error) {
 	settings, _ := c.Carried(Given{})
 	settings.Mirrors = Mirrors{}

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// graceTime is how long a new leader leaves the status of policies as it is while it
-	// has not seen the configurations in force: they were, for the leader before it.
+	// graceTime is how long a new leader leaves the status of policies unchanged before it has
+	// observed the configurations in force: they were, for the previous leader.
 	graceTime = 15 * time.Second
-	// soonestProbe and latestProbe are between two probes of the same configurations; an
-	// API server takes some milliseconds to load one.
+	// soonestProbe and latestProbe bound the time between two probes of the same configurations;
+	// an API server takes some milliseconds to load one.
 	soonestProbe, latestProbe = 100 * time.Millisecond, 10 * time.Second
-	// forbiddenPause is how soon a probe is tried again that was not permitted.
+	// forbiddenPause is the pause after a probe without permission.
 	forbiddenPause = 30 * time.Second
 )
 
@@ -33,37 +33,37 @@ const (
 // so while the configurations change for others. It is safe for concurrent use.
 type readiness struct {
 	log     *slog.Logger
-	changed func() // what a condition rests on has changed
+	changed func() // an input of a condition has changed
 	now     func() time.Time
 
 	mu    sync.Mutex
-	began time.Time // of the lead
-	// managed is false where the gateway does not keep the configurations.
+	began time.Time // of the leadership
+	// managed is false where the gateway does not manage the configurations.
 	managed bool
-	// round is the latest that left the configurations as they should be, for the set
-	// configured; failed is why one after it did not.
+	// round is the latest that left the configurations correct, for the set configured; failed is
+	// the error of a later one.
 	round      configuration.Round
 	configured int64
 	failed     error
-	// observed is the latest set whose configurations were seen in use, under the marks
-	// seen; probed is why those of round were not, yet.
+	// observed is the latest set with configurations that were observed in use, under the marks
+	// seen; probed is why those of round are not, yet.
 	observed int64
 	seen     [2]string
 	probed   error
-	// known: this leader has seen configurations in use, so that Unknown is news.
+	// known: this leader has observed configurations in use, so that Unknown is a change.
 	known bool
 	wake  signal
-	// policies are what the latest round found out about single ones, by ID.
+	// policies are the results of the latest round for single policies, by ID.
 	policies map[string]policyRound
-	// written are the conditions that this leader had written, by the document's key.
+	// written are the conditions that this leader has written, by the document's key.
 	written map[string]writtenCondition
 }
 
-// policyRound is what a round found out about a policy.
+// policyRound is the result of a round for a policy.
 type policyRound struct {
 	absent   configuration.Absent
 	warnings []string
-	// renewed: kinds that it names came since the configurations were last seen in use.
+	// renewed: kinds that it names came since the configurations were last observed in use.
 	renewed bool
 }
 
@@ -76,7 +76,7 @@ func newReadiness(log *slog.Logger, changed func()) *readiness {
 	return &readiness{log: log, changed: changed, now: time.Now, managed: true, written: map[string]writtenCondition{}}
 }
 
-// begin starts over: another replica may have led since.
+// begin resets the state: another replica may have led since.
 func (r *readiness) begin(managed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *readiness) begin(managed bool) {
 	r.policies, r.written = nil, map[string]writtenCondition{}
 }
 
-// kept notes a round that was made for a set of policies.
+// kept records a successful round for a set of policies.
 func (r *readiness) kept(round configuration.Round, sequence int64, policies []*policy.Policy) {
 	found := policyRounds(round, policies)
 	r.mu.Lock()
@@ -117,8 +117,7 @@ func (r *readiness) kept(round configuration.Round, sequence int64, policies []*
 	}
 }
 
-// policyRounds returns what a round found out about those policies of which it found
-// something.
+// policyRounds returns the results of a round by policy, without empty ones.
 func policyRounds(round configuration.Round, policies []*policy.Policy) map[string]policyRound {
 	found := map[string]policyRound{}
 	for _, w := range round.Warnings {
@@ -143,14 +142,14 @@ func (r policyRound) equal(other policyRound) bool {
 	return r.renewed == other.renewed && r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) && slices.Equal(r.warnings, other.warnings)
 }
 
-// about returns what the latest round found out about a policy.
+// about returns the result of the latest round for a policy.
 func (r *readiness) about(id string) policyRound {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.policies[id]
 }
 
-// broke notes a round that failed.
+// broke records a failed round.
 func (r *readiness) broke(err error) {
 	r.mu.Lock()
 	changed := r.failed == nil || r.failed.Error() != err.Error()
@@ -161,7 +160,7 @@ func (r *readiness) broke(err error) {
 	}
 }
 
-// lost notes that another client changed or deleted a configuration: it was not in force.
+// lost records that another client changed or deleted a configuration: it was not in force.
 func (r *readiness) lost() {
 	r.mu.Lock()
 	changed := r.observed != 0
@@ -172,7 +171,7 @@ func (r *readiness) lost() {
 	}
 }
 
-// pending returns the marks that are to be seen; false: there are none.
+// pending returns the marks to observe; false if there are none.
 func (r *readiness) pending() (marks [2]string, is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,12 +179,12 @@ func (r *readiness) pending() (marks [2]string, is bool) {
 	return marks, marks != [2]string{} && marks != r.seen
 }
 
-// result notes what came of a probe.
+// result records the result of a probe.
 func (r *readiness) result(marks [2]string, err error) {
 	r.mu.Lock()
 	if marks != [2]string{r.round.Mutating, r.round.Validating} {
 		r.mu.Unlock()
-		return // newer ones are there
+		return // there are newer ones
 	}
 	changed := err == nil || r.probed == nil || r.probed.Error() != err.Error()
 	if r.probed = err; err == nil {
@@ -210,13 +209,14 @@ func (r *readiness) result(marks [2]string, err error) {
 	r.changed()
 }
 
-// effect is what readiness contributes to a condition; without a reason it is in force.
+// effect is the contribution of readiness to a condition; without a reason the document is in
+// force.
 type effect struct {
 	reason, why string
 	settled     bool
 }
 
-// of returns the effect of a document that is in the sets since one. Renewed says that kinds
+// of returns the effect for a document that is in the sets since one. renewed means that kinds
 // which it names came since.
 func (r *readiness) of(since int64, renewed bool) effect {
 	r.mu.Lock()
@@ -240,7 +240,7 @@ func (r *readiness) of(since int64, renewed bool) effect {
 	return effect{reasonNotObserved, "the webhook configurations hold it; the API servers are being asked whether they use them", settled}
 }
 
-// differs reports whether a condition is not the one that was written last, and notes it.
+// differs reports whether a condition differs from the last written one, and records it.
 func (r *readiness) differs(key string, object clusterObject, condition metav1.Condition) bool {
 	if r == nil {
 		return true
@@ -255,7 +255,7 @@ func (r *readiness) differs(key string, object clusterObject, condition metav1.C
 	return true
 }
 
-// prober asks the API servers whether they use configurations of some marks.
+// prober probes whether the API servers use configurations with some marks.
 type prober interface {
 	Probe(ctx context.Context, marks ...string) error
 }
@@ -294,7 +294,7 @@ func (r *readiness) run(ctx context.Context, by prober) {
 	}
 }
 
-// pause waits, or until there are other marks.
+// pause waits for wait, or until there are other marks.
 func (r *readiness) pause(ctx context.Context, wait time.Duration, marks [2]string) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -15,21 +15,20 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// recorder tells of each answer: the log of every one, the metrics, and events of
-// what a person should know.
+// recorder records each response: all in the log and the metrics, and important ones as events.
 type recorder struct {
 	log       *slog.Logger
-	strangers *webhook.ErrorLog // of what they can bring about
+	strangers *webhook.ErrorLog // for errors that untrusted clients can cause
 	metrics   reviewCounter
-	events    eventWriter // nil: none are written
+	events    eventWriter // nil: no events
 	sinks     keepers
 }
 
-// reviewCounter counts answers and decisions.
+// reviewCounter counts responses and decisions.
 type reviewCounter interface {
 	Admitted(door, cause string, allowed bool)
 	Decided(outcome gate.Outcome)
-	// The same of a shadow.
+	// The same for a shadow.
 	Shadowed(door, cause string, allowed bool)
 	DecidedInShadow(outcome gate.Outcome)
 }
@@ -59,7 +58,7 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 	}
 }
 
-// count counts the answer, and what was decided.
+// count counts the response and the decision.
 func (r recorder) count(review *admission.Review) {
 	r.answered(string(review.Door), string(review.Cause), review.Allowed, review.Shadow)
 	switch {
@@ -71,8 +70,8 @@ func (r recorder) count(review *admission.Review) {
 	}
 }
 
-// tell writes the log. What the mutating door admits is told by the validating one,
-// unless only the first one knows something of it.
+// tell writes the log. For an object that the mutating endpoint admits, the validating one logs,
+// unless only the first has additional information.
 func (r recorder) tell(ctx context.Context, review admission.Review) {
 	if toldAgain(review) && isPlain(&review.Outcome) && !r.log.Enabled(ctx, slog.LevelDebug) {
 		return
@@ -109,14 +108,14 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	r.log.LogAttrs(ctx, level, what, about...)
 }
 
-// toldAgain reports whether the validating door will say the same of the object, if it
-// comes in.
+// toldAgain reports whether the validating endpoint will report the same about the object, if it
+// is admitted.
 func toldAgain(review admission.Review) bool {
 	return review.Door == admission.Mutate && review.Cause == admission.Decided && review.Allowed
 }
 
-// isPlain reports whether nothing was asked of registries, warned of, changed by a rule,
-// redirected or excepted.
+// isPlain reports whether an outcome has no request to registries, warning, change by a rule,
+// redirect or exception.
 func isPlain(o *gate.Outcome) bool {
 	if o.Cost.Requests > 0 || len(o.Warnings) > 0 || o.Mutations > 0 {
 		return false
@@ -135,8 +134,8 @@ func isPlain(o *gate.Outcome) bool {
 	return true
 }
 
-// ofPolicies returns an event for each image and policy that speaks against it, and
-// for each policy that could not be asked.
+// ofPolicies returns an event for each image and policy that denies it, and for each policy that
+// could not be evaluated.
 func ofPolicies(review admission.Review) []record.Event {
 	var events []record.Event
 	for i := range review.Outcome.Verdicts {
@@ -175,7 +174,7 @@ func ofPolicies(review admission.Review) []record.Event {
 	return events
 }
 
-// ofRuling returns an event about what a rule holds against the object itself.
+// ofRuling returns an event about a rule that denies the object itself.
 func ofRuling(review admission.Review, rule policy.RuleResult) record.Event {
 	reason := "PolicyViolation"
 	if rule.Ruling.Result == policy.Undecided {
@@ -185,9 +184,8 @@ func ofRuling(review admission.Review, rule policy.RuleResult) record.Event {
 	return eventOf(review, reason, policyOf(rule.Policy), note)
 }
 
-// ofMirrors returns an event for each image that a mirror speaks against, and for
-// each tag that stands for two digests. The first door alone asks what a tag stands
-// for, so that no other says it again.
+// ofMirrors returns an event for each image that a mirror denies, and for each tag that resolves
+// to two digests. Only the mutating endpoint resolves tags, so the event is not repeated.
 func ofMirrors(review admission.Review) []record.Event {
 	var events []record.Event
 	add := func(v *gate.Verdict, name string, reason policy.Reason) {
@@ -214,9 +212,9 @@ func ofMirrors(review admission.Review) []record.Event {
 	return events
 }
 
-// eventOf regards the object, also one that will not exist: its namespace is where
-// the event can be read, and an image's name is not for all others. Only what has
-// no name regards what speaks against it.
+// eventOf regards the object, even if it will not exist: the event is then visible in its
+// namespace only, because an image's name is not public. Only for an object without a name does
+// the event regard the denying policy.
 func eventOf(review admission.Review, reason string, speaker core.ObjectReference, note string) record.Event {
 	event := record.Event{Type: core.EventTypeWarning, Reason: reason, Action: "Admitted", Regarding: objectOf(review), Note: note}
 	switch {
@@ -243,8 +241,8 @@ func policyOf(p *policy.Policy) core.ObjectReference {
 	return core.ObjectReference{APIVersion: apiVersionOf(p.Kind), Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
-// mirrorOf returns the RegistryMirror of an entry, as in RegistryMirror/hub[0]; zero
-// where it is another's.
+// mirrorOf returns the RegistryMirror of an entry, as in RegistryMirror/hub[0]; zero for another
+// kind.
 func mirrorOf(entry string) core.ObjectReference {
 	name, ours := strings.CutPrefix(entry, "RegistryMirror/")
 	if !ours {

@@ -32,10 +32,10 @@ func (r registries) Open(ctx context.Context, access gate.Access, repository ima
 	return engine.NewTenantSession(client, scope, tenantOf(access.Workload.Namespace)), nil
 }
 
-// clusterWide is the tenant of what is in no namespace; no namespace has such a name.
+// clusterWide is the tenant of cluster-scoped objects; no namespace has such a name.
 const clusterWide = "(none)"
 
-// tenantOf says in whose name registries are asked.
+// tenantOf returns the tenant of requests to registries.
 func tenantOf(namespace string) string { return cmp.Or(namespace, clusterWide) }
 
 // newClient makes the client for registries.
@@ -80,7 +80,7 @@ func newHost(settings Host) (registry.Host, error) {
 	return host, nil
 }
 
-// poolWith reads certificate authorities, beside the system's or alone.
+// poolWith reads certificate authorities, in addition to the system's or alone.
 func poolWith(path string, system bool) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

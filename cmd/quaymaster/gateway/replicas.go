@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/peers"
 )
 
-// join prepares this replica for the others; the addresses are known by now.
+// join registers this replica with the others; the addresses are known by now.
 func (g *gateway) join() error {
 	if g.cluster == nil || g.configuration.Peers.Disabled {
 		return nil
@@ -31,7 +31,7 @@ func (g *gateway) join() error {
 	return err
 }
 
-// peerAddress is where other replicas reach this one; empty if nowhere.
+// peerAddress is the address of this replica for the others; empty if there is none.
 func (g *gateway) peerAddress() string {
 	if g.configuration.Peers.Address != "" || g.options.Address == "" {
 		return g.configuration.Peers.Address

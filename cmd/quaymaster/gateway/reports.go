@@ -14,33 +14,30 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// Reports says how the cluster is told what policies say of its objects. Their
-// definitions belong to other projects and are installed apart; until they are, nothing
-// is written.
+// Reports is the set of reports in the cluster about its objects. Their definitions belong to
+// other projects and are installed separately; without them, nothing is written.
 type Reports struct {
-	// APIs in which reports are written: policyreport (wgpolicyk8s.io/v1alpha2) and
-	// openreports (openreports.io/v1alpha1). Default policyreport; an empty list
-	// writes none, and the decision log and the dashboard tell the same.
+	// APIs in which reports are written: policyreport (wgpolicyk8s.io/v1alpha2) and openreports
+	// (openreports.io/v1alpha1). Default policyreport; an empty list writes none, and the
+	// decision log and the dashboard contain the same results.
 	APIs *[]string `json:"apis,omitempty"`
-	// What one report is about: workload (the owner of pods; what differs between its
-	// pods is listed), resource, policy (in a namespace) or namespace. Default
-	// workload.
+	// Subject of one report: workload (the owner of pods; differences between its pods are
+	// listed), resource, policy (in a namespace) or namespace. Default workload.
 	GroupBy string `json:"groupBy,omitempty"`
 	// Results that are listed: some of pass, fail, warn, error and skip. Default: all.
 	Results []string `json:"results,omitempty"`
-	// Count passes in the summary and list none, which makes reports much smaller.
+	// Count passes in the summary only, which makes reports much smaller.
 	CountPasses bool `json:"countPasses,omitempty"`
-	// Results in one object; a report of more is split into numbered parts. Default
-	// 1000.
+	// Results in one object; a larger report is split into numbered parts. Default 1000.
 	MaxResults int `json:"maxResults,omitempty"`
-	// Requests a second to the API server for reports, beside those of kubernetes.qps.
+	// Requests per second to the API server for reports, in addition to those of kubernetes.qps.
 	// Default 100.
 	QPS float32 `json:"qps,omitempty"`
-	// Requests at once beyond that. Default 200.
+	// Concurrent requests beyond that. Default 200.
 	Burst int `json:"burst,omitempty"`
 }
 
-// reportAPIs are the APIs by the words of the configuration.
+// reportAPIs are the APIs by their names in the configuration.
 func reportAPIs() map[string]policyreport.API {
 	return map[string]policyreport.API{"policyreport": policyreport.PolicyReports, "openreports": policyreport.OpenReports}
 }
@@ -84,7 +81,7 @@ func (g *gateway) report(context.Context) error {
 	if g.cluster == nil || len(*settings.APIs) == 0 {
 		return nil
 	}
-	// A client of its own, for no request waits behind a report.
+	// A client of its own, so that no request waits for a report.
 	client, err := cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: g.configuration.Kubernetes.Kubeconfig, QPS: float64(settings.QPS), Burst: settings.Burst, Version: g.options.Version,
 	})
@@ -130,12 +127,12 @@ func (l reportLog) Wrote(what publish.Written) { l.metrics.ReportWritten(string(
 // Dropped counts.
 func (l reportLog) Dropped(why publish.Drop, count int) { l.metrics.ReportDropped(string(why), count) }
 
-// Failed logs what could not be done.
+// Failed logs an error.
 func (l reportLog) Failed(err error) {
 	l.log.Warn("a report was not written", slog.String("error", err.Error()))
 }
 
-// Served logs that an API is there, or is not.
+// Served logs whether an API is served.
 func (l reportLog) Served(api policyreport.API, served bool) {
 	if served {
 		l.log.Info("the API server knows reports of this API now", slog.String("api", string(api)))

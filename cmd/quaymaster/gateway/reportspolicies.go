@@ -16,8 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// keepReports takes out of reports what policies said that are gone, when they go, until
-// ctx ends.
+// keepReports removes the results of deleted policies from reports until ctx ends.
 func (g *gateway) keepReports(ctx context.Context) {
 	if g.reports == nil {
 		return
@@ -35,7 +34,7 @@ func (g *gateway) keepReports(ctx context.Context) {
 			return
 		case <-next:
 		}
-		timer := time.NewTimer(policiesPause) // several may go at once
+		timer := time.NewTimer(policiesPause) // several may be deleted together
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -44,10 +43,10 @@ func (g *gateway) keepReports(ctx context.Context) {
 	}
 }
 
-// policiesPause is how long after a policy has gone reports are looked through.
+// policiesPause is the delay between the deletion of a policy and the search of reports.
 const policiesPause = 10 * time.Second
 
-// reported are the policies and overrides that there are; nil while nobody knows.
+// reported are the existing policies and overrides; nil until they are loaded.
 func (g *gateway) reported() []result.Policy {
 	set := g.activePolicies()
 	if set == nil {
@@ -63,7 +62,7 @@ func (g *gateway) reported() []result.Policy {
 	return there
 }
 
-// keepReported looks through all reports.
+// keepReported searches all reports.
 func (g *gateway) keepReported(ctx context.Context, there []result.Policy) {
 	failed := g.failed("what policies said that are gone was not taken out of reports")
 	for _, shelf := range g.shelves {
@@ -79,7 +78,7 @@ func (g *gateway) keepReported(ctx context.Context, there []result.Policy) {
 	}
 }
 
-// placeOf returns where a report is, and whether this is its first part.
+// placeOf returns the location of a report, and whether this is its first part.
 func placeOf(text []byte) (policyreport.Place, bool, error) {
 	var r struct {
 		Metadata metav1.ObjectMeta     `json:"metadata"`

@@ -10,13 +10,13 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 )
 
-// recalledAge is how old what a log says may be to be told to reports again: longer than
-// one is tried to be written, as package publish bounds that.
+// recalledAge bounds the age of log entries that are added to reports again. It is longer than
+// the retries of a write, which package publish bounds.
 const recalledAge = time.Hour
 
-// recallReports returns what tells reports what the decision log of this replica says of
-// the last hour: what a replica that was killed had in memory and not written. It is
-// looked now where the log ends, since more is added soon.
+// recallReports returns a function that adds the last hour of this replica's decision log to
+// reports: a killed replica may not have written them. The end of the log is determined now,
+// because new decisions follow soon.
 func (g *gateway) recallReports() func(context.Context) {
 	folder := g.decisionFolder()
 	if folder == "" {
@@ -31,7 +31,7 @@ func (g *gateway) recallReports() func(context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-g.open: // the policies are known
+		case <-g.open: // the policies are loaded
 		}
 		g.recallReport(ctx, recall.Source{Folder: folder, Through: last, Since: since})
 	}
@@ -54,7 +54,7 @@ func (g *gateway) notRecalled() func(error) {
 	return g.failed("reports are not told all that the decision log knows from before")
 }
 
-// policyByID looks for policies among those that are active now.
+// policyByID searches the currently active policies.
 func (g *gateway) policyByID() func(id string) *policy.Policy {
 	known := map[string]*policy.Policy{}
 	if set := g.activePolicies(); set != nil {

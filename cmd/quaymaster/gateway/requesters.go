@@ -8,7 +8,7 @@ import (
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 )
 
-// requesters keeps who makes the triggers of rules that ask for it.
+// requesters records the requester of triggers for rules that need it.
 type requesters struct {
 	state   *gate.Current
 	records *generated.Keeper

@@ -6,35 +6,34 @@ import (
 	"strings"
 )
 
-// The roles of a process. One process may have all of them; docs/roles.md says what each
-// needs of the cluster.
+// The roles of a process. One process may have all of them; docs/roles.md lists the permissions
+// that each needs in the cluster.
 const (
-	// RoleAdmission answers the API server and whoever else asks at a door, keeps the
-	// webhook configurations, and tells the state of policies and mirrors.
+	// RoleAdmission serves the API server and other clients, maintains the webhook
+	// configurations, and reports the state of policies and mirrors.
 	RoleAdmission = "admission"
-	// RoleScan looks at what runs already.
+	// RoleScan scans running workloads.
 	RoleScan = "scan"
-	// RoleReport writes reports and serves the dashboard, of what the process itself
-	// decides.
+	// RoleReport writes reports and serves the dashboard, about the process's own decisions.
 	RoleReport = "report"
-	// RoleBackground brings about what rules about other objects want.
+	// RoleBackground runs rules about other objects.
 	RoleBackground = "background"
 )
 
 // Roles are all there are, in the order in which they are documented.
 func Roles() []string { return []string{RoleAdmission, RoleScan, RoleReport, RoleBackground} }
 
-// The Leases by which leaders are elected. Who has admission leads by the first,
-// whatever else it does; so a process of today's configuration and one of all roles are
-// rivals for the same. The others have Leases of their own, so that the leader of one
-// Deployment never holds back the work of another.
+// The Leases of the leader elections. A process with admission uses the first, whatever other
+// roles it has, so processes with admission alone and with all roles compete for the same Lease.
+// The other roles have Leases of their own, so that the leader of one Deployment never blocks the
+// work of another.
 const (
 	leaderLease           = "quaymaster"
 	scanLeaderLease       = "quaymaster-scan-leader"
 	backgroundLeaderLease = "quaymaster-background-leader"
 )
 
-// ParseRoles reads the roles of a command line, as in "scan,report".
+// ParseRoles parses the roles of a command line, as in "scan,report".
 func ParseRoles(text string) ([]string, error) {
 	list := strings.Split(text, ",")
 	for i := range list {
@@ -46,7 +45,7 @@ func ParseRoles(text string) ([]string, error) {
 	return list, checkRoles(list)
 }
 
-// checkRoles refuses roles that are none, and those that would have nothing to do.
+// checkRoles refuses unknown roles, and roles without work.
 func checkRoles(list []string) error {
 	all := strings.Join(Roles(), ",")
 	if len(list) == 0 {
@@ -66,20 +65,20 @@ func checkRoles(list []string) error {
 	return nil
 }
 
-// Assign gives a configuration other roles than it names. An error says why they do not
-// go together with it.
+// Assign replaces the roles of a configuration. It returns an error if the configuration
+// contradicts them.
 func (c *Configuration) Assign(roles []string) error {
 	c.Roles = roles
 	return c.check()
 }
 
-// has reports whether the process has any of the roles; one that names none has all.
+// has reports whether the process has any of the roles; a configuration without roles has all.
 func (c *Configuration) has(roles ...string) bool {
 	return c.Roles == nil || slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(c.Roles, role) })
 }
 
-// checkRoles refuses what a configuration's roles contradict. Settings of roles that the
-// process does not have are no contradiction: several Deployments may share a file.
+// checkRoles refuses settings that contradict a configuration's roles. Settings of other roles
+// are no contradiction: several Deployments may share a file.
 func (c *Configuration) checkRoles(found *complaints) {
 	if c.Roles == nil {
 		return
@@ -91,7 +90,7 @@ func (c *Configuration) checkRoles(found *complaints) {
 	found.refuse(c.Standalone && !c.has(RoleAdmission), "roles: standalone, there is no cluster to look at, and nothing to do without %s: add it, or leave roles out", RoleAdmission)
 }
 
-// lease is the Lease by which the leader among processes of the same roles is elected.
+// lease is the Lease for the leader election among processes of the same roles.
 func (c *Configuration) lease() string {
 	switch {
 	case c.has(RoleAdmission):
@@ -102,8 +101,8 @@ func (c *Configuration) lease() string {
 	return backgroundLeaderLease
 }
 
-// follows reports whether the scan follows changes: where nobody says, where what
-// admission decides does not reach this process.
+// follows reports whether the scan follows changes. The default is true where this process does
+// not receive the decisions of admission.
 func (c *Configuration) follows() bool {
 	if c.Scan.Follow != nil {
 		return *c.Scan.Follow

@@ -13,14 +13,12 @@ import (
 )
 
 const (
-	// rootInterval is how often a TUF repository that policies name is read again.
+	// rootInterval is the time between two reads of a TUF repository that policies name.
 	rootInterval = time.Hour
-	// rootPause and longestRootPause are between two tries of one that cannot be
-	// read.
+	// rootPause and longestRootPause bound the time between two attempts for an unreadable one.
 	rootPause        = time.Second
 	longestRootPause = 5 * time.Minute
-	// maxRootReads is how many are read at once: one that does not answer holds up
-	// no other.
+	// maxRootReads bounds the concurrent reads: one without a response delays no other.
 	maxRootReads = 8
 )
 
@@ -30,23 +28,22 @@ type rootFetcher interface {
 	Attestor(ctx context.Context, t attestor.TUF, folder string) ([]byte, error)
 }
 
-// roots reads, beside requests, the TUF repositories that TrustRoots and attestors
-// name. Each replica does.
+// roots reads in the background the TUF repositories that TrustRoots and attestors name. Each
+// replica does.
 type roots struct {
 	fetch      rootFetcher
 	folder     string // for their metadata; empty: none is kept
 	trustRoots *trustroot.Roots
 	attestors  *attestor.Repositories
-	documents  func() []catalog.Entry // policies and TrustRoots as they are now
+	documents  func() []catalog.Entry // current policies and TrustRoots
 	changed    changing               // when they change
-	// told is called when it becomes another matter whether a TrustRoot's repository
-	// was read.
+	// told is called when the state of a TrustRoot's repository changes between read and unread.
 	told func(name string)
 	log  *slog.Logger
 
 	mu     sync.Mutex
 	failed map[string]string // by the hash of a TrustRoot; empty: it was read
-	away   map[string]bool   // repositories that could not be read when last tried
+	away   map[string]bool   // repositories with a failed last attempt
 }
 
 // rootRead is one repository.
@@ -58,16 +55,16 @@ type rootRead struct {
 	fail     func(why error)
 }
 
-// rootTurn is when a repository is read next.
+// rootTurn is the time of the next read of a repository.
 type rootTurn struct {
 	next    time.Time
 	pause   time.Duration
 	reading bool
 	known   bool   // it was read once
-	said    string // what was logged
+	said    string // last log entry
 }
 
-// run reads until ctx ends, and returns when nothing is read any more.
+// run reads until ctx ends, and returns when all reads have ended.
 func (r *roots) run(ctx context.Context) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
@@ -110,7 +107,7 @@ func (r *roots) run(ctx context.Context) {
 	}
 }
 
-// wanted lists the repositories, those that are carried along among them.
+// wanted lists the repositories, including those within documents.
 func (r *roots) wanted() []rootRead {
 	var list []rootRead
 	for _, entry := range r.documents() {
@@ -138,7 +135,7 @@ func (r *roots) wanted() []rootRead {
 	return list
 }
 
-// forget drops the turns of what nobody wants, and makes those of what is new.
+// forget drops the turns of repositories that are no longer wanted, and adds those of new ones.
 func (r *roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
 	ids, hashes := map[string]bool{}, map[string]bool{}
 	for _, one := range wanted {
@@ -169,7 +166,7 @@ func (r *roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
 	}
 }
 
-// unread is how many repositories could not be read when they were last tried.
+// unread is the number of repositories with a failed last attempt.
 func (r *roots) unread() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +186,7 @@ func (r *roots) read(ctx context.Context, one rootRead) error {
 	return one.keep(text)
 }
 
-// note says when a repository is read again, and tells of what is new.
+// note schedules the next read of a repository, and reports changes.
 func (r *roots) note(one rootRead, turn *rootTurn, err error) {
 	turn.reading = false
 	r.noteAway(one.id, err != nil)
@@ -237,7 +234,7 @@ func (r *roots) noteAway(id string, away bool) {
 	r.away[id] = true
 }
 
-// state says why nobody knows what a TrustRoot trusts; empty for one that is known.
+// state returns why the content of a TrustRoot is not available; empty if it is.
 func (r *roots) state(root *trustroot.TrustRoot) string {
 	if root.TUF == nil {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 )
 
-// ruleCalls makes the calls of rules' contexts: of the API server with the gateway's
-// own rights, and of services that are listed without any.
+// ruleCalls implements the calls of rules' contexts: to the API server with the gateway's own
+// rights, and to listed services without any.
 type ruleCalls struct {
 	client *cluster.Client // nil without a cluster
 	calls  *calls
@@ -44,7 +44,7 @@ func (r ruleCalls) Service(ctx context.Context, call rulecontext.ServiceCall) (a
 	return r.calls.fetch(ctx, made)
 }
 
-// bodyOf encodes what is sent; nil for nothing.
+// bodyOf encodes the body of a request; nil for none.
 func bodyOf(value any) ([]byte, error) {
 	if value == nil {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 	changes "github.com/quaymaster/quaymaster/scan/follow"
 )
 
-// scan makes rounds over what is there until ctx ends.
+// scan scans all objects in rounds until ctx ends.
 func (g *gateway) scan(ctx context.Context) {
 	if g.configuration.Scan.Disabled {
 		return
@@ -46,15 +46,15 @@ func (g *gateway) scan(ctx context.Context) {
 	made.controller.Run(ctx)
 }
 
-// scanning is a scan, wired.
+// scanning is a wired scan.
 type scanning struct {
 	scanner    *scan.Scanner
 	controller *scan.Controller
 	follower   *changes.Follower // nil where nothing is followed
 }
 
-// scanner wires a scan with clients of its own, so that admission waits for none of its
-// requests. It remembers apart, and asks the memory of admission first.
+// scanner wires a scan with clients of its own, so that admission does not wait for its requests.
+// It has its own cache, and reads that of admission first.
 func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) {
 	settings := g.configuration.Scan
 	k := g.configuration.Kubernetes
@@ -102,20 +102,19 @@ func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) 
 	return made, ends, err
 }
 
-// scanAge is how long a scan remembers Secrets, service accounts and the digests behind
-// tags: for the hundreds of pods of a namespace that come one after the other.
+// scanAge is the lifetime of cached Secrets, service accounts and digests behind tags in a scan:
+// long enough for the hundreds of pods of a namespace, which are scanned consecutively.
 func scanAge(usual Duration) time.Duration { return max(time.Duration(usual), scanAges) }
 
 const (
 	scanAges = 5 * time.Minute
-	// scanPage bounds the time for one page of objects, whose images may all be new.
+	// scanPage bounds the time for one page of objects with possibly only new images.
 	scanPage = 10 * time.Minute
-	// scanSettled is how long after it was decided a result is in a report at the latest,
-	// where the API server takes it at once: as long as package publish waits for more
-	// about the same, and as long again to write.
+	// scanSettled is the longest time from a decision to its report, if the API server is
+	// available: the wait of package publish for more results, and as long again to write.
 	scanSettled = 30 * time.Second
-	// busyPart is the part of the requests that may be at work at once, from which on a
-	// scan waits for them.
+	// busyPart is the divisor of the request limit: a scan pauses while more than this part of it
+	// is in use.
 	busyPart = 4
 )
 
@@ -152,7 +151,7 @@ func (g *gateway) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.Vi
 	return made, ends, err
 }
 
-// besides asks the memory of another gate of this process.
+// besides reads the cache of another gate of this process.
 type besides struct{ of *gate.Gate }
 
 // Recall implements gate.Peers.
@@ -160,8 +159,8 @@ func (b besides) Recall(_ context.Context, keys []string) map[string][]byte {
 	return b.of.Remembered(keys)
 }
 
-// scanSinks are the sinks of a scan: reports are waited for, all others take what they
-// can, and the decision log what is news.
+// scanSinks are the sinks of a scan: the scan waits for reports, all others take as much as they
+// can, and the decision log gets only changes.
 func (g *gateway) scanSinks() ([]report.Sink, scan.Keeper) {
 	all := slices.Concat(g.sinks.every, g.sinks.last)
 	if g.decisions != nil {
@@ -174,12 +173,11 @@ func (g *gateway) scanSinks() ([]report.Sink, scan.Keeper) {
 	return slices.DeleteFunc(all, func(s report.Sink) bool { return s == report.Sink(g.reports) }), g.reports
 }
 
-// unasked are the policies that a scan says nothing of: what admission says of them
-// stays.
+// unasked are the policies that a scan does not evaluate: their results from admission stay.
 func (g *gateway) unasked() []result.Policy {
 	left, err := g.scanned.LeftOut(context.Background())
 	if err != nil {
-		return nil // no scan has begun
+		return nil // no scan has started
 	}
 	list := make([]result.Policy, len(left))
 	for i, each := range left {
@@ -188,14 +186,12 @@ func (g *gateway) unasked() []result.Policy {
 	return list
 }
 
-// busy reports whether who asks for admission waits, or soon will, or the reports that
-// are to be written.
+// busy reports whether admission requests wait, or will soon, or reports wait to be written.
 func (g *gateway) busy() bool {
 	return g.reports != nil && g.reports.Busy() || g.queue.Waiting() > 0 || g.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
 }
 
-// scopesKey is made of the replicas' key and is not it: what is made with it is seen
-// elsewhere.
+// scopesKey is derived from the replicas' key, because its results are visible elsewhere.
 func scopesKey(key []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, key, nil, "quaymaster credential scopes", sha256.Size)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// forgetters are all told what a round did not find.
+// forgetters passes the objects that a round did not find to several receivers.
 type forgetters []scan.Forgetter
 
 // Passed implements scan.Forgetter.
@@ -28,7 +28,7 @@ func (f forgetters) Passed(ctx context.Context, p scan.Pass) {
 	}
 }
 
-// scanForgetters are those who know of objects that may be gone.
+// scanForgetters are the components with data about objects that may be deleted.
 func (g *gateway) scanForgetters() forgetters {
 	var all forgetters
 	if g.reports != nil {
@@ -40,13 +40,13 @@ func (g *gateway) scanForgetters() forgetters {
 	return all
 }
 
-// shownForgetter implements scan.Forgetter: what is gone leaves the dashboard.
+// shownForgetter implements scan.Forgetter: deleted objects are removed from the dashboard.
 type shownForgetter struct {
 	known    *inventory.Inventory
-	excluded []string // patterns for namespaces of whose objects a scan says nothing
+	excluded []string // patterns for namespaces that a scan leaves out
 }
 
-// Passed tells the inventory.
+// Passed updates the inventory.
 func (f shownForgetter) Passed(_ context.Context, p scan.Pass) {
 	version := schema.GroupVersion{Group: p.Kind.Group, Version: p.Kind.Version}
 	f.known.Passed(version.String(), p.Kind.Kind, p.Began, func(namespace string) bool {
@@ -54,15 +54,15 @@ func (f shownForgetter) Passed(_ context.Context, p scan.Pass) {
 	})
 }
 
-// scanForgetter implements scan.Forgetter: what reports list of objects that are gone is
-// taken out. A report that such an object owned went with it.
+// scanForgetter implements scan.Forgetter: it removes deleted objects from reports. A report
+// owned by such an object is deleted with it.
 type scanForgetter struct {
 	shelves []*reports.Store
 	reports *publish.Publisher
 	failed  func(error)
 }
 
-// Passed looks through the reports for objects that a round did not find.
+// Passed searches the reports for objects that a round did not find.
 func (f scanForgetter) Passed(ctx context.Context, p scan.Pass) {
 	namespaces := ""
 	if p.Kind.Namespaced {
@@ -73,7 +73,7 @@ func (f scanForgetter) Passed(ctx context.Context, p scan.Pass) {
 		err := shelf.Each(ctx, namespaces, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
 			return listGone(text, p, gone)
 		})
-		if err != nil && !errors.Is(err, publish.ErrNotServed) { // which is told once, and lists nothing
+		if err != nil && !errors.Is(err, publish.ErrNotServed) { // logged once elsewhere, and lists nothing
 			f.failed(err)
 		}
 	}
@@ -85,11 +85,10 @@ func (f scanForgetter) Passed(ctx context.Context, p scan.Pass) {
 	}
 }
 
-// maxGone bounds how many objects are forgotten in one pass; the next forgets others.
+// maxGone bounds the removed objects of one pass; the next removes others.
 const maxGone = 10_000
 
-// listGone adds the objects of a pass's kind that a report lists and the pass has not
-// seen.
+// listGone adds the objects of a pass's kind that a report lists and the pass has not found.
 func listGone(text []byte, p scan.Pass, gone map[string]report.Resource) error {
 	var listed struct {
 		Scope   *core.ObjectReference `json:"scope"`

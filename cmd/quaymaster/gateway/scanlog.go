@@ -15,21 +15,21 @@ type scanLog struct {
 	log     *slog.Logger
 	metrics scanCounter
 	leftOut func(context.Context) ([]scan.LeftOut, error)
-	told    map[string]string // why policies are left out, once it is said
+	told    map[string]string // the logged reasons for omitted policies
 }
 
-// scanCounter counts what scans do.
+// scanCounter counts events of scans.
 type scanCounter interface {
 	Scanned(objects int)
 	ScanEnded(took time.Duration, complete bool, at time.Time)
 }
 
-// Began says what is not asked, when that changes.
+// Began logs the omitted policies after a change.
 func (l *scanLog) Began(p scan.Position) {
 	l.log.Debug("a scan begins", slog.Int("onlyKinds", len(p.Only)), slog.String("at", p.Kind.Resource))
 	left, err := l.leftOut(context.Background())
 	if err != nil {
-		return // the round says so
+		return // the round reports it
 	}
 	now := map[string]string{}
 	for _, each := range left {
@@ -44,11 +44,11 @@ func (l *scanLog) Began(p scan.Position) {
 	}
 }
 
-// Ended sums a round up.
+// Ended summarises a round.
 func (l *scanLog) Ended(s scan.Summary, err error) {
 	l.metrics.ScanEnded(s.Duration, err == nil && s.Complete(), s.Began.Add(s.Duration))
 	if err != nil {
-		return // it goes on, and whoever lets it says why
+		return // it continues, and its owner logs the reason
 	}
 	l.log.Info("a scan is done", slog.Int("kinds", s.Kinds), slog.Int("objects", s.Objects), slog.Int("denied", s.Denied), slog.Int("unable", s.Unable),
 		slog.Int("refusedKinds", len(s.Refused)),
@@ -58,13 +58,13 @@ func (l *scanLog) Ended(s scan.Summary, err error) {
 // Looked counts.
 func (l *scanLog) Looked(_ scan.Kind, objects int, _ int64) { l.metrics.Scanned(objects) }
 
-// Refused says what would have to be granted.
+// Refused logs the missing permission.
 func (l *scanLog) Refused(kind scan.Kind, err error) {
 	l.log.Warn("a kind that policies speak of is not scanned; grant the gateway's service account list on it",
 		slog.String("kind", kind.String()), slog.String("error", err.Error()))
 }
 
-// Failed logs what is tried again.
+// Failed logs errors with a retry.
 func (l *scanLog) Failed(err error) { l.log.Warn("scan", slog.String("error", err.Error())) }
 
 var _ scan.Observer = (*scanLog)(nil)
@@ -75,7 +75,7 @@ type followLog struct {
 	metrics followCounter
 }
 
-// followCounter counts what becomes of changes.
+// followCounter counts the results of changes.
 type followCounter interface {
 	Followed(result string, changes int)
 }
@@ -83,13 +83,13 @@ type followCounter interface {
 // Changed counts.
 func (l followLog) Changed(what changes.Result, count int) { l.metrics.Followed(string(what), count) }
 
-// Unfollowed says what would have to be granted.
+// Unfollowed logs the missing permission.
 func (l followLog) Unfollowed(kind scan.Kind, err error) {
 	l.log.Warn("changes of a kind that is scanned are not followed, so that rounds alone find them; grant the gateway's service account get and watch on it",
 		slog.String("kind", kind.String()), slog.String("error", err.Error()))
 }
 
-// Failed logs what is tried again.
+// Failed logs errors with a retry.
 func (l followLog) Failed(err error) { l.log.Warn("scan", slog.String("error", err.Error())) }
 
 var _ changes.Observer = followLog{}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// scanLease is where the position of a scan is kept: a Lease, which the gateway may
-	// write anyhow, and of which nobody takes the lead.
+	// scanLease stores the position of a scan: a Lease, which the gateway may write anyway, and
+	// which is not used for leader election.
 	scanLease = "quaymaster-scan"
 	// scanPosition is its annotation with the position.
 	scanPosition = "quaymaster.dev/scan-position"
@@ -25,11 +25,11 @@ const (
 type scanMemory struct {
 	client    coordination.LeasesGetter
 	namespace string
-	holder    string // who writes, for people
+	holder    string // identity of the writer, for diagnosis
 }
 
-// Load reads what was saved last. What cannot be read is as if nothing were there: the
-// next round is a whole one.
+// Load reads the last saved position. An unreadable one counts as empty: the next round is a
+// complete one.
 func (m *scanMemory) Load(ctx context.Context) (scan.Position, error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
 	defer cancel()
@@ -47,7 +47,7 @@ func (m *scanMemory) Load(ctx context.Context) (scan.Position, error) {
 	return p, nil
 }
 
-// Save writes it.
+// Save writes the position.
 func (m *scanMemory) Save(ctx context.Context, p scan.Position) error {
 	ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
 	defer cancel()

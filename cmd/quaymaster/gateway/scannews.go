@@ -10,30 +10,30 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// news hands on what scans decide where it is not what it handed on about the object
-// before: each round looks at everything, and mostly finds what it was. It is a
-// report.Sink of one scan, and not for concurrent use.
+// news passes on decisions of scans that differ from the last one about the object: each round
+// evaluates everything, and most results are unchanged. It is a report.Sink of one scan, and not
+// for concurrent use.
 type news struct {
 	to report.Sink
-	// lost counts what the sink could not keep, and heard is what it said last.
+	// lost counts the decisions that the sink has lost, and heard is its last value.
 	lost  func() uint64
 	heard uint64
 	// most bounds the objects among the newer, and among the older.
 	most int
-	// older and newer are what was said of objects: what nobody asks about any more goes
-	// with the older ones once there is no room among the newer.
+	// older and newer are the last results of objects. Unused entries are dropped with the older
+	// ones once the newer ones reach the bound.
 	older, newer map[sum]sum
 }
 
-// sum stands for an object, or for what is said of it.
+// sum identifies an object, or its result.
 type sum [16]byte
 
-// maxNews is how many objects that is, at some 50 bytes each. Of a cluster with more, some
-// are written again in each round.
+// maxNews is that bound, at some 50 bytes for each object. In larger clusters, some unchanged
+// results are written again in each round.
 const maxNews = 300_000
 
-// Take implements report.Sink. Where anything was lost, nobody knows what, and all is told
-// again.
+// Take implements report.Sink. After a loss, all results are written again, because the lost ones
+// are not known.
 func (n *news) Take(d report.Decided) {
 	if lost := n.lost(); lost != n.heard {
 		n.heard, n.older, n.newer = lost, nil, nil
@@ -56,8 +56,8 @@ func (n *news) remember(of, said sum) {
 	n.newer[of] = said
 }
 
-// newsLine is what makes a line of the log news: not messages, evidence or times, nor hashes
-// of all policies and of trust.
+// newsLine holds the relevant part of a log line: without messages, evidence or times, and
+// without hashes of all policies and of trust.
 type newsLine struct {
 	Container, Written, Digest, Target string
 	Answer                             gate.Answer
@@ -73,7 +73,7 @@ type newsRule struct {
 	Code                                 policy.Code
 }
 
-// sumsOf returns what stands for the object, and for what is said of it.
+// sumsOf returns the sums of the object and of its result.
 func sumsOf(d report.Decided) (of, said sum) {
 	lines := decisionlog.Decisions(d)
 	all := make([]newsLine, 0, len(lines))
@@ -108,7 +108,7 @@ func newsOf(line *decisionlog.Decision) newsLine {
 func sumOf(what any) (s sum) {
 	text, err := json.Marshal(what)
 	if err != nil {
-		return s // of texts and lists of them, which always can be
+		return s // texts and lists of them can always be encoded
 	}
 	whole := sha256.Sum256(text)
 	copy(s[:], whole[:])

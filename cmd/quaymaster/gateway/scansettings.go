@@ -6,28 +6,27 @@ import (
 	"github.com/quaymaster/quaymaster/scan"
 )
 
-// Scan says how the objects that run already are looked at, by one replica at a time.
+// Scan is the periodic evaluation of running workloads, by one replica at a time.
 type Scan struct {
-	// Make no rounds: what runs already is not looked at, and reports keep what is gone.
+	// Do not scan: running workloads are not evaluated, and reports keep deleted objects.
 	Disabled bool `json:"disabled,omitempty"`
-	// From the beginning of one round to that of the next, at least 1m; a round also
-	// begins when policies, mirrors or trusted roots change. Default 1h.
+	// Time from the start of one round to that of the next, at least 1m; a round also starts when
+	// policies, mirrors or trusted roots change. Default 1h.
 	Interval Duration `json:"interval,omitempty"`
-	// Patterns for namespaces that are left out. Default: none; those that the webhooks
-	// leave out are scanned.
+	// Patterns for namespaces that are left out. Default: none; namespaces that the webhooks
+	// exclude are scanned.
 	ExcludedNamespaces []string `json:"excludedNamespaces,omitempty"`
-	// Judge objects within seconds after they came or changed, past the webhooks as well:
-	// a watch of the metadata of each kind that is scanned, and a request for each
-	// object that changed. It needs watch and get where rounds need list, and keeps some
-	// 40 bytes for each object that changed, up to a million. Default: where the process
-	// has the role scan without admission.
+	// Evaluate objects within seconds of a change, including changes past the webhooks: a watch
+	// of the metadata of each scanned kind, and a request for each changed object. It needs watch
+	// and get where rounds need list, and keeps some 40 bytes for each changed object, up to a
+	// million. Default: where the process has the role scan without admission.
 	Follow *bool `json:"follow,omitempty"`
-	// Requests a second to the API server, beside those of kubernetes.qps: pages of 250
-	// objects, objects that changed, and Secrets and service accounts of pods. Default 10.
+	// Requests per second to the API server, in addition to those of kubernetes.qps: pages of 250
+	// objects, changed objects, and Secrets and service accounts of pods. Default 10.
 	QPS float32 `json:"qps,omitempty"`
-	// Look-ups a second at registries. Default 100.
+	// Look-ups per second at registries. Default 100.
 	RegistryQPS float32 `json:"registryQPS,omitempty"`
-	// Requests at once to one registry and in all; both or neither. Default 4 and 16.
+	// Concurrent requests to one registry and in total; both or neither. Default 4 and 16.
 	PerHost int `json:"perHost,omitempty"`
 	Total   int `json:"total,omitempty"`
 }

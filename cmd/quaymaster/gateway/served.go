@@ -18,34 +18,33 @@ import (
 )
 
 const (
-	// servedInterval is how often the API server is asked what it serves, for the
-	// kinds of aggregated APIs, of which no watch tells; servedPause is the time
-	// until a look that did not work is tried again.
+	// servedInterval is the time between two discovery requests, for the kinds of aggregated
+	// APIs, which no watch reports; servedPause is the time after a failed one.
 	servedInterval = 30 * time.Second
 	servedPause    = time.Second
 )
 
-// served knows what the API server serves, for policies that name its resources.
+// served returns the resources that the API server serves, for policies that name them.
 type served struct {
 	ask func() ([]*metav1.APIResourceList, []schema.GroupVersion, error)
-	// changed is called, from follow, when it serves something else than policies
+	// changed is called, from follow, when the served resources differ from those that policies
 	// were compiled with.
 	changed func()
 	log     *slog.Logger
-	known   chan struct{} // closed once it was asked
+	known   chan struct{} // closed after the first discovery
 
 	asking  sync.Mutex
 	current atomic.Pointer[[]configuration.Resource]
 	tell    sync.Once
-	missed  atomic.Bool // somebody asked before it was known
+	missed  atomic.Bool // used before the first discovery
 }
 
-// Named implements constraint.Resources. The first look may be made here, so that a
-// policy is not broken only because it came first.
+// Named implements constraint.Resources. It makes the first discovery request if necessary, so
+// that a policy is not broken only because it came first.
 func (s *served) Named(group, name string) []constraint.Resource {
 	list := s.current.Load()
 	if list == nil {
-		_, _ = s.refresh() // follow says why
+		_, _ = s.refresh() // follow logs the error
 		if list = s.current.Load(); list == nil {
 			s.missed.Store(true)
 			return nil
@@ -54,8 +53,8 @@ func (s *served) Named(group, name string) []constraint.Resource {
 	return resourcesNamed(*list, group, name)
 }
 
-// KindOf implements admission.Kinds. A definition that came since the last look is not known
-// yet, and requests for its subresources count by the resource.
+// KindOf implements admission.Kinds. A definition since the last discovery is not known yet, and
+// requests for its subresources count by the resource.
 func (s *served) KindOf(group, version, resource string) (kind string, known bool) {
 	list := s.current.Load()
 	if list == nil {
@@ -81,8 +80,8 @@ func resourcesNamed(list []configuration.Resource, group, name string) []constra
 	return found
 }
 
-// follow asks at the start, when a definition changes, and from time to time, until
-// ctx ends.
+// follow makes discovery requests at the start, when a definition changes, and periodically,
+// until ctx ends.
 func (s *served) follow(ctx context.Context, defined changing) {
 	for {
 		next := defined.Changed()
@@ -104,7 +103,7 @@ func (s *served) follow(ctx context.Context, defined changing) {
 			continue
 		case <-next:
 		}
-		select { // discovery speaks of it a moment later
+		select { // discovery contains it a moment later
 		case <-ctx.Done():
 			return
 		case <-time.After(discoveryLag):
@@ -112,7 +111,7 @@ func (s *served) follow(ctx context.Context, defined changing) {
 	}
 }
 
-// refresh reports whether the API server serves something else than before.
+// refresh reports whether the served resources have changed.
 func (s *served) refresh() (changed bool, err error) {
 	s.asking.Lock()
 	defer s.asking.Unlock()
@@ -137,7 +136,7 @@ func sameResource(a, b configuration.Resource) bool {
 	return a.Group == b.Group && a.Version == b.Version && a.Name == b.Name && a.Kind == b.Kind && a.Namespaced == b.Namespaced
 }
 
-// discover asks for all resources; some group versions may fail.
+// discover lists all resources; some group versions may fail.
 func discover(of discovery.DiscoveryInterface) ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
 	_, lists, err := of.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed

@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// newQueue bounds what is at work at once.
+// newQueue bounds the concurrent requests.
 func newQueue(c Limits) (*admission.Queue, error) {
 	return admission.NewQueue(admission.QueueBounds{Requests: int64(c.Requests)})
 }

@@ -11,107 +11,99 @@ import (
 	"github.com/quaymaster/quaymaster/policy/sigstore"
 )
 
-// Mirrors says where images are redirected to. RegistryMirror resources of the
-// cluster (quaymaster.dev/v1alpha1) count wherever their definition is installed.
+// Mirrors is the set of mirrors. RegistryMirror resources of the cluster
+// (quaymaster.dev/v1alpha1) are used wherever their definition is installed.
 type Mirrors struct {
 	// Files and folders of mirrors, reloaded when they change: RegistryMirror,
-	// ImageDigestMirrorSet, ImageTagMirrorSet, and ConfigMaps of pairs
-	// "registry: host/prefix". In a cluster they stand beside the cluster's, and
-	// before one of the same name.
+	// ImageDigestMirrorSet, ImageTagMirrorSet, and ConfigMaps of pairs "registry: host/prefix".
+	// In a cluster they are added to the cluster's, and precede one of the same name.
 	Files []string `json:"files,omitempty"`
-	// ConfigMaps of the cluster (namespace/name) that hold pairs
-	// "registry: host/prefix". They are read by name every 10 seconds; the gateway
-	// must be granted get on them.
+	// ConfigMaps of the cluster (namespace/name) with pairs "registry: host/prefix". They are
+	// read by name every 10 seconds; the gateway must be granted get on them.
 	ConfigMaps []string `json:"configMaps,omitempty"`
-	// Follow OpenShift's ImageDigestMirrorSet and ImageTagMirrorSet in the cluster.
-	// Default: they are left to the nodes, which follow them by themselves.
+	// Use OpenShift's ImageDigestMirrorSet and ImageTagMirrorSet in the cluster. Default: only
+	// the nodes use them.
 	OpenShift bool `json:"openShift,omitempty"`
 }
 
-// ClusterImagePolicies says what holds for policies of Sigstore's policy-controller
-// beside what they say: it is in the controller's own settings there.
+// ClusterImagePolicies is the configuration of Sigstore's policy-controller that is not part of
+// its policies.
 type ClusterImagePolicies struct {
-	// What becomes of an image that no ClusterImagePolicy names: deny, warn or allow.
-	// Default: deny in namespaces with the label policy.sigstore.dev/include: "true",
-	// as policy-controller does, and allow in all others; and allow everywhere while
-	// there is no ClusterImagePolicy at all. With deny, nothing starts before there is
-	// one.
+	// Result for an image that no ClusterImagePolicy matches: deny, warn or allow. Default: deny
+	// in namespaces with the label policy.sigstore.dev/include: "true", as policy-controller
+	// does, and allow in all others; and allow everywhere while there is no ClusterImagePolicy at
+	// all. With deny, no image is admitted before there is one.
 	NoMatch string `json:"noMatch,omitempty"`
-	// Ask them only about namespaces with the label policy.sigstore.dev/include:
-	// "true", as policy-controller's webhooks do: who may label a namespace then
-	// decides whether they hold there. Default: about every namespace.
+	// Apply them only in namespaces with the label policy.sigstore.dev/include: "true", as
+	// policy-controller's webhooks do: a user with permission to label a namespace then decides
+	// whether they apply there. Default: in every namespace.
 	OptIn bool `json:"optIn,omitempty"`
-	// Where Secrets are that they name, and ConfigMaps that they name without a
+	// Namespace of the Secrets that they name, and of ConfigMaps that they name without a
 	// namespace. Default cosign-system, as in policy-controller.
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// Expressions says what expressions of ImageValidatingPolicies may reach beside the
-// request. What they read from the cluster by resource.Get and resource.List is what
-// the gateway's service account may read; Secrets never are.
+// Expressions is the access of expressions in ImageValidatingPolicies beyond the request.
+// resource.Get and resource.List read with the permissions of the gateway's service account, but
+// never Secrets.
 type Expressions struct {
-	// Hosts, as host or host:port, that http.Get, http.Post and http.Put may ask; the
-	// port is the scheme's usual one unless it is named. Default: none, and a policy
-	// that asks one is undecided.
+	// Hosts, as host or host:port, that http.Get, http.Post and http.Put may contact; without a
+	// port, it is the scheme's default one. Default: none, and a policy that contacts one is
+	// undecided.
 	HTTPHosts []string `json:"httpHosts,omitempty"`
 }
 
-// Doors says who else may ask, beside the API server's webhooks. Each door is
-// closed (404) unless it is turned on.
+// Doors is the set of optional endpoints, in addition to the API server's webhooks. Each is
+// disabled (404) by default.
 type Doors struct {
-	// Answer the API server's ImagePolicyWebhook (imagepolicy.k8s.io/v1alpha1) at
-	// /imagereview.
+	// Serve the API server's ImagePolicyWebhook (imagepolicy.k8s.io/v1alpha1) at /imagereview.
 	ImageReview bool `json:"imageReview,omitempty"`
-	// Answer Gatekeeper's external data providers at /externaldata/verify and
+	// Serve Gatekeeper's external data providers at /externaldata/verify and
 	// /externaldata/mutate.
 	ExternalData bool `json:"externalData,omitempty"`
 
 	API API `json:"api,omitzero"`
 }
 
-// API says who may ask at /api/v1/verify. It is closed unless tokens or
+// API is the endpoint /api/v1/verify and its authentication. It is disabled unless tokens or
 // tokenReview is set.
 type API struct {
-	// File of tokens that may ask, followed when it changes: lines of token,name, as
-	// in Kubernetes' static token file. Others than its owner and group must not be
-	// able to read it.
+	// File of accepted tokens, reloaded when it changes: lines of token,name, as in Kubernetes'
+	// static token file. Only its owner and group may be able to read it.
 	Tokens string `json:"tokens,omitempty"`
-	// Ask the API server whose a token is (TokenReview). The gateway must be granted
-	// that (deploy/tokenreview), and users or groups must say who may ask.
+	// Authenticate tokens at the API server (TokenReview). The gateway must be granted that
+	// (deploy/tokenreview), and users or groups must be set.
 	TokenReview bool `json:"tokenReview,omitempty"`
-	// Audiences, of which a token must be for one, for tokenReview. Default:
-	// quaymaster, so that who asks hands over nothing that the API server would take.
+	// Audiences, of which a token must have one, for tokenReview. Default: quaymaster, so that
+	// clients do not send tokens that the API server would accept.
 	Audiences []string `json:"audiences,omitempty"`
-	// Users that may ask, by either kind of token. Default: whoever has a token of
-	// the file.
+	// Permitted users, by either kind of token. Default: all tokens of the file.
 	Users []string `json:"users,omitempty"`
-	// Groups whose members may ask; system:authenticated is everybody.
+	// Permitted groups; system:authenticated is every authenticated user.
 	Groups []string `json:"groups,omitempty"`
 }
 
-// SharedMemory says where replicas keep what they proved: in a Redis or Valkey
-// server. Its entries are sealed with the replicas' key, so that it need not be
-// trusted; without it nothing but time is lost.
+// SharedMemory is a cache of verified claims that replicas share, in a Redis or Valkey server.
+// Its entries are sealed with the replicas' key, so the server need not be trusted. Without it,
+// only time is lost.
 type SharedMemory struct {
 	// The server's host:port. Default: none; nothing is shared.
 	Address string `json:"address,omitempty"`
-	// User to log in as. Default: the server's own default user.
+	// User name at the server. Default: the server's own default user.
 	Username string `json:"username,omitempty"`
-	// File that holds the password, read for each new connection. Default: none is
-	// given.
+	// File with the password, read for each new connection. Default: none is sent.
 	PasswordFile string `json:"passwordFile,omitempty"`
-	// Connect by TLS. Without it a password travels readable.
+	// Connect by TLS. Without it a password is sent unencrypted.
 	TLS bool `json:"tls,omitempty"`
 	// File of certificate authorities (PEM) in place of the system's, with tls.
 	CAFile string `json:"caFile,omitempty"`
-	// What the name of each entry begins with, for a server that others use, too.
-	// Default quaymaster:.
+	// Prefix of each entry's name, for a server with other users. Default quaymaster:.
 	Prefix string `json:"prefix,omitempty"`
-	// Longest wait for it in a request, up to 2s. Default 50ms.
+	// Timeout of one look-up in a request, up to 2s. Default 50ms.
 	Timeout Duration `json:"timeout,omitempty"`
 }
 
-// check refuses what would leave a door open to more than is meant.
+// check refuses settings that would permit more clients than intended.
 func (a API) check(standalone bool, found *complaints) {
 	found.refuse(a.TokenReview && standalone, "doors.api.tokenReview: without a cluster nobody can be asked; use doors.api.tokens")
 	found.refuse(a.TokenReview && len(a.Users)+len(a.Groups) == 0, "doors.api.tokenReview: name who may ask in doors.api.users or doors.api.groups; the group system:authenticated is everybody")
@@ -157,5 +149,5 @@ func (s SharedMemory) check(c *Configuration, found *complaints) {
 	found.refuse(c.Standalone && c.Certificate.Folder == "", "sharedMemory: entries are sealed with the replicas' key; running standalone, set certificate.folder, or nobody could read them after a restart")
 }
 
-// isOpen reports whether anybody may ask at the API.
+// isOpen reports whether the API is enabled.
 func (a API) isOpen() bool { return a.Tokens != "" || a.TokenReview }

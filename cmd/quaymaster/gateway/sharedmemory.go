@@ -13,10 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// newSharedMemory makes the memory that replicas share, which must be closed. key is
-// the replicas' own.
+// newSharedMemory makes the shared cache of replicas, which must be closed. key is the replicas'
+// own.
 func newSharedMemory(c SharedMemory, key []byte, to *metrics.Metrics) (*redis.Store, error) {
-	// Not the replicas' key itself: what is made with it is seen elsewhere.
+	// Not the replicas' key itself, because derived values are visible elsewhere.
 	own, err := hkdf.Key(sha256.New, key, nil, "quaymaster shared memory", sha256.Size)
 	if err != nil {
 		return nil, fmt.Errorf("sharedMemory: %w", err)
@@ -49,10 +49,10 @@ func newSharedMemory(c SharedMemory, key []byte, to *metrics.Metrics) (*redis.St
 	return redis.New(config, options...)
 }
 
-// sharedMetrics counts what becomes of entries; it implements redis.Observer.
+// sharedMetrics counts the events of entries; it implements redis.Observer.
 type sharedMetrics struct{ to *metrics.Metrics }
 
-// Recalled implements redis.Observer, as what is below does.
+// Recalled implements redis.Observer, as do the methods below.
 func (s sharedMetrics) Recalled(asked, known int) {
 	s.to.SharedMemory("hit", known)
 	s.to.SharedMemory("miss", asked-known)

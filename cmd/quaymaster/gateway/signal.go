@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// signal says that something changed, to everybody who waits.
+// signal notifies all waiting goroutines of a change.
 type signal struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-// Changed returns a channel that is closed at the next change. Ask for it before
-// reading what it speaks of.
+// Changed returns a channel that is closed at the next change. Call it before reading the
+// observed state.
 func (s *signal) Changed() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,11 +31,11 @@ func (s *signal) tell() {
 	}
 }
 
-// changing is what tells of its changes.
+// changing is a source of change notifications.
 type changing interface{ Changed() <-chan struct{} }
 
-// notice passes changes of either on until ctx ends; to, which holds one, need not
-// be read for each of them.
+// notice passes changes of either on until ctx ends. to holds one value and need not be read for
+// each change.
 func notice(ctx context.Context, to chan<- struct{}, one, other changing) {
 	first, second := one.Changed(), other.Changed()
 	for {

@@ -8,17 +8,17 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// keepers are who keeps what was decided.
+// keepers are the sinks of decisions.
 type keepers struct {
-	// every is handed what each door says: what the mutating one admits as it was
-	// written, and then what the validating one says of it as it will be.
+	// every receives the decision of each endpoint: that of the mutating one on the object as
+	// written, and then that of the validating one on the object as it will be.
 	every []report.Sink
-	// last is handed the last word alone: what the mutating door admits comes to the
-	// validating one, and what it denies never gets there.
+	// last receives only the final decision: an object that the mutating endpoint admits comes to
+	// the validating one, and a denied one never does.
 	last []report.Sink
 }
 
-// pass hands what a webhook's door decided to those who keep it.
+// pass passes the decision of a webhook endpoint to the sinks.
 func (r recorder) pass(review admission.Review) {
 	if len(r.sinks.every)+len(r.sinks.last) == 0 || review.Door == admission.Compile || review.Cause == admission.NotAsked {
 		return
@@ -46,7 +46,7 @@ func (r recorder) pass(review admission.Review) {
 	}
 }
 
-// resourceOf names the object of a request that nobody decided.
+// resourceOf names the object of a request without a decision.
 func resourceOf(review admission.Review) report.Resource {
 	version := review.Version
 	if review.Group != "" {
@@ -55,7 +55,7 @@ func resourceOf(review admission.Review) report.Resource {
 	return report.Resource{APIVersion: version, Kind: review.Kind, Namespace: review.Namespace, Name: cmp.Or(review.Name, "*")}
 }
 
-// Take implements report.Sink: what is decided once is handed to all.
+// Take implements report.Sink: a single decision goes to all sinks.
 func (s *keepers) Take(d report.Decided) {
 	for _, sink := range s.every {
 		sink.Take(d)

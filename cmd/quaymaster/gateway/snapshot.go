@@ -11,27 +11,28 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Snapshot says how what was proved outlives the restart of all replicas, for a cluster
-// whose registry is down meanwhile (ages.stale). It is sealed under the replicas' key.
+// Snapshot is the storage of verified claims over a restart of all replicas, for a cluster
+// without access to its registry in the meantime (ages.stale). It is sealed under the replicas'
+// key.
 type Snapshot struct {
-	// Keep none.
+	// Save no snapshot.
 	Disabled bool `json:"disabled,omitempty"`
-	// Folder to keep it in, as of a volume that outlives the pod. Default: the Secrets
-	// quaymaster-snapshot-0 to -7 in the gateway's namespace; running standalone, none is
-	// kept without a folder.
+	// Folder of the snapshot, as of a volume that outlives the pod. Default: the Secrets
+	// quaymaster-snapshot-0 to -7 in the gateway's namespace; running standalone, none is saved
+	// without a folder.
 	Folder string `json:"folder,omitempty"`
-	// How often is looked whether there is something new, from 1s to 24h. Default 5m.
+	// Time between two checks for changes, from 1s to 24h. Default 5m.
 	Interval Duration `json:"interval,omitempty"`
 }
 
-// snapshotRoom is how large a part may be before it is compressed, in bytes. Digests and
-// keys compress to a half at least, and a Secret may have a mebibyte.
+// snapshotRoom is the size of a part before compression, in bytes. Digests and keys compress to a
+// half at least, and a Secret may have a mebibyte.
 const snapshotRoom = 1<<20 + 1<<19
 
-// snapshotParts bounds the parts: with a kilobyte an image, some ten thousand images.
+// snapshotParts bounds the parts: at a kilobyte for each image, some ten thousand images.
 const snapshotParts = 8
 
-// snapshotTimeout bounds how long the doors stay closed for the sake of a snapshot.
+// snapshotTimeout bounds the delay of the endpoints by a snapshot.
 const snapshotTimeout = 5 * time.Second
 
 func (s *Snapshot) fill() { s.Interval = cmp.Or(s.Interval, Duration(5*time.Minute)) }
@@ -42,7 +43,7 @@ func (s *Snapshot) check(found *complaints) {
 	found.refuse(s.Disabled && s.Folder != "", "snapshot: it is disabled, and folder says where to keep it: drop one of the two")
 }
 
-// snapshots keeps what was proved, once the doors are open.
+// snapshots saves verified claims, once the endpoints are active.
 func (g *gateway) snapshots(context.Context) error {
 	g.tasks = append(g.tasks, forever("snapshot", func(ctx context.Context) {
 		select {
@@ -56,8 +57,8 @@ func (g *gateway) snapshots(context.Context) error {
 	return nil
 }
 
-// remember gives the engine what was known before, and has it kept from now on. What
-// cannot be had is no reason not to open the doors.
+// remember restores the engine's cache, and starts saving it. A missing snapshot does not prevent
+// a start.
 func (g *gateway) remember(ctx context.Context, engine *gate.Gate, key []byte) error {
 	settings := g.configuration.Snapshot
 	store, err := g.snapshotStore()
@@ -91,7 +92,7 @@ func (g *gateway) remember(ctx context.Context, engine *gate.Gate, key []byte) e
 	return nil
 }
 
-// snapshotStore is where snapshots are kept; nil for nowhere.
+// snapshotStore is the store of snapshots; nil for none.
 func (g *gateway) snapshotStore() (snapshot.Store, error) {
 	settings := g.configuration.Snapshot
 	switch {

@@ -18,10 +18,10 @@ const (
 	snapshotName = "quaymaster-snapshot-"
 	// snapshotEntry is their only entry.
 	snapshotEntry = "part"
-	// snapshotType keeps them from being taken for anything else.
+	// snapshotType distinguishes them from other Secrets.
 	snapshotType = "quaymaster.dev/snapshot"
-	// snapshotMost bounds an entry in bytes: the API server takes no Secret of more than
-	// a mebibyte.
+	// snapshotMost bounds an entry in bytes: the API server refuses a Secret of more than a
+	// mebibyte.
 	snapshotMost = 1<<20 - 1<<14
 )
 
@@ -30,7 +30,7 @@ type snapshotSecrets struct{ secrets typed.SecretInterface }
 
 func snapshotSecret(i int) string { return fmt.Sprint(snapshotName, i) }
 
-// Load implements snapshot.Store. Parts mean something without those that are missing.
+// Load implements snapshot.Store. Parts are valid without missing ones.
 func (s *snapshotSecrets) Load(ctx context.Context) ([][]byte, error) {
 	var parts [][]byte
 	for i := range snapshotParts {
@@ -48,8 +48,8 @@ func (s *snapshotSecrets) Load(ctx context.Context) ([][]byte, error) {
 	return parts, nil
 }
 
-// Save implements snapshot.Store. Parts that there are no more are emptied: so nobody
-// needs the right to delete.
+// Save implements snapshot.Store. Obsolete parts are emptied, so that the right to delete is not
+// needed.
 func (s *snapshotSecrets) Save(ctx context.Context, parts [][]byte) error {
 	var errs []error
 	for i := range snapshotParts {

@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
-// Bounds of callers at the socket, which are this machine's own; as those of the
-// TLS doors.
+// Bounds on clients of the socket, which are on this machine; equal to those of the TLS
+// endpoints.
 const (
 	socketHeaderTimeout = 5 * time.Second
 	socketReadTimeout   = 30 * time.Second
@@ -29,9 +29,9 @@ type socket struct {
 	made     os.FileInfo
 }
 
-// listenSocket makes the socket in a folder that nobody else may enter, and moves it
-// to its place when its mode is right: so it is never open to others, and takes the
-// place of one that another process left behind or is about to leave.
+// listenSocket makes the socket in a private folder, and moves it to its path after setting its
+// mode. So it is never accessible to others, and replaces the socket of another process that has
+// ended or is about to end.
 func listenSocket(ctx context.Context, path string) (s *socket, err error) {
 	folder, err := os.MkdirTemp(filepath.Dir(path), ".quaymaster")
 	if err != nil {
@@ -44,7 +44,7 @@ func listenSocket(ctx context.Context, path string) (s *socket, err error) {
 		return nil, fmt.Errorf("listen.socket: %w", err)
 	}
 	if unix, ok := listener.(*net.UnixListener); ok {
-		unix.SetUnlinkOnClose(false) // it is elsewhere by then
+		unix.SetUnlinkOnClose(false) // it has another path by then
 	}
 	s = &socket{path: path, listener: listener}
 	if err = os.Chmod(at, 0o600); err == nil {
@@ -58,7 +58,7 @@ func listenSocket(ctx context.Context, path string) (s *socket, err error) {
 	return s, nil
 }
 
-// remove takes the socket away, unless another process made one in its place.
+// remove removes the socket, unless another process has replaced it.
 func (s *socket) remove() error {
 	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.made) {
 		return os.Remove(s.path)
@@ -66,7 +66,7 @@ func (s *socket) remove() error {
 	return nil
 }
 
-// serve answers at the socket until ctx ends, and ends what is at work.
+// serve serves at the socket until ctx ends, and waits for pending requests.
 func (s *socket) serve(ctx context.Context, door http.Handler) error {
 	mux := http.NewServeMux()
 	mux.Handle(apiPath, door)
@@ -89,10 +89,10 @@ func (s *socket) serve(ctx context.Context, door http.Handler) error {
 	return errors.Join(err, s.remove())
 }
 
-// socketUser is who asks at the socket: the permission of the file says who may.
+// socketUser is the user of requests at the socket: the file's permissions control access.
 const socketUser = "unix-socket"
 
-// openSocket answers at listen.socket until ctx ends. The doors are open by then.
+// openSocket serves at listen.socket until ctx ends. The endpoints are active by then.
 func (g *gateway) openSocket(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

@@ -14,11 +14,11 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// StatusWriting selects the kinds of policies whose status is written, of those that
-// another engine writes as well.
+// StatusWriting selects the policy kinds with a written status, among those that another engine
+// writes as well.
 type StatusWriting string
 
-// The choices; the empty one is auto.
+// The values; the empty one is auto.
 const (
 	statusAuto   StatusWriting = "auto"
 	statusAlways StatusWriting = "always"
@@ -38,17 +38,17 @@ func (s *StatusWriting) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// enginesInterval is how often other engines are looked for.
+// enginesInterval is the time between two checks for other engines.
 const enginesInterval = time.Minute
 
-// otherEngine is one that writes the status of its kinds.
+// otherEngine is an engine that writes the status of its kinds.
 type otherEngine struct {
 	name   string
 	groups []string
-	// configurations are what the names of its webhook configurations begin with.
+	// configurations are prefixes of the names of its webhook configurations.
 	configurations []string
-	// deployments selects Deployments by labels; those whose labels hold the word in a
-	// value are its own.
+	// deployments selects Deployments by labels; those with the word in the value of a label are
+	// its own.
 	deployments, word string
 }
 
@@ -66,17 +66,16 @@ func otherEngines() []otherEngine {
 	}
 }
 
-// statusOwners finds out which engines of a cluster write the status of policies. What
-// is not known counts as theirs: two engines would overwrite one another. It is safe for
-// concurrent use.
+// statusOwners determines which engines of a cluster write the status of policies. In doubt it is
+// theirs: two engines would overwrite one another. It is safe for concurrent use.
 type statusOwners struct {
 	setting StatusWriting
 	client  metadata.Interface
 	log     *slog.Logger
 
 	mu    sync.Mutex
-	ours  map[string]bool   // groups whose status is written
-	noted map[string]string // what the log has of each engine
+	ours  map[string]bool   // groups with a status that the gateway writes
+	noted map[string]string // last log entry for each engine
 }
 
 // writes reports whether the status of a group's kinds is written.
@@ -92,7 +91,7 @@ func (o *statusOwners) writes(group string) bool {
 	return o.ours[group]
 }
 
-// follow looks until ctx ends, and calls changed when something else is written.
+// follow checks until ctx ends, and calls changed when the result changes.
 func (o *statusOwners) follow(ctx context.Context, changed func()) {
 	if o.setting == statusAlways || o.setting == statusNever {
 		return
@@ -105,7 +104,7 @@ func (o *statusOwners) follow(ctx context.Context, changed func()) {
 	}
 }
 
-// look reports whether there are other engines than before.
+// look reports whether the engines have changed.
 func (o *statusOwners) look(ctx context.Context) (changed bool) {
 	names, unknown := o.configurations(ctx)
 	for _, engine := range otherEngines() {
@@ -125,7 +124,7 @@ func (o *statusOwners) look(ctx context.Context) (changed bool) {
 	return changed
 }
 
-// note takes what was found. An error leaves what was known.
+// note records a result. After an error, the previous result stays.
 func (o *statusOwners) note(engine otherEngine, there bool, why error) (changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,20 +18,20 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// surroundings are what a decision looks up: in a cluster, or in files.
+// surroundings are the look-ups of a decision: in a cluster, or in files.
 type surroundings struct {
 	configMaps kyverno.Lookup
 	// ruleConfigMaps are those that the contexts of rules read; nil means configMaps.
 	ruleConfigMaps kyverno.Lookup
 	keys           trust.Secrets
 	secrets        keychain.Secrets
-	// credentials and accounts are what registries are asked with.
+	// credentials and accounts supply the credentials for registries.
 	credentials keychain.Secrets
 	accounts    keychain.Accounts
 	namespaces  admission.Namespaces
-	roles       admission.Roles // nil: nobody knows
+	roles       admission.Roles // nil: not available
 	pulls       gate.PullSecrets
-	files       *files // nil in a cluster: what is looked up is there
+	files       *files // nil in a cluster
 }
 
 // inCluster looks things up at the API server.
@@ -44,7 +44,7 @@ func inCluster(lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *
 	}
 }
 
-// inFiles looks things up in what folders hold at the moment.
+// inFiles looks things up in the current content of folders.
 func inFiles(files *files) surroundings {
 	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, credentials: fileSecrets{files}, namespaces: files, pulls: fileSecrets{files}, files: files}
 }
@@ -60,10 +60,10 @@ func newFiles() *files {
 	return f
 }
 
-// inFolder says what to do about a resource that is not there.
+// inFolder is the fix for a missing resource.
 const inFolder = "put it into one of policies.folders"
 
-// replace makes these the resources; if one cannot be read, nothing changes.
+// replace sets the resources; if one cannot be read, nothing changes.
 func (f *files) replace(objects []workload.Object) error {
 	known := engine.NewResources().Advising(inFolder)
 	var errs []error
@@ -103,13 +103,13 @@ type fileSecrets struct{ files *files }
 func (s fileSecrets) Secret(_ context.Context, namespace, name string) (string, map[string][]byte, error) {
 	kind, data, err := s.files.current.Load().SecretOf(namespace, name)
 	if kind == "" {
-		kind = string(core.SecretTypeDockerConfigJson) // a file may leave out what the API server insists on
+		kind = string(core.SecretTypeDockerConfigJson) // a file may omit the type, which the API server requires
 	}
 	return kind, data, err
 }
 
-// Has implements gate.PullSecrets. Whether a cluster has one that is in no file,
-// nobody knows.
+// Has implements gate.PullSecrets. Files do not show whether the cluster has a Secret that they
+// lack.
 func (s fileSecrets) Has(_ context.Context, namespace, name string) (bool, error) {
 	if _, _, err := s.files.current.Load().SecretOf(namespace, name); err != nil {
 		return false, fmt.Errorf("no file has the Secret %s/%s: %s", namespace, name, inFolder)

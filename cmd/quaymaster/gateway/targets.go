@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/health"
 )
 
-// targets follows which registries of mirrors answer.
+// targets follows the availability of the mirrors' registries.
 type targets struct {
 	*health.Breaker
 	metrics interface {
@@ -15,8 +15,8 @@ type targets struct {
 	}
 	log     *slog.Logger
 	changed *signal
-	// resting are those that are not asked; the breaker tells of one change at a
-	// time, and forgets what nobody asks about.
+	// resting are those that are not contacted. The breaker reports one change at a time, and
+	// evicts unused registries.
 	resting map[string]bool
 }
 
@@ -30,7 +30,7 @@ func newTargets(ping func(ctx context.Context, registry string) error, to interf
 	return t, err
 }
 
-// seen is told of each change; a probe that fails is none.
+// seen receives each change; a failed probe is not one.
 func (t *targets) seen(s health.State) {
 	resting := s.Phase == health.Open || s.Phase == health.HalfOpen
 	was := t.resting[s.Registry]
@@ -41,7 +41,7 @@ func (t *targets) seen(s health.State) {
 	}
 	if resting == was {
 		if s.Phase == health.Closed {
-			t.changed.tell() // it was not known before
+			t.changed.tell() // its first state
 		}
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// task is something that runs beside the doors until it is told to stop.
+// task runs in the background until its context ends.
 type task struct {
 	name string
 	run  func(ctx context.Context) error
@@ -22,8 +22,7 @@ func forever(name string, run func(ctx context.Context)) task {
 	}}
 }
 
-// guarded runs the task; a panic is an error, so that what is at work is still
-// answered.
+// guarded runs the task; a panic becomes an error, so that pending requests still get a response.
 func (t task) guarded(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -36,14 +35,14 @@ func (t task) guarded(ctx context.Context) (err error) {
 	return nil
 }
 
-// front is what callers see: it drains when its context ends.
+// front is the server: it drains when its context ends.
 type front struct {
 	task
-	open <-chan struct{} // closed when there may be somebody to wait for
+	open <-chan struct{} // closed once there may be requests to wait for
 }
 
-// runAll runs the front until ctx ends, and the tasks until it has drained: what
-// is at work still needs them. One that fails ends all.
+// runAll runs the front until ctx ends, and the tasks until it has drained, because pending
+// requests need them. A failing task ends all.
 func runAll(ctx context.Context, doors front, tasks []task) error {
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -69,7 +68,7 @@ func runAll(ctx context.Context, doors front, tasks []task) error {
 		select {
 		case <-doors.open:
 			err = <-served
-		default: // nobody was let in, so that nobody is waited for
+		default: // no request was accepted, so there is none to wait for
 		}
 	}
 	stop()

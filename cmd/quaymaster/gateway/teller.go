@@ -14,23 +14,22 @@ import (
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 )
 
-// teller says what became of documents: each replica in its log, and the one that
-// leads in the cluster.
+// teller reports the state of documents: each replica in its log, and the leader in the cluster.
 type teller struct {
 	log    *slog.Logger
 	leads  func() bool // nil without a cluster
 	events eventWriter // may be nil
-	// conditions may be nil; writes reports whether the status of a group's kinds, which
-	// are another engine's as well, is written.
+	// conditions may be nil; writes reports whether the gateway writes the status of a group's
+	// kinds, which another engine may write as well.
 	conditions statusWriter
 	writes     func(group string) bool
-	// readiness tracks what the API servers have in force; it may be nil without a leader.
+	// readiness tracks the policies in force at the API servers; it may be nil without a leader.
 	readiness   *readiness
 	controllers *controllerWatch // may be nil
-	// roots says why nobody knows what a TrustRoot trusts; nil: all are known.
+	// roots returns why the content of a TrustRoot is not available; nil: all are available.
 	roots func(*trustroot.TrustRoot) string
-	// withheld says why a policy does not deny by what it says now; empty: it does. May
-	// be nil.
+	// withheld returns why a policy does not deny by its current version; empty: it does. May be
+	// nil.
 	withheld func(catalog.Entry) string
 }
 
@@ -39,7 +38,7 @@ type statusWriter interface {
 	Set(object record.Object, condition metav1.Condition)
 }
 
-// write tells the log.
+// write writes the state to the log.
 func (t teller) write(entry catalog.Entry) {
 	attrs := []any{slog.String("source", entry.Source), slog.String("state", string(entry.State))}
 	if entry.State == catalog.NotOurs && entry.Unknown != "" {
@@ -68,7 +67,7 @@ func isBackground(entry catalog.Entry) bool {
 	return is
 }
 
-// why says why a policy does not deny by what it says now.
+// why returns why a policy does not deny by its current version.
 func (t teller) why(entry catalog.Entry) string {
 	if t.withheld == nil {
 		return ""
@@ -76,7 +75,7 @@ func (t teller) why(entry catalog.Entry) string {
 	return t.withheld(entry)
 }
 
-// announce tells the cluster. The object is zero for a document of a folder.
+// announce writes events. The object is zero for a document of a folder.
 func (t teller) announce(entry catalog.Entry, object record.Object) {
 	if t.leads == nil || !t.leads() {
 		return
@@ -86,8 +85,7 @@ func (t teller) announce(entry catalog.Entry, object record.Object) {
 	}
 }
 
-// status has the status of a document of the cluster written, if it differs from what was
-// written before.
+// status writes the status of a document of the cluster, if it differs from the last written one.
 func (t teller) status(entry catalog.Entry, object clusterObject) {
 	if t.leads == nil || !t.leads() || t.conditions == nil || object.Name == "" || entry.State == catalog.NotOurs {
 		return
@@ -106,7 +104,7 @@ func (t teller) status(entry catalog.Entry, object clusterObject) {
 	t.conditions.Set(object.Object, condition)
 }
 
-// regarding is what an event about a document is on.
+// regarding is the object of an event about a document.
 func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 	if entry.Policy != nil {
 		return policyOf(entry.Policy)

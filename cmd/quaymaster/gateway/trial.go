@@ -11,15 +11,15 @@ import (
 	"github.com/quaymaster/quaymaster/scan/trial"
 )
 
-// looking is what a look at everything that runs wants beside what decides.
+// looking holds the inputs of an evaluation of all running workloads, without the decider.
 type looking struct {
 	key     []byte
 	lister  *listing.Lister
 	lookups *cluster.Lookups
 }
 
-// look prepares a look at what runs, with a client of its own, so that admission waits for
-// none of its requests. end is never nil.
+// look prepares an evaluation of running workloads, with a client of its own, so that admission
+// does not wait for its requests. end is never nil.
 func (g *gateway) look(key []byte) (l looking, end func(), err error) {
 	end = func() {}
 	k, settings := g.configuration.Kubernetes, g.configuration.Scan
@@ -37,7 +37,7 @@ func (g *gateway) look(key []byte) (l looking, end func(), err error) {
 	return l, l.lookups.Close, err
 }
 
-// decider makes what judges by a state; it asks the memory of admission first.
+// decider makes a decider for a state; it reads the cache of admission first.
 func (g *gateway) decider(l looking) func(gate.State) (scan.Decider, func(), error) {
 	return func(state gate.State) (scan.Decider, func(), error) {
 		made, ends, err := g.scanEngine(l.key, l.lookups, scan.NewView(state))
@@ -54,7 +54,7 @@ func (g *gateway) decider(l looking) func(gate.State) (scan.Decider, func(), err
 	}
 }
 
-// trier makes what tries policies; busy may be nil. end is never nil.
+// trier makes the evaluation of policies; busy may be nil. end is never nil.
 func (g *gateway) trier(key []byte, busy func() bool) (made *trial.Trier, end func(), err error) {
 	if g.cluster == nil {
 		return nil, func() {}, errors.New("there is no cluster")
@@ -69,7 +69,7 @@ func (g *gateway) trier(key []byte, busy func() bool) (made *trial.Trier, end fu
 	return made, end, err
 }
 
-// outside are the namespaces about which nobody asks the gateway.
+// outside are the namespaces that the webhooks exclude.
 func (g *gateway) outside() []string {
 	return append([]string{g.configuration.Namespace}, *g.configuration.Webhooks.ExcludedNamespaces...)
 }

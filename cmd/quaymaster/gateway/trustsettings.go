@@ -6,24 +6,23 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// Trust says whom signatures rest on where a policy does not.
+// Trust is the default trust for signatures.
 type Trust struct {
-	// A trusted_root.json file in place of the public-good instance's. It is read
-	// at the start.
+	// A trusted_root.json file in place of the public-good instance's. It is read at the start.
 	TrustedRoot string `json:"trustedRoot,omitempty"`
-	// Follow the public-good TUF repository for newer roots, beside requests. Not
-	// together with trustedRoot.
+	// Follow the public-good TUF repository for newer roots, in the background. Not together with
+	// trustedRoot.
 	Refresh bool `json:"refresh,omitempty"`
-	// Folder for the metadata of TUF repositories, that of trust.refresh and those
-	// that policies name, which guards against rollback: of the repository, and of a
-	// start that cannot reach it, which begins with the root that was read last: who can
-	// write the folder says what is trusted then. Default: none is kept, and a repository
-	// may go back to what it said earlier, as long as that has not expired.
+	// Folder for the metadata of TUF repositories, that of trust.refresh and those that policies
+	// name. It prevents a rollback of a repository, and at a start without access to it, which
+	// uses the last root that was read. A user with write access to the folder controls that
+	// root. Default: none is kept, and a repository may go back to an earlier state, as long as
+	// that has not expired.
 	CacheFolder string `json:"cacheFolder,omitempty"`
-	// Keys that were lost or replaced, by the SHA-256 of the public key (64 hexadecimal
-	// digits), and the time (RFC 3339) after which what they signed proves nothing,
-	// whichever policy names them. The time is a transparency log's or a timestamp
-	// authority's; a signature with neither is not believed at all.
+	// Lost or replaced keys, by the SHA-256 of the public key (64 hexadecimal digits), and the
+	// time (RFC 3339) after which their signatures are rejected, whichever policy names them. The
+	// time is a transparency log's or a timestamp authority's; a signature with neither is always
+	// rejected.
 	RetiredKeys map[string]time.Time `json:"retiredKeys,omitempty"`
 }
 

@@ -13,20 +13,19 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// Between two tries of a watch.
+// The time between two attempts of a watch.
 const (
 	soonest = time.Second
 	latest  = 30 * time.Second
 )
 
-// watcher opens a watch; clients of client-go are such.
+// watcher opens a watch, as client-go's clients do.
 type watcher interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// watchOne calls changed whenever the one object of that name changes, until ctx
-// ends. Others look at it from time to time as well, so that a watch which does
-// not work only makes them slower.
+// watchOne calls changed whenever the one object of that name changes, until ctx ends. The object
+// is also polled, so that a failing watch only delays changes.
 func (g *gateway) watchOne(ctx context.Context, of watcher, name string, changed func()) {
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
 	pause := soonest
@@ -47,8 +46,8 @@ func (g *gateway) watchOne(ctx context.Context, of watcher, name string, changed
 	}
 }
 
-// follow calls changed for each event, of which the first says what there is, until
-// the watch or ctx ends. It returns how many came.
+// follow calls changed for each event, of which the first contains the existing state, until the
+// watch or ctx ends. It returns the number of events.
 func follow(ctx context.Context, opened watch.Interface, changed func()) (events int) {
 	defer opened.Stop()
 	for {
@@ -65,8 +64,8 @@ func follow(ctx context.Context, opened watch.Interface, changed func()) (events
 	}
 }
 
-// watchConfigurations tells of changes of the webhook configurations, so that one
-// that somebody changed or deleted is mended at once.
+// watchConfigurations reports changes of the webhook configurations, so that a changed or deleted
+// one is repaired at once.
 func (g *gateway) watchConfigurations(ctx context.Context, changed func()) {
 	api := g.cluster.client.Typed.AdmissionregistrationV1()
 	var both sync.WaitGroup
@@ -75,13 +74,12 @@ func (g *gateway) watchConfigurations(ctx context.Context, changed func()) {
 	both.Wait()
 }
 
-// discoveryLag is how much later than of a definition an API server may speak of its
-// kind in discovery.
+// discoveryLag bounds the delay of an API server's discovery after a change of a definition.
 const discoveryLag = 2 * time.Second
 
-// watchDefinitions tells of changes of CustomResourceDefinitions until ctx ends, so
-// that a kind which a policy named before it was there is asked about soon: at once,
-// and again when discovery must know.
+// watchDefinitions reports changes of CustomResourceDefinitions until ctx ends, so that a kind
+// which a policy named before its definition is covered soon: at once, and again after
+// discoveryLag.
 func watchDefinitions(ctx context.Context, of changing, changed func()) {
 	next := of.Changed()
 	var again <-chan time.Time
@@ -98,8 +96,8 @@ func watchDefinitions(ctx context.Context, of changing, changed func()) {
 	}
 }
 
-// watchSecret has the certificate looked at when its Secret changes, so that all
-// replicas serve the same soon.
+// watchSecret reloads the certificate when its Secret changes, so that all replicas serve the
+// same soon.
 func (g *gateway) watchSecret(ctx context.Context) {
 	secrets := g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)
 	g.watchOne(ctx, secrets, g.configuration.Certificate.Secret, func() {

@@ -18,25 +18,25 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// webhooks says what the API server is to be told: it is a configuration.Source.
+// webhooks makes the webhook configurations: it is a configuration.Source.
 type webhooks struct {
 	settings  Webhooks
-	optIn     bool // ClusterImagePolicies hold only where namespaces are labelled
+	optIn     bool // ClusterImagePolicies apply only in labelled namespaces
 	shadow    bool
 	namespace string
 	client    *cluster.Client
 	log       *slog.Logger
 	bundle    func() []byte
-	policies  func() *policy.Set // nil until they are known
-	mirrors   func() *mirror.Set // nil until they are known
+	policies  func() *policy.Set // nil until they are loaded
+	mirrors   func() *mirror.Set // nil until they are loaded
 	documents []schema.GroupResource
-	served    []configuration.Resource // as discovery last said; only one goroutine asks
-	orphans   bool                     // it was said that nothing owns the configurations
-	account   string                   // the user that the gateway acts as; empty until it is known
+	served    []configuration.Resource // the last discovery; used by only one goroutine
+	orphans   bool                     // a missing owner of the configurations was logged
+	account   string                   // the gateway's user; empty until it is known
 	keeping   *keeping
 	readiness *readiness
-	// sequence returns the number of the set that is published; asked is that of set, which
-	// the last Input was made of.
+	// sequence returns the number of the published set; asked is that of set, which the last
+	// Input was made of.
 	sequence func() int64
 	asked    int64
 	set      *policy.Set
@@ -73,9 +73,9 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	}, nil
 }
 
-// accounts returns the user that the gateway acts as, which outside of the cluster is no
-// service account of its namespace. An API server that does not return it leaves the
-// service accounts, by their names.
+// accounts returns the gateway's user, which outside of the cluster is no service account of its
+// namespace. If the API server does not return it, the result is empty and the service accounts
+// count by their names.
 func (w *webhooks) accounts(ctx context.Context) []string {
 	if w.account == "" {
 		self, err := w.client.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
@@ -91,7 +91,7 @@ func (w *webhooks) accounts(ctx context.Context) []string {
 	return []string{w.account}
 }
 
-// asked says what mirrors ask for.
+// asked returns the requirements of mirrors on the configurations.
 func asked(set *mirror.Set) configuration.Mirrors {
 	switch {
 	case len(set.Documents()) == 0:
@@ -102,7 +102,7 @@ func asked(set *mirror.Set) configuration.Mirrors {
 	return configuration.MirrorsOpen
 }
 
-// endpoint is where the API server finds the gateway.
+// endpoint is the address of the gateway for the API server.
 func (w *webhooks) endpoint() configuration.Endpoint {
 	if w.settings.URL != "" {
 		return configuration.Endpoint{URL: w.settings.URL}
@@ -110,9 +110,8 @@ func (w *webhooks) endpoint() configuration.Endpoint {
 	return configuration.Endpoint{Namespace: w.namespace, Service: w.settings.Service, Port: w.settings.Port}
 }
 
-// overriding returns, in the form of policies, what overrides ask for: an image that
-// one denies may come into anything that runs images, and is not admitted because
-// nobody answered.
+// overriding returns the requirements of overrides in the form of policies: a denied image may be
+// in any kind that runs images, and must not be admitted because of a missing response.
 func overriding(set *policy.Set) []*policy.Policy {
 	var list []*policy.Policy
 	for _, o := range set.Overrides() {
@@ -126,8 +125,8 @@ func overriding(set *policy.Set) []*policy.Policy {
 	return list
 }
 
-// owner is the release's ClusterRole, with which the configurations go away. A
-// gateway outside of the cluster may have none.
+// owner is the release's ClusterRole, so that the configurations are deleted with it. A gateway
+// outside of the cluster may have none.
 func (w *webhooks) owner(ctx context.Context) (metav1.OwnerReference, error) {
 	role, err := w.client.Typed.RbacV1().ClusterRoles().Get(ctx, w.settings.Owner, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && w.settings.URL != "" {
@@ -144,7 +143,7 @@ func (w *webhooks) owner(ctx context.Context) (metav1.OwnerReference, error) {
 	return metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: role.Name, UID: role.UID}, nil
 }
 
-// reconciler keeps the configurations; run it on one replica.
+// reconciler maintains the configurations; run it on one replica.
 func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconciler, error) {
 	api := w.client.Typed.AdmissionregistrationV1()
 	return configuration.New(configuration.Options{
@@ -167,8 +166,8 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconcile
 	})
 }
 
-// wrote tells of a configuration that was written; somebody who works against the
-// gateway is named in the API server's audit log.
+// wrote records that a configuration was written. If another client works against the gateway,
+// the API server's audit log names it.
 func (w *webhooks) wrote(which string, why configuration.Why) {
 	w.keeping.metrics.ConfigurationWritten(which, string(why))
 	if why != configuration.Wanted {

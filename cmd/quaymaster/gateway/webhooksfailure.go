@@ -7,14 +7,14 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// checkFailurePolicy refuses what the API server has no word for.
+// checkFailurePolicy refuses values that the API server does not support.
 func (w Webhooks) checkFailurePolicy(found *complaints) {
 	known := w.FailurePolicy == "" || w.FailurePolicy == string(admission.Fail) || w.FailurePolicy == string(admission.Ignore)
 	found.refuse(!known, "webhooks.failurePolicy: %q: want Fail or Ignore, or leave it out for what policies say", w.FailurePolicy)
 }
 
-// unanswered returns the policies as the API server is told that they fail. Those that
-// the gateway judges by stay as they are.
+// unanswered returns the policies with the configured failure policy for the API server. The
+// gateway's own decisions use the original ones.
 func (w Webhooks) unanswered(policies []*policy.Policy) []*policy.Policy {
 	if w.FailurePolicy == "" {
 		return policies
