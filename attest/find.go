@@ -186,8 +186,8 @@ func (p *place) look(ctx context.Context, s *search) {
 	}
 }
 
-// sift records the places' errors and selects the referrers to open, for each place and kind at
-// most MaxReferrers, those with the most specific type first.
+// sift records the places' errors and selects the referrers to open: for each place and kind at
+// most MaxReferrers, with the most specific types first.
 func (s *search) sift(places []*place) []*referrer {
 	var chosen []*referrer
 	for i, p := range places {

@@ -10,9 +10,9 @@ import (
 )
 
 // Admits decides whether a signature with the given trusted time lies within NotBefore and
-// NotAfter, and before the end of the signer's key if that is retired. signer is the certificate,
-// nil for a key. The zero time means that no trusted time is available, which meets no bound.
-// Admits returns nil, or the reason without its origin.
+// NotAfter. If the signer's key is retired, the time must also precede its end. signer is the
+// certificate, nil for a key. The zero time means that no trusted time is available, which meets
+// no bound. Admits returns nil, or the reason without its origin.
 func (a Authority) Admits(signedAt time.Time, signer *x509.Certificate) *Rejection {
 	if end := a.endOf(signer); !end.IsZero() && (a.NotAfter.IsZero() || end.Before(a.NotAfter)) {
 		a.NotAfter = end

@@ -27,8 +27,8 @@ type Extractor struct {
 
 // ExtractWith returns the images at the extractors' paths instead of the standard ones, each path
 // once, in the order of the extractors. An absent value is ignored. A value that is not text, an
-// entry without its Key, or a path that leads through text is an error, because ignoring it would
-// let an image run without verification.
+// entry without its Key, and a path through text are errors: ignoring them would let an image run
+// without verification.
 func ExtractWith(o Object, extractors []Extractor) ([]Use, error) {
 	if o.IsZero() {
 		return nil, nil

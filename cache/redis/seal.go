@@ -44,7 +44,7 @@ type sealer struct {
 	aead  cipher.AEAD
 }
 
-// newSealer derives a key for each purpose, so that the result for one purpose is useless for the
+// newSealer derives a key for each purpose, so that a result for one purpose is useless for the
 // other, and for other uses of the replicas' key.
 func newSealer(key []byte) (*sealer, error) {
 	if len(key) < minKey {

@@ -234,9 +234,9 @@ func (p *proof) fact() (verify.Fact, error) {
 	return fact, nil
 }
 
-// certify checks the chain at each trusted time, or now where there is none. cosign checks it at
-// the start of the leaf's validity, when an intermediate may have been valid that was not when
-// the signature was made (GHSA-wfqv-66vq-46rm).
+// certify checks the chain at each trusted time, or now where there is none. cosign checks it
+// only at the start of the leaf's validity. An intermediate may have been valid then, but not
+// when the signature was made (GHSA-wfqv-66vq-46rm).
 func (p *proof) certify(fact *verify.Fact) *verify.Rejection {
 	if p.byKey() {
 		return nil

@@ -104,8 +104,7 @@ type asking struct {
 	client  *revocationClient
 	purpose purpose.Purpose
 	// A level may accept an untrusted chain. Such a chain must not choose the hosts of outgoing
-	// requests, so only chains that were verified or lead to one of the trusted certificates are
-	// checked.
+	// requests. So a chain is checked only if it was verified or leads to a trusted certificate.
 	verified bool
 	trusted  []*x509.Certificate
 

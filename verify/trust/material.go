@@ -197,9 +197,9 @@ func (c *composer) certificateLog() error {
 	return nil
 }
 
-// timestamps uses the given chain. Without one it uses the trusted root's authorities, if a
-// timestamp is required, if the root also supplies the signer's authorities or the log, or if a
-// validity bound has no other source of time.
+// timestamps uses the given chain. Without one it uses the trusted root's authorities in three
+// cases: a timestamp is required, the root also supplies the signer's authorities or the log, or
+// a validity bound has no other source of time.
 func (c *composer) timestamps() error {
 	a := c.authority
 	if len(a.Timestamp.Chain) > 0 {

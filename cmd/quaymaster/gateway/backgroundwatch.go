@@ -20,8 +20,7 @@ import (
 const watchSeconds = 300
 
 // Watch implements background.Cluster. Objects are listed in pages, and each page is passed on
-// before the next is read, so that the objects of a large cluster are never in memory all at
-// once.
+// before the next is read. So the objects of a large cluster are never in memory all at once.
 func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
 	pause := soonest
 	for ctx.Err() == nil {

@@ -169,7 +169,7 @@ func (t *trying) tryAll(ctx context.Context, changed <-chan struct{}, waiting []
 }
 
 // inOrder sorts the cluster's policies before those of namespaces, so that no tenant delays one
-// of them, and then by the time of the last evaluation, the oldest first.
+// of them. Within these, the policies with the oldest evaluation come first.
 func (t *trying) inOrder(waiting []string, there map[string]candidate) []string {
 	isTenant := func(id string) int { return min(1, len(there[id].policy.Namespace)) }
 	return slices.SortedFunc(slices.Values(waiting), func(a, b string) int {

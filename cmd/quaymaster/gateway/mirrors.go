@@ -31,8 +31,8 @@ type mirrorDocument struct {
 	key, source string
 	text        []byte
 	// good is the last valid version; nil if there was none since the start. It is used while the
-	// newest is invalid: without it, a copy would be checked under fewer names, and an image that
-	// is denied by its source's name would be admitted by its copy's.
+	// newest is invalid. Without it, a copy would be checked under fewer names: an image that is
+	// denied by its source's name would be admitted by its copy's.
 	good *mirror.Document
 	// err is why the newest version is invalid, and clash why it conflicts with another document.
 	err, clash error

@@ -57,9 +57,9 @@ func Certificate(der []byte) error {
 	return Key(certificate.PublicKey)
 }
 
-// Signers refuses timestamps with more certificates than MaxCertificates, with cycles of
-// certificates that have issued one another, with a key that is too long, or with more than the
-// one signer that RFC 3161, 2.4.2, allows.
+// Signers refuses timestamps with too many certificates or keys that are too long. It also
+// refuses cycles of certificates that have issued one another, and more than the one signer that
+// RFC 3161, 2.4.2, allows.
 func Signers(certificates []*x509.Certificate, signers int) error {
 	switch {
 	case signers > 1:
