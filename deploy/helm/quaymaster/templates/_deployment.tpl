@@ -23,7 +23,7 @@ spec:
       {{- include "quaymaster.selector" $root | nindent 6 }}
       app.kubernetes.io/component: {{ .component }}
   strategy:
-    # A new replica is ready before an old one goes, so that none is missing.
+    # A new replica is ready before an old one stops.
     rollingUpdate: {maxUnavailable: 0, maxSurge: 1}
   template:
     metadata:
@@ -70,7 +70,7 @@ spec:
         - topologyKey: {{ index . 0 }}
           maxSkew: 1
           whenUnsatisfiable: {{ index . 1 }}
-          # Pods of one version are counted, so that an update leaves them spread.
+          # Only pods of one version are counted; they stay spread during an update.
           matchLabelKeys: [pod-template-hash]
           labelSelector:
             matchLabels:
@@ -102,7 +102,7 @@ spec:
             - name: POD_IP
               valueFrom: {fieldRef: {fieldPath: status.podIP}}
             {{- with include "quaymaster.memory" (dig "limits" "memory" "" .resources) }}
-            # Below the limit, so that garbage is collected before the kernel acts.
+            # Below the limit: garbage collection must run before the OOM killer.
             - name: GOMEMLIMIT
               value: {{ . }}
             {{- end }}
@@ -147,7 +147,7 @@ spec:
             - name: configuration
               mountPath: /etc/quaymaster
               readOnly: true
-            # What TUF repositories said (trust.cacheFolder).
+            # Cached metadata of TUF repositories (trust.cacheFolder).
             - name: cache
               mountPath: /var/cache/quaymaster
             {{- if include "quaymaster.certificateSecret" $root }}

@@ -1,6 +1,6 @@
 {{/* What every process of the gateway reads: all that a decision rests on. */}}
 {{- define "quaymaster.rules.read" -}}
-# Policies, exceptions and what policies rest on, which are watched.
+# Policies, exceptions and the objects that policies depend on; watched.
 - apiGroups: [kyverno.io]
   resources: [clusterpolicies, policies, policyexceptions, globalcontextentries]
   verbs: [get, list, watch]
@@ -14,7 +14,7 @@
     - namespacedmutatingpolicies
     - policyexceptions
   verbs: [get, list, watch]
-# Kinds that are not implemented, whose documents are counted and listed.
+# Kinds that are not implemented; their documents are counted and listed.
 - apiGroups: [kyverno.io]
   resources: [cleanuppolicies, clustercleanuppolicies]
   verbs: [get, list, watch]
@@ -24,7 +24,7 @@
 - apiGroups: [policy.sigstore.dev]
   resources: [clusterimagepolicies, trustroots]
   verbs: [get, list, watch]
-# What is allowed or denied on a bad day, which is watched.
+# ImageOverrides; watched.
 - apiGroups: [quaymaster.dev]
   resources: [imageoverrides]
   verbs: [get, list, watch]
@@ -35,8 +35,8 @@
 - apiGroups: [config.openshift.io]
   resources: [imagedigestmirrorsets, imagetagmirrorsets]
   verbs: [get, list, watch]
-# Which kinds of policies there are, and what the API server drops of them; and when a
-# kind comes or goes that a policy names.
+# The definitions of policy kinds, the fields that the API server prunes from them, and
+# changes of the kinds that a policy names.
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [get, list, watch]
@@ -44,7 +44,7 @@
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, list, watch]
-# Events on what was denied, failed or violated under audit.
+# Events for denials, failures and audited violations.
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
@@ -52,7 +52,7 @@
 
 {{/* What the process needs that answers the API server. */}}
 {{- define "quaymaster.rules.admission" -}}
-# Roles of who asks, for policies that name some; watched only if one does.
+# Roles of users, for policies that match on roles; watched only if a policy does.
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [rolebindings, clusterrolebindings]
   verbs: [list, watch]
@@ -84,8 +84,8 @@
 - apiGroups: [quaymaster.dev]
   resources: [registrymirrors/status]
   verbs: [patch]
-# The two webhook configurations, which are always called quaymaster. A name cannot
-# confine who creates, lists and watches; it confines who changes.
+# The two webhook configurations, which always have the name quaymaster. A resourceName
+# does not restrict create, list and watch; it restricts changes.
 - apiGroups: [admissionregistration.k8s.io]
   resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations]
   verbs: [get, list, watch, create]
