@@ -10,13 +10,13 @@ import (
 
 // The errors of a Cluster that are handled separately, by errors.Is.
 var (
-	// ErrNotFound: the object does not exist.
+	// ErrNotFound means: the object does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrNotServed: the API server does not serve the kind.
+	// ErrNotServed means: the API server does not serve the kind.
 	ErrNotServed = errors.New("the API server serves no such kind")
-	// ErrExists: an object with that name already exists.
+	// ErrExists means: an object with that name already exists.
 	ErrExists = errors.New("exists already")
-	// ErrConflict: the object has changed since it was read.
+	// ErrConflict means: the object has changed since it was read.
 	ErrConflict = errors.New("changed meanwhile")
 )
 

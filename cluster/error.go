@@ -11,11 +11,11 @@ import (
 
 // The three kinds of a failed lookup. Every error for an object is one of them, by errors.Is.
 var (
-	// ErrNotFound: the object does not exist.
+	// ErrNotFound means: the object does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrForbidden: the gateway may not read it.
+	// ErrForbidden means: the gateway may not read it.
 	ErrForbidden = errors.New("forbidden")
-	// ErrUnavailable: the lookup failed.
+	// ErrUnavailable means: the lookup failed.
 	ErrUnavailable = errors.New("could not be looked up")
 )
 

@@ -49,7 +49,7 @@ type Cluster interface {
 	List(ctx context.Context, kind Kind, from string, most int) (Page, error)
 }
 
-// ErrRefused: the list is not permitted, or the kind is no longer served.
+// ErrRefused means: the list is not permitted, or the kind is no longer served.
 var ErrRefused = errors.New("the list is refused")
 
 // ExpiredError reports an expired list.
@@ -66,7 +66,7 @@ func (e *ExpiredError) Error() string { return "the list went on for too long: "
 // Unwrap returns the API server's own error.
 func (e *ExpiredError) Unwrap() error { return e.Err }
 
-// ErrUnknown: the labels of a namespace are unknown, and this is not logged.
+// ErrUnknown means: the labels of a namespace are unknown, and this is not logged.
 var ErrUnknown = errors.New("nobody knows")
 
 // Namespaces looks up the labels of namespaces.

@@ -25,17 +25,17 @@ const (
 
 // Why nothing is known. Every Error is one of them, by errors.Is.
 var (
-	// ErrAbsent: there is no such entry, or it has no such projection.
+	// ErrAbsent means: there is no such entry, or it has no such projection.
 	ErrAbsent = errors.New("not there")
-	// ErrBroken: its document cannot be read.
+	// ErrBroken means: its document cannot be read.
 	ErrBroken = errors.New("broken")
-	// ErrNotRead: it was not read yet, or could not be.
+	// ErrNotRead means: it was not read yet, or could not be.
 	ErrNotRead = errors.New("not read yet")
-	// ErrStale: it could not be refreshed for longer than MaxOutage.
+	// ErrStale means: it could not be refreshed for longer than MaxOutage.
 	ErrStale = errors.New("out of date")
-	// ErrTooLarge: it exceeds a bound.
+	// ErrTooLarge means: it exceeds a bound.
 	ErrTooLarge = errors.New("too large")
-	// ErrProjection: its projection has no value on this data.
+	// ErrProjection means: its projection has no value on this data.
 	ErrProjection = errors.New("without a value")
 )
 

@@ -9,13 +9,13 @@ import (
 
 // The errors of a Store that are handled separately, by errors.Is. Any other error is retried.
 var (
-	// ErrNotFound: the report or its namespace does not exist.
+	// ErrNotFound means: the report or its namespace does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: the report has changed since it was read, or already exists.
+	// ErrConflict means: the report has changed since it was read, or already exists.
 	ErrConflict = errors.New("changed meanwhile")
-	// ErrNotServed: the API server does not serve reports of this API.
+	// ErrNotServed means: the API server does not serve reports of this API.
 	ErrNotServed = errors.New("the API server serves no such kind")
-	// ErrRejected: a retry would fail, too.
+	// ErrRejected means: a retry would fail, too.
 	ErrRejected = errors.New("rejected")
 )
 

@@ -46,10 +46,10 @@ type Cluster interface {
 	Get(ctx context.Context, kind scan.Kind, namespace, name string) (workload.Object, error)
 }
 
-// ErrGone: the object no longer exists.
+// ErrGone means: the object no longer exists.
 var ErrGone = errors.New("the object is gone")
 
-// ErrUnreadable: the object is invalid, and a retry would fail, too.
+// ErrUnreadable means: the object is invalid, and a retry would fail, too.
 var ErrUnreadable = errors.New("the object cannot be read")
 
 // Looker evaluates one object; *scan.Scanner implements it.

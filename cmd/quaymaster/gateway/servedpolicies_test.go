@@ -179,7 +179,7 @@ spec:
 							t.Errorf("%s: %s, %s", step.reason, entry.State, entry.Why)
 						}
 						told := slices.ContainsFunc(s.warnings(t), func(w configuration.Warning) bool {
-							return strings.Contains(w.Message, "serves no kind tekton.dev/tasks:")
+							return strings.Contains(w.Message, "serves no kind tekton.dev/v1/tasks:")
 						})
 						if told != (len(step.served) == 0) {
 							t.Errorf("%s: told: %t", step.reason, told)

@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	// ErrTorn: the last line has no line break.
+	// ErrTorn means: the last line has no line break.
 	ErrTorn = errors.New("the last line is not whole")
-	// ErrLong: a line was skipped.
+	// ErrLong means: a line was skipped.
 	ErrLong = fmt.Errorf("a line is longer than %d bytes", MaxLine)
 )
 
