@@ -49,6 +49,10 @@ unit-unfuzzed: # those of unit that fuzz-short with FUZZTESTS leaves
 	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vxFf "$$fuzzed")
 	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
 
+.PHONY: metrics
+metrics: ## print the measures of the code and its prose, which budgets_test.go and words_test.go bound
+	$(GO) test $(TESTFLAGS) -count=1 -run '^TestMetrics$$' -v . | sed 's/^ *measure_test.go:[0-9]*: //'
+
 .PHONY: programs
 programs: ## cosign, an API server and the rest that the suites run, built once from Go modules into your cache
 	cd test && $(GO) run ./peers/programs

@@ -29,7 +29,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 		t.Fatalf("%d tests found: %v", len(there), err)
 	}
 	named := regexp.MustCompile("`(Test\\w+)")
-	for _, page := range []string{"docs/kyverno-differences.md", "docs/policy-controller-differences.md", "docs/degradation.md", "docs/reliability.md", "docs/threat-model.md", "docs/attacks.md"} {
+	for _, page := range []string{"docs/kyverno-differences.md", "docs/policy-controller-differences.md", "docs/degradation.md", "docs/engineering/reliability.md", "docs/threat-model.md", "docs/engineering/attacks.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func unshown(page string) (bare []string, shown int) {
 
 // TestEveryClaimNamesATest: what a page claims in a table, a test shows.
 func TestEveryClaimNamesATest(t *testing.T) {
-	for page, least := range map[string]int{"docs/threat-model.md": 25, "docs/degradation.md": 30, "docs/reliability.md": 25, "docs/attacks.md": 5} {
+	for page, least := range map[string]int{"docs/threat-model.md": 25, "docs/degradation.md": 30, "docs/engineering/reliability.md": 25, "docs/engineering/attacks.md": 5} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

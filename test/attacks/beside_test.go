@@ -25,7 +25,7 @@ const (
 	asking   = "QUAYMASTER_ASKING"   // who asks the webhook, and has the registry of the others
 )
 
-// The normal load is that of a steady day (docs/performance.md): of the pods, one in twenty
+// The normal load is that of a steady day (docs/engineering/performance.md): of the pods, one in twenty
 // is of an image that nobody asked about before, in a registry that is some way off.
 const (
 	pods       = 300

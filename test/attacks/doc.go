@@ -9,5 +9,5 @@
 // something and admitted something that differs in the one thing that is wrong:
 // a product that refuses everything fails here, too.
 //
-// docs/attacks.md is written from the cases (go test ./attacks -update).
+// docs/engineering/attacks.md is written from the cases (go test ./attacks -update).
 package attacks

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-var update = flag.Bool("update", false, "write docs/attacks.md")
+var update = flag.Bool("update", false, "write docs/engineering/attacks.md")
 
 // opening is the page's text before its tables.
 const opening = `# Attacks
@@ -101,7 +101,7 @@ registry are 40. So no attack slows a steady day by more than a tenth; the slowe
 the known waits some milliseconds for a processor. From run to run a figure differs by a tenth.
 `
 
-// page is docs/attacks.md, and how many cases it has.
+// page is docs/engineering/attacks.md, and how many cases it has.
 func page() (text string, cases int) {
 	var rows strings.Builder
 	doors := 0

@@ -160,9 +160,9 @@ func TestAttacksAreNamed(t *testing.T) {
 	}
 }
 
-// TestPage holds that docs/attacks.md lists the cases as they are.
+// TestPage holds that docs/engineering/attacks.md lists the cases as they are.
 func TestPage(t *testing.T) {
-	docs := filepath.Join(must(peers.Checkout())(t), "docs")
+	docs := filepath.Join(must(peers.Checkout())(t), "docs", "engineering")
 	path := filepath.Join(docs, "attacks.md")
 	want, cases := page()
 	if *update {
@@ -176,6 +176,6 @@ func TestPage(t *testing.T) {
 	}
 	survived, err := os.ReadFile(filepath.Join(docs, "reliability.md"))
 	if row := fmt.Sprintf("| %d attacks that are known", cases); err != nil || !strings.Contains(string(survived), row) {
-		t.Errorf("docs/reliability.md has no row %q (%v)", row, err)
+		t.Errorf("docs/engineering/reliability.md has no row %q (%v)", row, err)
 	}
 }

@@ -48,7 +48,7 @@ func (c *crowd) shows(t *testing.T, name string, row *difference) {
 	}
 }
 
-var update = flag.Bool("update", false, "write docs/differential.md")
+var update = flag.Bool("update", false, "write docs/engineering/differential.md")
 
 const opening = `# Where cosign and notation say something else
 
@@ -70,7 +70,7 @@ what is stored, or of its manifest; and then who is believed and what is asked.
 A difference after several edits is explained by what each of them does alone.
 `
 
-// thePage is docs/differential.md.
+// thePage is docs/engineering/differential.md.
 func thePage() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, opening, len(faults()), len(treeEdits())+len(textEdits())+len(pemEdits()))
@@ -94,11 +94,11 @@ func people(programs []string) string {
 	return strings.Join(names, ", ")
 }
 
-// TestPage holds that docs/differential.md lists the tables as they are.
+// TestPage holds that docs/engineering/differential.md lists the tables as they are.
 func TestPage(t *testing.T) {
 	folder, err := peers.Checkout()
 	check(t, err)
-	path, want := filepath.Join(folder, "docs", "differential.md"), thePage()
+	path, want := filepath.Join(folder, "docs", "engineering", "differential.md"), thePage()
 	if *update {
 		check(t, os.WriteFile(path, []byte(want), 0o644))
 	}

@@ -173,13 +173,13 @@ func derived() map[string]string {
 	}
 }
 
-// TestSizing: each figure that docs/sizing.md has stands in docs/performance.md.
+// TestSizing: each figure that docs/sizing.md has stands in docs/engineering/performance.md.
 func TestSizing(t *testing.T) {
 	site := load(t)
-	missing, found := docs.Figures(site.Pages["docs/sizing.md"], site.Pages["docs/performance.md"])
+	missing, found := docs.Figures(site.Pages["docs/sizing.md"], site.Pages["docs/engineering/performance.md"])
 	for _, figure := range missing {
 		if derived()[figure.What] == "" {
-			t.Errorf("%v: docs/performance.md has no such figure", figure)
+			t.Errorf("%v: docs/engineering/performance.md has no such figure", figure)
 		}
 	}
 	if found < 20 {

@@ -322,7 +322,7 @@ func TestFirstPage(t *testing.T) {
 		t.Errorf("%d bytes uncompressed, want at most %d", sum, mostBytes)
 	}
 	t.Logf("%d requests, %d bytes uncompressed, %s", len(paths)+2, sum, took)
-	if took > 10*mostTime { // a busy machine must not fail it; the figure is in docs/performance.md
+	if took > 10*mostTime { // a busy machine must not fail it; the figure is in docs/engineering/performance.md
 		t.Errorf("%s, want %s", took, mostTime)
 	}
 }

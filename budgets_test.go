@@ -1,0 +1,127 @@
+package quaymaster_test
+
+// Reasons of exceptions.
+const (
+	unsplit = "not split yet"
+	mirrors = "mirrors a document, a settings file or a wire format field by field"
+)
+
+// budgets are those of the layout: lines of a package, a file and a function, parameters of a
+// function, methods of a type, and fields of a struct.
+var budgets = []budget{
+	{
+		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
+		exceptions: map[string]exception{
+			"cmd/quaymaster/gateway":     {11900, unsplit},
+			"cmd/quaymaster":             {8250, unsplit},
+			"gate":                       {6350, unsplit},
+			"registry":                   {4500, unsplit},
+			"policy":                     {3850, unsplit},
+			"policy/jmespath":            {3650, unsplit},
+			"policy/imagevalidating":     {3600, unsplit},
+			"policy/cel":                 {3450, unsplit},
+			"webhook/admission":          {3200, unsplit},
+			"verify/verifytest":          {3100, unsplit},
+			"report":                     {2950, unsplit},
+			"policy/sigstore":            {2650, unsplit},
+			"webhook/configuration":      {2600, unsplit},
+			"background":                 {2450, unsplit},
+			"cmd/quaymaster/suite":       {2400, unsplit},
+			"verify/trust":               {2350, unsplit},
+			"cluster":                    {2300, unsplit},
+			"attest":                     {2250, unsplit},
+			"workload":                   {2100, unsplit},
+			"report/compare":             {2050, unsplit},
+			"policy/kyverno":             {1850, unsplit},
+			"registry/registrytest":      {1800, unsplit},
+			"policy/kyverno/match":       {1700, unsplit},
+			"policy/kyverno/rulecontext": {1700, unsplit},
+			"report/inventory":           {1550, unsplit},
+			"webhook/metrics":            {1550, unsplit},
+		},
+	},
+	{
+		name: "lines of a file", measured: func(s sizes) map[string]int { return s.files }, limit: 400,
+		exceptions: map[string]exception{
+			"registry/layout.go":            {482, unsplit},
+			"policy/catalog/catalog.go":     {431, unsplit},
+			"policy/globalcontext/store.go": {418, unsplit},
+		},
+	},
+	{
+		name: "lines of a function", measured: func(s sizes) map[string]int { return s.functions }, limit: 60,
+		exceptions: map[string]exception{
+			"gate/gatetest.variants":  {86, unsplit},
+			"policy/constraint.Known": {71, unsplit},
+		},
+	},
+	{
+		name: "parameters of a function", measured: func(s sizes) map[string]int { return s.parameters }, limit: 5,
+		exceptions: map[string]exception{
+			"cmd/quaymaster.setupFlags.bundledFiles":          {7, unsplit},
+			"cmd/quaymaster.setupFlags.bundledGateway":        {7, unsplit},
+			"cmd/quaymaster/suite.trial.compare":              {7, unsplit},
+			"background.look.share":                           {6, unsplit},
+			"cmd/quaymaster.applyFlags.compile":               {6, unsplit},
+			"cmd/quaymaster.setupFlags.asAdmitted":            {6, unsplit},
+			"cmd/quaymaster/gateway.backgroundCluster.follow": {6, unsplit},
+			"cmd/quaymaster/suite/given.apply":                {6, unsplit},
+			"policy/patch.mergeCompiler.condition":            {6, unsplit},
+			"registry.Client.putManifest":                     {6, unsplit},
+		},
+	},
+	{
+		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
+		exceptions: map[string]exception{
+			"cmd/quaymaster/gateway.gateway":           {102, unsplit},
+			"gate.work":                                {79, unsplit},
+			"gate.planned":                             {62, unsplit},
+			"registry.Client":                          {44, unsplit},
+			"registry/registrytest.Registry":           {37, unsplit},
+			"background.look":                          {36, unsplit},
+			"webhook/metrics.Metrics":                  {35, unsplit},
+			"attest.search":                            {30, unsplit},
+			"report/policyreport/internal/merge.Words": {30, unsplit},
+			"verify/bundle.proof":                      {30, unsplit},
+			"registry.Layout":                          {28, unsplit},
+			"verify/cosign.proof":                      {28, unsplit},
+			"cmd/quaymaster.setupFlags":                {26, unsplit},
+			"cmd/quaymaster/gateway.Reader":            {26, unsplit},
+			"report/decisionlog/journal.writer":        {26, unsplit},
+		},
+	},
+	{
+		name: "fields of a struct", measured: func(s sizes) map[string]int { return s.fields }, limit: 15,
+		exceptions: map[string]exception{
+			"cmd/quaymaster/gateway.gateway":           {41, unsplit},
+			"gate.work":                                {34, unsplit},
+			"cmd/quaymaster/gateway.Configuration":     {29, mirrors},
+			"policy.Policy":                            {26, unsplit},
+			"webhook/metrics.Metrics":                  {26, unsplit},
+			"cmd/quaymaster/suite.document":            {25, mirrors},
+			"webhook/metrics.Readings":                 {24, mirrors},
+			"cmd/quaymaster/suite.row":                 {23, mirrors},
+			"report/decisionlog.Decision":              {23, mirrors},
+			"policy.Check":                             {22, unsplit},
+			"report/inventory.Inventory":               {22, mirrors},
+			"gate.planned":                             {21, unsplit},
+			"policy/convert/kyverno.entry":             {21, mirrors},
+			"policy/kyverno/verifyimages.verification": {21, mirrors},
+			"policy/imagevalidating.program":           {20, unsplit},
+			"cmd/quaymaster.authorityFlags":            {19, unsplit},
+			"webhook/admission.request":                {19, unsplit},
+			"cmd/quaymaster/gateway.webhooks":          {18, unsplit},
+			"gate.Outcome":                             {18, unsplit},
+			"registry.Client":                          {18, unsplit},
+			"report.Image":                             {18, mirrors},
+			"verify/verifytest.Identity":               {18, mirrors},
+			"webhook/admission.Review":                 {18, mirrors},
+			"policy.Subject":                           {17, unsplit},
+			"report.Redirection":                       {17, mirrors},
+			"cmd/quaymaster/gateway.readiness":         {16, unsplit},
+			"policy/imagevalidating.rule":              {16, unsplit},
+			"verify/verifytest.Claim":                  {16, mirrors},
+			"webhook/configuration.Input":              {16, unsplit},
+		},
+	},
+}

@@ -1,0 +1,278 @@
+package quaymaster_test
+
+import (
+	"bytes"
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// source is the measured part of the repository: Go that ships, without tests, generated
+// files, test data, examples and the suites, which are modules of their own.
+type source struct {
+	fset  *token.FileSet
+	files []sourceFile
+}
+
+type sourceFile struct {
+	path  string // slash-separated, relative to the repository
+	lines int
+	ast   *ast.File
+}
+
+func (f sourceFile) pkg() string { return filepath.ToSlash(filepath.Dir(f.path)) }
+
+// load parses the measured files.
+func load(t *testing.T) *source {
+	t.Helper()
+	s := &source{fset: token.NewFileSet()}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		slashed := filepath.ToSlash(path)
+		if entry.IsDir() {
+			if isUnmeasured(slashed) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(slashed, ".go") || strings.HasSuffix(slashed, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.ParseFile(s.fset, slashed, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if !ast.IsGenerated(parsed) {
+			s.files = append(s.files, sourceFile{path: slashed, lines: bytes.Count(text, []byte("\n")), ast: parsed})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.files) < 500 {
+		t.Fatalf("only %d files were found", len(s.files))
+	}
+	return s
+}
+
+func isUnmeasured(folder string) bool {
+	base := filepath.Base(folder)
+	return slices.Contains([]string{"test", "examples", "deploy/image", "bin", "dist"}, folder) || base == "testdata" || base == "node_modules" || base != "." && strings.HasPrefix(base, ".")
+}
+
+// sizes are what the budgets are about, each with the name of what it measures.
+type sizes struct {
+	packages, files, functions, parameters, methods, fields map[string]int
+}
+
+func (s *source) sizes() sizes {
+	m := sizes{map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}}
+	for _, file := range s.files {
+		m.packages[file.pkg()] += file.lines
+		m.files[file.path] = file.lines
+		for _, declaration := range file.ast.Decls {
+			switch d := declaration.(type) {
+			case *ast.FuncDecl:
+				name := file.pkg() + "." + functionName(d)
+				m.functions[name] = s.fset.Position(d.End()).Line - s.fset.Position(d.Pos()).Line + 1
+				m.parameters[name] = d.Type.Params.NumFields()
+				if receiver := receiverName(d); receiver != "" {
+					m.methods[file.pkg()+"."+receiver]++
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if t, ok := spec.(*ast.TypeSpec); ok {
+						if structure, ok := t.Type.(*ast.StructType); ok {
+							m.fields[file.pkg()+"."+t.Name.Name] = structure.Fields.NumFields()
+						}
+					}
+				}
+			}
+		}
+	}
+	return m
+}
+
+func functionName(d *ast.FuncDecl) string {
+	if receiver := receiverName(d); receiver != "" {
+		return receiver + "." + d.Name.Name
+	}
+	return d.Name.Name
+}
+
+// receiverName is the receiver's type without a star and type parameters; empty for a function.
+func receiverName(d *ast.FuncDecl) string {
+	if d.Recv == nil || len(d.Recv.List) == 0 {
+		return ""
+	}
+	expression := d.Recv.List[0].Type
+	for {
+		switch e := expression.(type) {
+		case *ast.StarExpr:
+			expression = e.X
+		case *ast.IndexExpr:
+			expression = e.X
+		case *ast.IndexListExpr:
+			expression = e.X
+		case *ast.Ident:
+			return e.Name
+		default:
+			return ""
+		}
+	}
+}
+
+// impureInitialisers are the if and switch statements whose initialiser assigns to something
+// that exists before them, other than err and ok.
+func (s *source) impureInitialisers() []string {
+	var found []string
+	for _, file := range s.files {
+		ast.Inspect(file.ast, func(n ast.Node) bool {
+			var init ast.Stmt
+			switch statement := n.(type) {
+			case *ast.IfStmt:
+				init = statement.Init
+			case *ast.SwitchStmt:
+				init = statement.Init
+			case *ast.TypeSwitchStmt:
+				init = statement.Init
+			}
+			if init != nil && !isPureInitialiser(init) {
+				found = append(found, s.fset.Position(init.Pos()).String())
+			}
+			return true
+		})
+	}
+	return found
+}
+
+func isPureInitialiser(init ast.Stmt) bool {
+	assignment, ok := init.(*ast.AssignStmt)
+	if !ok {
+		return false
+	}
+	if assignment.Tok == token.DEFINE {
+		return true
+	}
+	for _, left := range assignment.Lhs {
+		if name, ok := left.(*ast.Ident); !ok || name.Name != "err" && name.Name != "ok" && name.Name != "_" {
+			return false
+		}
+	}
+	return assignment.Tok == token.ASSIGN
+}
+
+// over lists what exceeds a limit, the largest first.
+func over(measured map[string]int, limit int) []string {
+	var names []string
+	for name, n := range measured {
+		if n > limit {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(measured[b]-measured[a], cmp.Compare(a, b)) })
+	return names
+}
+
+// TestMetrics prints the measures that the budgets and goals are about; make metrics shows them.
+func TestMetrics(t *testing.T) {
+	s := load(t)
+	m := s.sizes()
+	total, commands := 0, 0
+	for name, n := range m.packages {
+		total += n
+		if name == "cmd" || strings.HasPrefix(name, "cmd/") {
+			commands += n
+		}
+	}
+	t.Logf("%-60s %7d", "lines of Go without tests", total)
+	t.Logf("%-60s %7d", "lines of them in cmd", commands)
+	t.Logf("%-60s %7d", "packages", len(m.packages))
+	for _, row := range []struct {
+		name     string
+		measured map[string]int
+		limit    int
+	}{
+		{"packages over 1,500 lines", m.packages, 1500},
+		{"packages over 3,500 lines", m.packages, 3500},
+		{"files over 400 lines", m.files, 400},
+		{"functions over 60 lines", m.functions, 60},
+		{"functions of more than 5 parameters", m.parameters, 5},
+		{"types of more than 25 methods", m.methods, 25},
+		{"structs of more than 15 fields", m.fields, 15},
+	} {
+		names := over(row.measured, row.limit)
+		t.Logf("%-60s %7d", row.name, len(names))
+		for _, name := range names[:min(len(names), 40)] {
+			t.Logf("    %7d %s", row.measured[name], name)
+		}
+	}
+	t.Logf("%-60s %7d", "if and switch initialisers with a side effect", len(s.impureInitialisers()))
+	for _, part := range []struct {
+		name string
+		text prose
+	}{{"comments", s.comments()}, {"docs", docs(t, s)}} {
+		t.Logf("%-60s %7d", part.name+", lines", part.text.lines)
+		for _, f := range frequencies {
+			n := len(f.pattern.FindAllString(part.text.text, -1))
+			t.Logf("    %-56s %7.1f per 1,000 lines (%d)", f.name, per1000(n, part.text.lines), n)
+		}
+	}
+}
+
+// budget is a limit on what sizes measures, and what is larger for a reason.
+type budget struct {
+	name       string
+	measured   func(sizes) map[string]int
+	limit      int
+	exceptions map[string]exception
+}
+
+// exception lets one package, file, function or type be larger. It never grows: what is
+// larger than most fails the test.
+type exception struct {
+	most   int
+	reason string
+}
+
+// TestBudgets holds the budgets of the layout. An exception that is not needed any more
+// fails, so that the list shrinks with what it is about.
+func TestBudgets(t *testing.T) {
+	m := load(t).sizes()
+	for _, b := range budgets {
+		measured := b.measured(m)
+		for _, name := range over(measured, b.limit) {
+			e, ok := b.exceptions[name]
+			switch {
+			case !ok:
+				t.Errorf("%s: %s has %d, want at most %d", b.name, name, measured[name], b.limit)
+			case measured[name] > e.most:
+				t.Errorf("%s: %s has %d, want at most %d, its exception", b.name, name, measured[name], e.most)
+			}
+		}
+		for name, e := range b.exceptions {
+			switch n, ok := measured[name]; {
+			case !ok:
+				t.Errorf("%s: %s is an exception and not in the tree", b.name, name)
+			case n <= b.limit:
+				t.Errorf("%s: %s has %d and needs no exception", b.name, name, n)
+			case e.reason == "":
+				t.Errorf("%s: the exception of %s has no reason", b.name, name)
+			}
+		}
+	}
+}
