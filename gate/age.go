@@ -2,9 +2,9 @@ package gate
 
 import "time"
 
-// A process has two clocks: the one on the wall, which is set, and one that is not, but
-// stands still while a machine sleeps (time.Time, "Monotonic Clocks"). What is remembered
-// is as old as the one that says more; what is told to others has a wall's time only.
+// A process has two clocks: the settable wall clock, and a monotonic clock that stops
+// while the machine sleeps (time.Time, "Monotonic Clocks"). A cached entry has the greater
+// of the two ages; values sent to other processes carry wall time only.
 
 // passed is how much time has passed.
 func passed(since, now time.Time) time.Duration {

@@ -22,7 +22,7 @@ type asking struct {
 	early *redirect.Early
 
 	mu       sync.Mutex
-	choosing map[image.Digest]func() redirect.Choice // beside the proof
+	choosing map[image.Digest]func() redirect.Choice // in parallel with the verification
 	sessions map[image.Repository]Session
 	failed   map[image.Repository]error // sessions that could not be had
 }
@@ -41,8 +41,8 @@ func (j *journey) newAsking(route *mirror.Route, identity workload.Identity, who
 	return a
 }
 
-// opened returns the session for a repository, or why there is none; neither where
-// nobody wanted one yet.
+// opened returns the session for a repository, or the error that prevented it; both are
+// nil if no session was requested yet.
 func (a *asking) opened(repository image.Repository) (Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,8 @@ func (t target) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error
 	return t.Describe(ctx, pinned)
 }
 
-// withSecrets adds what a mirror would give the pod to what it names itself.
+// withSecrets adds the pull secrets that a mirror would give the pod to those of its own
+// identity.
 func withSecrets(identity workload.Identity, secrets []string) workload.Identity {
 	if identity.Namespace != "" {
 		identity.PullSecrets = union(identity.PullSecrets, secrets)
@@ -99,14 +100,14 @@ func withSecrets(identity workload.Identity, secrets []string) workload.Identity
 	return identity
 }
 
-// begin asks the first target beside whatever else goes on.
+// begin requests the first target in parallel with other work.
 func (a *asking) begin(ctx context.Context) *redirect.Early {
 	a.once.Do(func() { a.early = a.chooser.Begin(ctx, a.question) })
 	return a.early
 }
 
-// beside chooses the target of a digest while the proof is looked for: if a target
-// lags behind, or does not answer, the others are asked meanwhile.
+// beside chooses the target of a digest in parallel with the search for evidence: if a
+// target lags behind or does not answer, the other targets are requested meanwhile.
 func (a *asking) beside(ctx context.Context, digest image.Digest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,7 +144,7 @@ func (a *asking) choose(ctx context.Context, digest image.Digest) redirect.Choic
 	return a.chooser.Choose(ctx, a.question, a.begun(), digest)
 }
 
-// begun returns what begin did, nil if nobody called it.
+// begun returns the result of begin, nil if begin was not called.
 func (a *asking) begun() *redirect.Early {
 	a.once.Do(func() {})
 	return a.early

@@ -10,9 +10,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Current is a State whose snapshot is replaced while requests are judged: a
-// request keeps the one that it began with, and the next gets the new one. The
-// zero value has neither policies nor trust. It is safe for concurrent use.
+// Current is a State with a replaceable snapshot. A request keeps the snapshot that it
+// started with; later requests use the new one. The zero value has neither policies nor
+// trust. It is safe for concurrent use.
 type Current struct {
 	writing  sync.Mutex // among writers; readers never wait
 	snapshot atomic.Pointer[Snapshot]
@@ -45,7 +45,8 @@ func (c *Current) ReplaceProver(prover Prover) { c.Replace(Snapshot{Prover: prov
 // ReplaceMirrors replaces the mirrors.
 func (c *Current) ReplaceMirrors(mirrors *mirror.Set) { c.Replace(Snapshot{Mirrors: mirrors}) }
 
-// Ready returns nil once both policies and trust are there, else what is missing.
+// Ready returns nil once both policies and trust are loaded, else an error that names the
+// missing part.
 func (c *Current) Ready() error {
 	_, err := c.load()
 	return err

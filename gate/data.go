@@ -16,8 +16,9 @@ import (
 // kilobytes.
 const maxConfig = 4 << 20
 
-// dataKey names what an image says of itself. It never changes, and is told only to
-// who may read it.
+// dataKey identifies the data of an image (its manifest and configuration). The data of a
+// digest never changes. The scope is part of the key, so only callers with read access
+// receive it.
 type dataKey struct {
 	digest image.Digest
 	scope  string
@@ -38,7 +39,7 @@ func (w *work) wantsData() policy.Data {
 	return want
 }
 
-// recallData reports whether memory knows what the checks read of the image.
+// recallData reports whether the cache holds the image data that the checks read.
 func (w *work) recallData(pinned image.Pinned) bool {
 	want := w.wantsData()
 	if want == policy.NoData {
@@ -51,8 +52,8 @@ func (w *work) recallData(pinned image.Pinned) bool {
 	return ok
 }
 
-// fetchData begins to read what the checks read of the image, beside the search for
-// evidence; what it returns waits for the end.
+// fetchData starts to read the image data that the checks need, in parallel with the
+// search for evidence. The returned function waits for the end.
 func (w *work) fetchData(ctx context.Context) func() {
 	want := w.wantsData()
 	if want == policy.NoData || w.recallData(w.pinned) {

@@ -1,14 +1,12 @@
-// Package gate answers: may this object run, and under which exact names?
+// Package gate decides whether an object may run, and pins its images to digests.
 //
-// It is the journey that every door shares, written once: find the images, ask
-// the policies what must be proved, resolve each reference once, find and prove
-// the evidence, let the policies decide, and turn what could not be looked at
-// into a yes or a no as the policy's failure setting says; nobody else does
-// that. It knows no registry, no cryptography and no Kubernetes client; they
-// are handed in.
+// It implements the evaluation that all endpoints share: find the images, collect the
+// claims that policies require, resolve each reference once, find and verify the evidence,
+// evaluate the policies, and map errors to an answer by the failure setting of each
+// policy. No other package applies the failure setting. The package has no registry
+// client, no cryptography and no Kubernetes client; callers inject them.
 //
-// The rules of proof that it keeps: one resolution per reference and request,
-// the pinned digest is the proved digest, one snapshot of policies and trust
-// per request, facts are remembered and verdicts are not, and could-not-look is
-// never remembered.
+// Invariants: each request resolves a reference once; the pinned digest is the verified
+// digest; one snapshot of policies and trust serves a request; verified facts are cached,
+// verdicts are not; errors are never cached.
 package gate

@@ -8,9 +8,9 @@ import (
 // maxFew is up to how many entries a few is a list.
 const maxFew = 16
 
-// few is a map of which nearly all have one entry or two: those of one object. They
-// stand in a list until they are many; a Go map has room for eight from the first on,
-// and these keys are long. The zero value is empty.
+// few is a map optimized for one or two entries, the usual number for the images of one
+// object. Entries are kept in a list until there are many: a Go map allocates space for
+// eight entries, and these keys are long. The zero value is empty.
 type few[K comparable, V any] struct {
 	list []entry[K, V]
 	many map[K]V // instead of the list, once it is full

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// former is what an object ran before an update. The zero value ran nothing.
+// former is the old object of an update, with its images. The zero value has no images.
 type former struct {
 	object workload.Object
 	stood  map[standing]bool
@@ -45,7 +45,7 @@ func (f former) ran(use workload.Use) bool {
 	return f.stood[standing{use.Role, use.Container, use.Text}]
 }
 
-// at returns what stood at the places of extractors, by pointer.
+// at returns the values at the pointers of extractors in the old object, by pointer.
 func (f former) at(places []workload.Extractor) map[string]string {
 	uses, err := workload.ExtractWith(f.object, places)
 	if err != nil {
@@ -58,9 +58,9 @@ func (f former) at(places []workload.Extractor) map[string]string {
 	return texts
 }
 
-// leaveUnchanged drops what was planned for images that did not change, and the
-// errors of rules that speak of nothing else: an update of anything else is not
-// held up by them. A rule that also speaks of the object may forbid the update.
+// leaveUnchanged drops the tasks of images that did not change, and the errors of rules
+// that match only such images: they do not block an update of other fields. A rule that
+// also matches the object may still deny the update.
 func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
 	if p.former.object.IsZero() {
 		return
@@ -82,7 +82,7 @@ func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
 	}
 }
 
-// isUnchanged reports whether a rule speaks of images, and of none that changed.
+// isUnchanged reports whether a rule matches images, and none of them changed.
 func (p *planned) isUnchanged(ctx context.Context, result policy.RuleResult, standard []policy.Image) bool {
 	i := slices.IndexFunc(result.Policy.Rules, func(r policy.Rule) bool { return r.Name() == result.Rule })
 	if i < 0 {

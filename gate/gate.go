@@ -17,15 +17,14 @@ import (
 
 // Resolver turns a reference into a digest, once per request.
 type Resolver interface {
-	// Resolve returns the digest that the reference stands for now, and what the
-	// registry says of the manifest on the way.
+	// Resolve returns the digest that the reference resolves to now, and the manifest metadata
+	// that the registry returns with it.
 	Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error)
 	// Describe adds the manifest's media type and size.
 	Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error)
 }
 
-// Session is a view of the registries with one set of credentials, whose costs
-// are counted.
+// Session is a view of the registries with one set of credentials. It counts its requests.
 type Session interface {
 	Resolver
 	attest.Fetcher
@@ -35,18 +34,18 @@ type Session interface {
 	Cost() Cost
 }
 
-// Access says with whose credentials an image may be looked at.
+// Access selects the credentials with which an image is read.
 type Access struct {
 	// Credentials are those that the policy names.
 	policy.Credentials
-	// Workload is what the object names for its own pulls.
+	// Workload holds the pull credentials that the object names.
 	Workload workload.Identity
 }
 
 // Registries opens sessions.
 type Registries interface {
-	// Open returns a session for one repository. An error means that the
-	// credentials could not be had, which is could-not-look.
+	// Open returns a session for one repository. An error means that the credentials could not
+	// be obtained, so the image could not be verified.
 	Open(ctx context.Context, access Access, repository image.Repository) (Session, error)
 }
 
@@ -59,7 +58,7 @@ type Prover interface {
 	Resolve(ctx context.Context, authority verify.Authority) (verify.Authority, error)
 }
 
-// Snapshot is what one request is judged by.
+// Snapshot is the state by which one request is evaluated.
 type Snapshot struct {
 	Policies *policy.Set
 	Prover   Prover
@@ -78,7 +77,7 @@ type Fixed Snapshot
 // Snapshot implements State.
 func (f Fixed) Snapshot(context.Context) (Snapshot, error) { return Snapshot(f), nil }
 
-// Config is what a Gate cannot do without.
+// Config holds the required dependencies of a Gate.
 type Config struct {
 	Registries Registries
 	State      State
@@ -99,11 +98,11 @@ type options struct {
 	noneAge time.Duration // age of "none found"
 	tagAge  time.Duration // age of a tag's digest
 	stale   time.Duration // greatest age of both where a registry does not answer
-	keeps   bool          // what is proved is kept for that
+	keeps   bool          // verified facts are kept for use as stale entries
 	now     func() time.Time
 
-	observer Observer // nil: nobody is told
-	peers    Peers    // nil: nobody is asked
+	observer Observer // nil: no notifications
+	peers    Peers    // nil: no peer requests
 	store    Store    // nil: there is none
 	chooser  *redirect.Chooser
 	secrets  PullSecrets // nil: no Secret is added to pods
@@ -124,8 +123,8 @@ func WithConcurrency(images int) Option {
 	}
 }
 
-// WithTimeout bounds a request as a whole; 30 s unless set. What is not proved
-// by then is could-not-look.
+// WithTimeout bounds a request as a whole; 30 s unless set. Images not verified by then
+// are errors.
 func WithTimeout(d time.Duration) Option {
 	return func(o *options) error {
 		if d <= 0 {
@@ -136,7 +135,7 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// Ages says how long the gate remembers; zero fields keep their defaults.
+// Ages sets how long the gate caches results; zero fields keep their defaults.
 type Ages struct {
 	// Fact is the greatest age of a proved claim: 1 h.
 	Fact time.Duration
@@ -146,7 +145,7 @@ type Ages struct {
 	Tag time.Duration
 }
 
-// WithAges changes how long the gate remembers.
+// WithAges changes how long the gate caches results.
 func WithAges(ages Ages) Option {
 	return func(o *options) error {
 		for _, set := range []struct {
@@ -164,7 +163,7 @@ func WithAges(ages Ages) Option {
 	}
 }
 
-// WithClock replaces the clock: for tests, and for what a later time would say.
+// WithClock replaces the clock: for tests, and to evaluate as of a later time.
 func WithClock(now func() time.Time) Option {
 	return func(o *options) error {
 		o.now = now

@@ -26,8 +26,7 @@ func (w *work) investigate(ctx context.Context, pinned image.Pinned, inquiries [
 	}
 }
 
-// look searches for everything that the inquiries could use, and proves what it
-// finds.
+// look searches for all evidence that the inquiries can use, and verifies it.
 func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inquiry) []policy.Answer {
 	want := wanted(inquiries)
 	var (
@@ -39,7 +38,7 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	session, subject := inquiries[0].session, pinned
 	pinned = pinned.At(inquiries[0].none.repository)
 	if slices.Contains(want.Formats, attest.Notation) && !pinned.Descriptor().IsComplete() {
-		wg.Go(func() { // beside the search, so that it costs no round of its own
+		wg.Go(func() { // in parallel with the search: costs no round trip of its own
 			described, err := session.Describe(ctx, pinned)
 			if err != nil {
 				gap = err
@@ -58,7 +57,7 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	answers := make([]policy.Answer, len(inquiries))
 	var group errgroup.Group
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
-	first := make(map[factKey]int, len(inquiries)) // who asks the same is told the same
+	first := make(map[factKey]int, len(inquiries)) // equal keys share one answer
 	for i, in := range inquiries {
 		if _, asked := first[in.fact]; asked {
 			continue
@@ -78,7 +77,7 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	return answers
 }
 
-// wanted joins what the inquiries could use.
+// wanted joins the kinds of evidence that the inquiries can use.
 func wanted(inquiries []*inquiry) attest.Want {
 	var want attest.Want
 	for _, in := range inquiries {
@@ -168,7 +167,7 @@ func (w *work) answer(ctx context.Context, subject image.Pinned, in *inquiry, fo
 	return out
 }
 
-// concerns reports whether evidence offers itself as what is asked for.
+// concerns reports whether the evidence is of a kind that the inquiry asks for.
 func (in *inquiry) concerns(e attest.Evidence) bool {
 	if e.Role != in.Role {
 		return false
@@ -187,8 +186,8 @@ func describe(e attest.Evidence) string {
 	}
 }
 
-// confirm checks that a proved fact is what was asked for: a verifier's answer
-// is not taken for more than it says.
+// confirm checks that a verified fact matches the inquiry: a verifier's result must not
+// count for more than it contains.
 func (in *inquiry) confirm(fact verify.Fact, subject image.Pinned) error {
 	reject := func(code verify.Code, expected, found string) error {
 		return &verify.Rejection{Code: code, Authority: in.authority.Name, Origin: fact.Origin, Expected: expected, Found: found}
@@ -208,8 +207,8 @@ func (in *inquiry) confirm(fact verify.Fact, subject image.Pinned) error {
 	return nil
 }
 
-// try runs a verifier; a panic in it, on bytes that a stranger chose, is
-// could-not-look.
+// try runs a verifier. A panic on attacker-controlled bytes becomes an error, so the image
+// could not be verified.
 func (w *work) try(ctx context.Context, subject image.Pinned, e attest.Evidence, a verify.Authority) (fact verify.Fact, err error) {
 	defer func() {
 		if p := recover(); p != nil {

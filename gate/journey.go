@@ -13,16 +13,15 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Decide judges one object. It always answers: what could not be done is a
-// reason in the outcome.
+// Decide evaluates one object. It always returns an outcome; failures are reasons in it.
 func (g *Gate) Decide(ctx context.Context, request Request) Outcome {
 	return g.DecideAll(ctx, []Request{request}, nil)[0]
 }
 
-// DecideAll judges objects together, by one snapshot: a reference that several
-// of them use is resolved and proved once. The outcomes stand in the order of
-// the requests; progress, if given, is told after each of the references how many
-// are done, from one goroutine at a time.
+// DecideAll evaluates objects together, by one snapshot: a reference that several of them
+// use is resolved and verified once. The outcomes are in the order of the requests.
+// Progress, if given, is called after each reference with the number of finished ones,
+// from one goroutine at a time.
 func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(done, total int)) []Outcome {
 	outcomes := make([]Outcome, len(requests))
 	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
@@ -63,7 +62,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	return outcomes
 }
 
-// failed is the outcome of an object that nobody could look at.
+// failed is the outcome of an object that could not be evaluated.
 func failed(request Request, reason policy.Reason) Outcome {
 	return Outcome{Subject: request.subject(), Object: request.Object, Source: request.Object.Source(), Answer: Unable, Reasons: []policy.Reason{reason}}
 }
@@ -79,8 +78,8 @@ func errorReason(err error, path string) policy.Reason {
 	return policy.Reason{Code: policy.PolicyError, Path: path, Message: err.Error()}
 }
 
-// outOfTime is an error that came because the time for the request had passed,
-// whatever else it looks like.
+// outOfTime marks an error that occurred because the request's time had expired, whatever
+// its cause looks like.
 type outOfTime struct{ err error }
 
 // Error implements error.
@@ -90,9 +89,9 @@ func (o outOfTime) Error() string { return o.err.Error() }
 // of the registry.
 func (outOfTime) Unwrap() error { return context.DeadlineExceeded }
 
-// ownTime reports whether the time for the request has passed, and went into the work on
-// it and not into waiting for others. That is no silence: who writes an object chooses how
-// much there is to do about it.
+// ownTime reports whether the time for the request has expired, and was spent on the
+// request itself and not on waiting for others. That is not an unresponsive registry: the
+// author of an object controls how much work it causes.
 func ownTime(ctx context.Context) bool { return ctx.Err() != nil && !waiting.Mostly(ctx) }
 
 // overlong is an error that came because the request's own work took its time.
@@ -101,11 +100,11 @@ type overlong struct{ err error }
 // Error implements error.
 func (o overlong) Error() string { return tookLong + ": " + o.err.Error() }
 
-// tookLong is what is said where ownTime is the reason.
+// tookLong is the reason's text where ownTime is the cause.
 const tookLong = "the work for the rules took all the time"
 
-// overlongReasons says of reasons that are a time which had passed that it was spent on the
-// object.
+// overlongReasons marks reasons caused by an expired deadline as time spent on the object
+// itself.
 func overlongReasons(ctx context.Context, reasons []policy.Reason) []policy.Reason {
 	if !ownTime(ctx) {
 		return reasons
@@ -119,11 +118,11 @@ func overlongReasons(ctx context.Context, reasons []policy.Reason) []policy.Reas
 	return reasons
 }
 
-// patience is how long works are waited for once the time for the request has
-// passed: they leave by themselves, and what they found out by then is told.
+// patience is the drain timeout: how long unfinished works are awaited after the request's
+// time has expired. They end by themselves, and their partial results are reported.
 const patience = 20 * time.Millisecond
 
-// journey is the state of one call: what must be found out, once each.
+// journey is the state of one batch. Each reference is evaluated once in it.
 type journey struct {
 	gate     *Gate
 	snapshot Snapshot
@@ -132,12 +131,13 @@ type journey struct {
 	order    []*work
 }
 
-// workKey names a work; mirrors are part of it, since they say where to look, and
-// with them the workload: the scope says nothing of what it sees there.
+// workKey identifies a work. Mirrors are part of the key, since they select the
+// repositories to search. The workload's identity is part of it then, too: the scope does
+// not cover its access to mirrors.
 type workKey struct{ scope, ref, way, identity string }
 
-// accessKey names who wants to look at what: checks that are equal in it share
-// a session, and so their work.
+// accessKey identifies the credentials and the repository of a check: checks with equal
+// keys share a session, and so their work.
 type accessKey struct {
 	ref                        image.Ref
 	credentials, identity, way string
@@ -206,8 +206,8 @@ func identityKey(i workload.Identity) string {
 	return key
 }
 
-// run does all the work: what memory knows at once, the rest several references
-// at a time.
+// run does all works: first those that the cache answers completely, then the others,
+// several references at a time.
 func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	finished := 0
 	finish := func(w *work) {
@@ -228,8 +228,8 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	j.runAll(ctx, open, finish)
 }
 
-// runAll does works that memory does not answer, several at a time, and tells of
-// each that it is finished. One that does not heed the deadline is left alone.
+// runAll does the works that the cache does not answer, several at a time, and reports
+// each finished one. A work that ignores the deadline is abandoned.
 func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work)) {
 	if len(works) == 0 {
 		return
@@ -268,9 +268,9 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work))
 	}
 }
 
-// rememberSafely does the work if memory knows all that it needs, and reports
-// whether it did. It begins nothing that would have to be waited for, so it needs
-// no goroutine. What panics here is tried once more where that is told.
+// rememberSafely does the work if the cache holds everything it needs, and reports whether
+// it did. It never blocks, so it needs no goroutine. After a panic, the work is tried
+// again by runSafely, which reports it.
 func (w *work) rememberSafely(ctx context.Context) (done bool) {
 	started := w.gate.options.now()
 	if err := safely(func() { done = w.remember(ctx) }); err != nil {
@@ -280,7 +280,7 @@ func (w *work) rememberSafely(ctx context.Context) (done bool) {
 	return done
 }
 
-// runSafely turns a panic into could-not-look.
+// runSafely turns a panic into an error.
 func (w *work) runSafely(ctx context.Context) {
 	started := w.gate.options.now()
 	if err := safely(func() { w.run(ctx) }); err != nil {
@@ -292,7 +292,7 @@ func (w *work) runSafely(ctx context.Context) {
 	w.duration = w.gate.options.now().Sub(started)
 }
 
-// late says of everything that the end of the request cut short that it did.
+// late marks everything that the request's deadline cut short.
 func (w *work) late(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,13 +19,13 @@ func (w *work) ask(ctx context.Context, check *policy.Check, about image.Pinned)
 	return judge(ctx, check.Judge, []policy.Given{w.given(check, about)}).Decisions[0]
 }
 
-// given is what a judge is told about one image by one digest.
+// given is a judge's input about one image by one digest.
 func (w *work) given(check *policy.Check, about image.Pinned) policy.Given {
 	return policy.Given{Check: check, Pinned: w.pinned, Answers: w.answersFor(about.Digest()), Data: w.data, DataErr: w.dataErr}
 }
 
-// judge asks a judge, and takes its word for no more than it is: one decision for
-// each image, each with a reason. A panic is could-not-look.
+// judge runs a judge and validates its result: one decision for each image, each with a
+// reason. A panic becomes an error.
 func judge(ctx context.Context, by policy.Judge, given []policy.Given) policy.Judgement {
 	var judged policy.Judgement
 	err := safely(func() { judged = by.Judge(ctx, given) })
@@ -90,7 +90,7 @@ func (p *planned) judge(ctx context.Context) {
 	}
 }
 
-// given is what was found out for one check of the plan.
+// given is the judge's input for one check of the plan.
 func (p *planned) given(i int) policy.Given {
 	check, t := &p.plan.Checks[i], p.tasks[i]
 	unseen := func(err error) policy.Given {
@@ -115,8 +115,8 @@ func (p *planned) given(i int) policy.Given {
 	return t.work.given(check, t.work.pinned)
 }
 
-// judgedOn keeps a judge from passing an image whose digest is asked for and not
-// known, and says where it was the index that was proved.
+// judgedOn keeps a judge from passing an image without its required digest, and reports
+// where the index was verified instead of the child.
 func (p *planned) judgedOn(i int, decision policy.Decision, given policy.Given) policy.Decision {
 	check, t := &p.plan.Checks[i], p.tasks[i]
 	switch {
@@ -133,7 +133,7 @@ func (p *planned) judgedOn(i int, decision policy.Decision, given policy.Given) 
 	return decision
 }
 
-// judgedAs returns what a judge said of a check of the plan.
+// judgedAs returns a judge's decision on a check of the plan.
 func (p *planned) judgedAs(i int) policy.Decision {
 	if decision, ok := policy.Decided(&p.plan.Checks[i]); ok {
 		return decision
@@ -144,8 +144,8 @@ func (p *planned) judgedAs(i int) policy.Decision {
 	return policy.Decide(&p.plan.Checks[i], nil)
 }
 
-// judge asks the judges of all objects. Where one is not content with what memory
-// knew of an image alone, everybody else is asked as well.
+// judge runs the judges of all objects. Where a judge does not pass an image on the cached
+// claims alone, peers and registries are asked as well.
 func (j *journey) judge(ctx context.Context, plans []*planned) {
 	var again []*planned
 	open := map[*work]bool{}
@@ -175,8 +175,8 @@ func (j *journey) judge(ctx context.Context, plans []*planned) {
 	}
 }
 
-// wanting notes the works that memory answered in part, and whose checks a judge
-// does not pass.
+// wanting marks the works that the cache answered in part, if a judge does not pass one of
+// their checks.
 func (p *planned) wanting(open map[*work]bool) bool {
 	found := false
 	for i, decision := range p.judged {
@@ -197,8 +197,8 @@ func (p *planned) wanting(open map[*work]bool) bool {
 	return found
 }
 
-// annotate collects the words of policies for the audit log, and drops the rules
-// whose decisions about images say everything.
+// annotate collects the audit annotations of policies, and drops the rules that their
+// decisions about images express fully.
 func (p *planned) annotate(o *Outcome) {
 	for i := range o.Rules {
 		rule := &o.Rules[i]

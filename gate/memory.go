@@ -14,9 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Bounds of the gate's memory. An answer without statements costs about a
-// kilobyte, so 64 MiB remember some 60,000 of them: more images than a large
-// cluster runs.
+// Bounds of the gate's cache. An answer without statements costs about a kilobyte, so 64
+// MiB hold some 60,000 of them: more images than a large cluster runs.
 const (
 	factBytes   = 64 << 20
 	noneBytes   = 8 << 20
@@ -28,8 +27,8 @@ const (
 	answerBytes = 1 << 10
 )
 
-// factKey names what a remembered fact answers. A fact about a digest is true
-// wherever the evidence was found and whoever may read it.
+// factKey identifies a cached fact. A fact about a digest is valid for every evidence
+// repository and for all credentials.
 type factKey struct {
 	digest                image.Digest
 	authority, generation string
@@ -38,8 +37,8 @@ type factKey struct {
 	artifact              bool
 }
 
-// noneKey names what a remembered "none found" answers: only for this place and
-// these credentials.
+// noneKey identifies a cached "none found", which is valid only for one evidence
+// repository and one set of credentials.
 type noneKey struct {
 	factKey
 	repository     image.Repository
@@ -52,9 +51,9 @@ func (k noneKey) String() string {
 
 type tagKey struct{ scope, ref string }
 
-// memory is what the gate remembers between requests, and what it is finding
-// out for several of them at once. A key holds everything that the answer rests
-// on, so a changed policy, key or root is never answered from before the change.
+// memory is the gate's cache, shared by all requests, with the lookups in progress that
+// several requests share. A key holds everything that the answer depends on, so a changed
+// policy, key or root never hits an older entry.
 type memory struct {
 	options  options
 	facts    *cache.Cache[factKey, proved]
@@ -70,8 +69,9 @@ type memory struct {
 	recalls  *cache.Flight[string, map[string][]byte]
 }
 
-// proved is an answer with facts, and when it was found. Until fresh has passed, nobody
-// else is asked; until the end of its time it is good for when nobody answers.
+// proved is an answer with facts, and the time of its verification. Until fresh has
+// passed, no other source is asked; until the end of its age it serves as a stale entry
+// while registries do not answer.
 type proved struct {
 	answer           policy.Answer
 	at, fresh, until time.Time
@@ -148,7 +148,7 @@ func dataCost(d policy.ImageData) int {
 	return cost
 }
 
-// keepData remembers what an image says of itself.
+// keepData caches the data of an image.
 func (m *memory) keepData(key dataKey, data policy.ImageData) { m.data.Put(key, data, m.options.age) }
 
 // parse reads a reference. Its meaning never changes, and the same few are read
@@ -157,7 +157,7 @@ func (m *memory) parse(text string) (image.Ref, error) {
 	if ref, ok := m.refs.Get(text); ok {
 		return ref, nil
 	}
-	text = strings.Clone(text) // else what is kept would keep all of the object's text
+	text = strings.Clone(text) // a substring would keep all of the object's text alive
 	ref, err := image.Parse(text)
 	if err == nil {
 		m.refs.Put(text, ref, 24*time.Hour)
@@ -189,11 +189,11 @@ func (m *memory) hashed(a *verify.Authority) bool {
 	return ok
 }
 
-// recall returns what is remembered about a question. Old says that it was found
-// longer ago than "none" would be kept: enough to allow by, and not to deny by,
-// since a better statement may have come since.
+// recall returns the cached answer to an inquiry. Old means that it was found longer ago
+// than "none" would be kept: enough to allow, but not to deny, since a newer statement may
+// exist.
 func (m *memory) recall(in *inquiry) (answer policy.Answer, old, ok bool) {
-	if !in.place.isLater { // a later place is asked for what is not remembered
+	if !in.place.isLater { // a fallback is asked for claims that are not cached
 		answer, old, ok = m.recallFacts(in.fact)
 		m.options.asked(LayerFacts, ok)
 	}
@@ -214,8 +214,8 @@ func (m *memory) recallFacts(key factKey) (answer policy.Answer, old, ok bool) {
 	return known.answer, passed(known.at, now) >= m.options.noneAge, true
 }
 
-// keep remembers an answer: facts no longer than what they rest on, "none"
-// briefly, and what could not be looked at never.
+// keep caches an answer: facts no longer than their evidence is valid, "none" briefly, and
+// errors never.
 func (m *memory) keep(in *inquiry, answer policy.Answer) {
 	switch {
 	case in.authority.MaxAge < 0 || len(answer.Gaps) > 0:
@@ -231,8 +231,8 @@ func (m *memory) keep(in *inquiry, answer policy.Answer) {
 	}
 }
 
-// keepFacts remembers facts for what is left of their time since they were found,
-// which it returns, and beyond that for when the registry does not answer.
+// keepFacts caches facts for the rest of their time since verification, which it returns,
+// and beyond that as stale entries for an unresponsive registry.
 func (m *memory) keepFacts(in *inquiry, found proved) time.Duration {
 	age, kept := m.options.age, m.options.keptFor()
 	if in.authority.MaxAge > 0 {
@@ -250,25 +250,23 @@ func (m *memory) keepFacts(in *inquiry, found proved) time.Duration {
 	return age
 }
 
-// askPeers asks the other replicas, together with whoever else asks them the same
-// just now.
+// askPeers asks the other replicas. Concurrent requests for the same keys share one call.
 func (m *memory) askPeers(ctx context.Context, peers Peers, keys []string) map[string][]byte {
 	known, err := m.recalls.Do(ctx, strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
 		return peers.Recall(ctx, keys), nil
 	})
-	if err != nil { // who does not answer knows nothing
+	if err != nil { // a peer that does not answer counts as a miss
 		return nil
 	}
 	return known
 }
 
-// askStore asks the shared memory, together with whoever else asks it the same just
-// now.
+// askStore asks the shared store. Concurrent requests for the same keys share one call.
 func (m *memory) askStore(ctx context.Context, store Store, keys []string) map[string][]byte {
 	known, err := m.recalls.Do(ctx, "store\n"+strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
 		return store.Recall(ctx, keys), nil
 	})
-	if err != nil { // who does not answer knows nothing
+	if err != nil { // a store that does not answer counts as a miss
 		return nil
 	}
 	return known
@@ -276,7 +274,7 @@ func (m *memory) askStore(ctx context.Context, store Store, keys []string) map[s
 
 var errNotRemembered = errors.New("the tag's digest is not remembered")
 
-// pin returns the digest of a reference without asking anybody.
+// pin returns the digest of a reference from the cache alone.
 func (m *memory) pin(scope string, ref image.Ref) (image.Pinned, error) {
 	if digest := ref.Digest(); !digest.IsZero() {
 		return ref.Pin(image.Descriptor{Digest: digest})
@@ -288,9 +286,8 @@ func (m *memory) pin(scope string, ref image.Ref) (image.Pinned, error) {
 	return ref.Pin(known)
 }
 
-// resolve returns the digest of a tag, from memory while it is fresh. Callers who
-// want the same tag with the same credentials at once share one request, with those of
-// equal apart.
+// resolve returns the digest of a tag, from the cache while it is fresh. Concurrent
+// callers with the same tag, credentials and apart share one request.
 func (m *memory) resolve(ctx context.Context, scope, apart string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
 	key := tagKey{scope: scope, ref: ref.String()}
 	known, ok := m.tags.Get(key)
@@ -316,8 +313,8 @@ func (m *memory) resolve(ctx context.Context, scope, apart string, ref image.Ref
 	return ref.Pin(descriptor)
 }
 
-// apart names who asks if nobody else should wait for it: a session may say so by a
-// method Apart.
+// apart returns a name that separates a caller from the shared requests of others, from
+// the session's method Apart if it has one; "" shares.
 func apart(session any, repository image.Repository) string {
 	if tenant, ok := session.(interface{ Apart(image.Repository) string }); ok {
 		if name := tenant.Apart(repository); name != "" {
@@ -327,8 +324,8 @@ func apart(session any, repository image.Repository) string {
 	return ""
 }
 
-// search answers inquiries about one digest and one group of places, together
-// with whoever else asks the same just now.
+// search answers inquiries about one digest and one group of evidence repositories.
+// Concurrent callers with the same inquiries share one search.
 func (m *memory) search(ctx context.Context, inquiries []*inquiry, look func(context.Context) []policy.Answer) []policy.Answer {
 	var key strings.Builder
 	for _, in := range inquiries {

@@ -14,9 +14,9 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// PullSecrets knows which Secrets are there.
+// PullSecrets looks up Secrets of the cluster.
 type PullSecrets interface {
-	// Has reports whether a Secret exists. An error means that nobody could look.
+	// Has reports whether a Secret exists. An error means that the lookup failed.
 	Has(ctx context.Context, namespace, name string) (bool, error)
 }
 
@@ -33,28 +33,28 @@ func WithMirrors(chooser *redirect.Chooser, secrets PullSecrets) Option {
 	}
 }
 
-// mirrors is what the mirrors say of the images of one object.
+// mirrors is the mirror configuration as it applies to the images of one object.
 type mirrors struct {
 	set   *mirror.Set // nil: nothing
 	about mirror.Subject
 	ways  map[image.Ref]*way
 }
 
-// way is what the mirrors say of one reference as it stands in the object. A nil
-// way says nothing.
+// way is the mirror plan of one reference as written in the object. A nil way means that
+// no mirror applies.
 type way struct {
 	name    string        // equal names mean equal ways, in one snapshot
 	route   *mirror.Route // where it could be had instead; nil: nowhere
 	err     error         // why that, or all that it is a copy of, could not be asked
 	origins []mirror.Origin
 
-	evidence []image.Repository // where to look, in order; none: beside the image
+	evidence []image.Repository // evidence repositories, in order; none: the image's own
 	secrets  []string
 	asking   *asking // the targets, where they are asked
 	digest   *work   // that resolves the reference where no check does
 }
 
-// newMirrors prepares what the selectors of mirrors ask for.
+// newMirrors collects the fields that the selectors of mirrors read.
 func newMirrors(j *journey, p *planned) mirrors {
 	set := j.snapshot.Mirrors
 	if set.IsEmpty() {
@@ -84,7 +84,7 @@ func describeObject(object workload.Object) (labels map[string]string, owners []
 	return metadata.Member("labels").Texts(), owners
 }
 
-// of returns what the mirrors say of a reference, nil for nothing.
+// of returns the mirror plan of a reference, nil for none.
 func (m mirrors) of(ref image.Ref) *way {
 	if m.set == nil {
 		return nil
@@ -117,7 +117,7 @@ func (m mirrors) ask(ref image.Ref) *way {
 	return w
 }
 
-// union adds what is not there yet, in order.
+// union appends the elements that are missing, in order.
 func union[T comparable](into, more []T) []T {
 	into = slices.Clip(into)
 	for _, one := range more {
@@ -128,8 +128,8 @@ func union[T comparable](into, more []T) []T {
 	return into
 }
 
-// named returns images under all the names that they are judged by: beside its own,
-// a copy bears those of its sources. All of them must allow it.
+// named returns images under all the names by which they are judged: a copy has the names
+// of its sources in addition to its own. All of them must be allowed.
 func (m mirrors) named(images []policy.Image) []policy.Image {
 	if m.set == nil {
 		return images
@@ -157,10 +157,10 @@ func asWritten(i policy.Image) policy.Image {
 	return i
 }
 
-// wayOf returns what the mirrors say of what stands in the object.
+// wayOf returns the mirror plan of the reference as written in the object.
 func (p *planned) wayOf(i policy.Image) *way { return p.mirrors.of(asWritten(i).Ref) }
 
-// cost adds what asking targets cost.
+// cost adds the cost of requests to targets.
 func (m mirrors) cost(total Cost) Cost {
 	for _, w := range m.ways {
 		if w == nil {
@@ -210,9 +210,9 @@ func (w *work) countsTarget() bool {
 	return w.asking != nil && w.asking.question.Route.Resolve == mirror.Target && w.ref.Digest().IsZero()
 }
 
-// tagScope is the scope of the tag's digest: of who asks, and whose answer counts.
-// The source's scope says nothing of who may see a target, so the workload itself
-// is named.
+// tagScope is the scope of the tag's digest: the credentials, and the side that resolves
+// the tag. The source's scope does not cover access to a target, so the workload itself is
+// part of it.
 func (w *work) tagScope() string {
 	if !w.countsTarget() {
 		return w.scope
@@ -220,8 +220,8 @@ func (w *work) tagScope() string {
 	return w.scope + " at " + w.way.name + " of " + w.mirrorHash + " for " + w.asking.who
 }
 
-// resolveAtTarget returns the digest that the tag stands for at the first target
-// that answers.
+// resolveAtTarget returns the digest that the tag resolves to at the first target that
+// answers.
 func (w *work) resolveAtTarget(ctx context.Context) (image.Pinned, error) {
 	pinned, err := w.gate.memory.resolve(ctx, w.tagScope(), "", w.ref, func(ctx context.Context, ref image.Ref) (image.Pinned, error) {
 		found, _, err := w.asking.chooser.Resolve(ctx, w.asking.question, w.asking.begun())
@@ -236,12 +236,11 @@ func (w *work) resolveAtTarget(ctx context.Context) (image.Pinned, error) {
 	return pinned, err
 }
 
-// sourceTime is how long the source is waited for where its answer for the tag
-// does not count and is only told.
+// sourceTime bounds the wait for the source where its digest for the tag is only reported.
 const sourceTime = time.Second
 
-// compareSource asks the source what its tag stands for, where that is to be told,
-// and returns what waits for it.
+// compareSource resolves the tag at the source where a difference is to be reported, and
+// returns a function that waits for the result.
 func (w *work) compareSource(ctx context.Context) (wait func()) {
 	if !w.countsTarget() || !slices.Contains(w.way.evidence, w.ref.Repository()) {
 		return func() {}

@@ -2,7 +2,7 @@ package gate
 
 import "context"
 
-// Phase is a part of the journey whose time is worth knowing.
+// Phase is a measured part of an evaluation.
 type Phase string
 
 // The phases.
@@ -13,7 +13,7 @@ const (
 	PhaseDecide   Phase = "decide"   // policies on the object, from facts
 )
 
-// Layer is a memory that was asked before anybody else.
+// Layer is a cache that is consulted before the registry.
 type Layer string
 
 // The layers.
@@ -22,20 +22,20 @@ const (
 	LayerNone  Layer = "none"  // "none found"
 	LayerTags  Layer = "tags"  // digests behind tags
 	LayerPeers Layer = "peers" // proved claims of other replicas
-	LayerStore Layer = "store" // proved claims in the memory that replicas share
+	LayerStore Layer = "store" // verified claims in the store that replicas share
 )
 
-// Observer is told how the journey goes, for metrics and traces. It is called
-// from many goroutines.
+// Observer receives events of evaluations, for metrics and traces. It is called from many
+// goroutines.
 type Observer interface {
-	// Begin is called when a phase begins; what it returns is called when the
+	// Begin is called when a phase begins; the function that it returns is called when the
 	// phase ends.
 	Begin(ctx context.Context, phase Phase) (context.Context, func())
-	// Asked says whether a memory knew.
+	// Asked reports a hit or a miss of a cache.
 	Asked(layer Layer, known bool)
 }
 
-// WithObserver tells an observer how the journey goes; none unless set.
+// WithObserver sets the observer of evaluations; none unless set.
 func WithObserver(observer Observer) Option {
 	return func(o *options) error {
 		o.observer = observer
@@ -43,7 +43,7 @@ func WithObserver(observer Observer) Option {
 	}
 }
 
-// begin tells the observer that a phase begins.
+// begin notifies the observer that a phase begins.
 func (o *options) begin(ctx context.Context, phase Phase) (context.Context, func()) {
 	if o.observer == nil {
 		return ctx, unobserved
@@ -53,7 +53,7 @@ func (o *options) begin(ctx context.Context, phase Phase) (context.Context, func
 
 func unobserved() {}
 
-// asked tells the observer whether a memory knew.
+// asked notifies the observer of a cache hit or miss.
 func (o *options) asked(layer Layer, known bool) {
 	if o.observer != nil {
 		o.observer.Asked(layer, known)

@@ -13,34 +13,34 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// maxNested bounds the manifests that are read to know what an index lists, with
-// the indexes in it. Build tools nest none.
+// maxNested bounds the manifests, nested indexes included, that are read to list the
+// children of an index. Build tools nest none.
 const maxNested = 8
 
 var errNotPinned = errors.New("the tag was to be pinned by now, so nobody looked who signed it")
 
-// overridden is one image that overrides may speak of, and what was found out for
-// them beside what policies ask.
+// overridden is one image that overrides may match, with the digests and signers found for
+// them in addition to the claims that policies query.
 type overridden struct {
 	plan  *planned
 	image policy.Image
-	works []*inspection // of what knows the image
+	works []*inspection // that resolve and verify the image
 	err   error         // why it could not be resolved
-	proof *work         // of the signers whom an Allow believes; nil where none is asked
+	proof *work         // of the signers of Allows; nil where none is needed
 }
 
-// inspection is what a work is asked on behalf of overrides.
+// inspection is the extra lookup of a work for overrides.
 type inspection struct {
 	work             *work
-	digests, signers bool // what is asked
+	digests, signers bool // which of them are needed
 	finished         bool
 
 	children []image.Digest // that its index lists
-	err      error          // why not all of them are known
+	err      error          // why the digests may be incomplete
 }
 
-// override finds out what the overrides in force go by. Where there are none, it
-// does nothing.
+// override collects the digests and signers that the overrides in force match. Without
+// overrides it does nothing.
 func (j *journey) override(ctx context.Context, plans []*planned) {
 	var open []*overridden
 	before, inspections := len(j.order), map[*work]*inspection{}
@@ -81,9 +81,8 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 	j.judge(ctx, slices.DeleteFunc(slices.Clone(plans), func(p *planned) bool { return p == nil || !p.spare() }))
 }
 
-// spare leaves the images that an Allow speaks of out of what judges are asked
-// about, since an expression about all images would be failed by them, and reports
-// whether there are any.
+// spare removes the images that an Allow matches from the judges' input, since they would
+// fail an expression about all images, and reports whether there are any.
 func (p *planned) spare() bool {
 	if p.overriding == nil || !slices.ContainsFunc(p.plan.Results, func(r policy.RuleResult) bool { return r.Judge != nil }) {
 		return false
@@ -99,8 +98,8 @@ func (p *planned) spare() bool {
 	return len(p.spared) > 0
 }
 
-// startOverride notes what knows an image, and has it resolved if nothing does and
-// an override goes by its digest.
+// startOverride collects the works of an image, and has it resolved if none of them does
+// and an override matches by digest.
 func (p *planned) startOverride(ctx context.Context, j *journey, found policy.Image, inspections map[*work]*inspection) *overridden {
 	one := &overridden{plan: p, image: found}
 	denies := p.overriding.WantsDigest(policy.OverrideDeny)
@@ -136,20 +135,20 @@ func (p *planned) startOverride(ctx context.Context, j *journey, found policy.Im
 	return one
 }
 
-// inspect reads what the image's index lists, and has every question answered.
+// inspect reads the children of the image's index, and has every claim query answered.
 func (in *inspection) inspect(ctx context.Context) {
 	if in.digests {
 		in.children, in.err = in.work.descendants(ctx)
 	}
 	if w := in.work; in.signers && w.lacksAnswers() {
-		// Memory was asked alone, and only until the policies were met.
+		// The cache alone was consulted, and only until the policies were met.
 		w.forgetGaps()
 		w.prove(ctx, w.pinned, w.questions())
 		w.partial = false
 	}
 }
 
-// lacksAnswers reports whether there are questions that memory alone was asked, in vain.
+// lacksAnswers reports whether claim queries missed the cache and were sent nowhere else.
 func (w *work) lacksAnswers() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,8 +160,8 @@ func (w *work) lacksAnswers() bool {
 	return false
 }
 
-// descendants returns the digests that an index lists, and those that indexes in it
-// list; none for a manifest. They never change, so memory may answer.
+// descendants returns the digests that an index lists, and those that nested indexes list;
+// none for a manifest. They never change, so they may come from the cache.
 func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
 	if known, ok := w.gate.memory.indexes.Get(w.pinned.Digest()); ok {
 		return known, nil
@@ -188,8 +187,7 @@ func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
 	return all, nil
 }
 
-// proveAllowed proves the signers whom an Allow believes, for images that are not
-// allowed without.
+// proveAllowed verifies the signers of Allows, for images that are not allowed otherwise.
 func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 	trip := &journey{gate: j.gate, snapshot: j.snapshot}
 	for _, one := range open {
@@ -221,8 +219,7 @@ func (p *planned) isUnasked() bool {
 	return slices.ContainsFunc(p.plan.Results, func(r policy.RuleResult) bool { return r.Err != nil })
 }
 
-// digests returns all digests that are known of what the image is, and why there
-// may be others.
+// digests returns all known digests of the image, and an error if there may be others.
 func (o *overridden) digests() (all []image.Digest, gap error) {
 	gap = o.err
 	known := false
@@ -246,14 +243,14 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 	return all, gap
 }
 
-// signed returns what the questions of policies proved of the image, and why
-// there may be more by a signer who is denied.
+// signed returns the facts that the policies' claim queries verified for the image, and an
+// error if a denied signer may have been missed.
 func (o *overridden) signed() (facts []verify.Fact, gap error) {
 	asked := func(check *policy.Check) bool {
 		return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return o.plan.overriding.MayBeDenied(q.Authority) })
 	}
 	for i := range o.plan.plan.Results {
-		// Whom a rule would have asked about nobody knows. A broken policy asks nothing.
+		// The claim queries of a failed rule are not known. A broken policy has none.
 		if result := &o.plan.plan.Results[i]; result.Err != nil && result.Policy.Broken == nil {
 			gap = result.Err
 		}
@@ -294,7 +291,7 @@ func (w *work) allFacts(by func(*verify.Authority) bool) (facts []verify.Fact, g
 	return facts, gap
 }
 
-// overrideCost adds what was asked for overrides alone.
+// overrideCost adds the cost of requests made for overrides alone.
 func (p *planned) overrideCost(total Cost) Cost {
 	var seen []*work
 	for _, one := range p.overridden {

@@ -10,9 +10,9 @@ import (
 // overridesPath is the path of reasons that are about no single override.
 const overridesPath = "ImageOverride"
 
-// overrule gives the overrides their say in a verdict: a Deny outweighs everything,
-// what might be denied and could not be looked at is not allowed, and an Allow
-// outweighs what policies hold against the image.
+// overrule applies the overrides to a verdict: a Deny outweighs everything, an image that
+// may match a Deny but could not be verified is not allowed, and an Allow outweighs the
+// policies' objections to the image.
 func (p *planned) overrule(v *Verdict) {
 	if p.overriding == nil || v.Image.Unchanged {
 		return
@@ -41,7 +41,7 @@ func (p *planned) overrule(v *Verdict) {
 	}
 	p.allowBy(v, known)
 	if v.Answer == Allow && !v.Pin && p.overriding.WantsDigest(policy.OverrideDeny) && p.canPin(v) {
-		v.Pin = true // the tag may be moved to what is denied
+		v.Pin = true // the tag may move to a denied digest
 		v.Reasons = append(v.Reasons, policy.Reason{
 			Code: policy.DigestPinned, Path: overridesPath, Message: "pinned, since an override denies a digest and the tag may be moved to it",
 		})
@@ -71,7 +71,7 @@ func (p *planned) allowBy(v *Verdict, known *overridden) {
 	}
 	isTag := v.Image.Ref.Digest().IsZero()
 	if !said.ByName && isTag && !p.canPin(v) && (p.pinning() != PinLater || v.wantsNamed()) {
-		return // the tag may stand for something else by the time it is pulled
+		return // the tag may resolve to another digest by the time of the pull
 	}
 	v.allowance = said
 	if v.Answer == Allow {
@@ -87,7 +87,7 @@ func (p *planned) allowBy(v *Verdict, known *overridden) {
 	v.Answer, v.Reasons = Allow, []policy.Reason{said.Reason()}
 }
 
-// use notes that an Allow was used, and against what.
+// use records that an Allow was used, and the reasons it outweighs.
 func (v *Verdict) use(said *policy.Overruling, against []policy.Reason) {
 	v.Override = said.Override
 	v.Warnings = append(v.Warnings, against...)
@@ -99,15 +99,15 @@ type unreadable struct{ error }
 // Unwrap returns the cause.
 func (u unreadable) Unwrap() error { return u.error }
 
-// isOverridable reports whether images that an Allow speaks of are allowed although
-// a rule could not be asked. An image that cannot be read is not among them.
+// isOverridable reports whether images that an Allow matches are allowed although a rule
+// could not be evaluated. An image reference that cannot be parsed is not.
 func isOverridable(rule *policy.RuleResult) bool {
 	_, is := errors.AsType[unreadable](rule.Err)
 	return !is
 }
 
-// allowUnasked allows an image, of which an Allow speaks, although rules could not
-// be asked about the object.
+// allowUnasked allows an image that an Allow matches, although rules could not be
+// evaluated for the object.
 func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
 	if v.Answer != Allow || v.allowance == nil {
 		return false
@@ -119,7 +119,7 @@ func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
 	return true
 }
 
-// canPin reports whether the tag is replaced by the digest that is known.
+// canPin reports whether the tag is replaced by the known digest.
 func (p *planned) canPin(v *Verdict) bool {
 	here := p.pinning() == PinHere || p.request.Pinning == PinNamed && v.wantsNamed()
 	return here && !v.Image.Ambiguous && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image)
@@ -138,8 +138,8 @@ func (o *overridden) fillIn(v *Verdict) {
 	}
 }
 
-// toDeny is all that is known of the image. A gap says why there may be more of which
-// a Deny speaks, and of, in words, what that would be.
+// toDeny is everything known about the image. A gap is the reason why more digests or
+// signers, which a Deny may match, can exist; of describes them in words.
 func (o *overridden) toDeny() (about policy.Overridden, of string, gap error) {
 	overriding := o.plan.overriding
 	about.Names = o.plan.namesOf(o.image)
@@ -165,7 +165,7 @@ func (o *overridden) toDeny() (about policy.Overridden, of string, gap error) {
 	return about, "", nil
 }
 
-// toAllow is what the image is for certain.
+// toAllow holds only the confirmed digests and signers of the image.
 func (o *overridden) toAllow(v *Verdict) policy.Overridden {
 	about := policy.Overridden{Names: o.plan.namesOf(o.image)}
 	if v.Pinned.IsZero() {
@@ -195,7 +195,7 @@ func (p *planned) namesOf(found policy.Image) []image.Ref {
 	return names
 }
 
-// overruleTarget denies what would be redirected to a place that is denied.
+// overruleTarget denies a redirection to a denied repository.
 func (p *planned) overruleTarget(v *Verdict) {
 	if p.overriding == nil || v.Redirect == nil || v.Redirect.Target.IsZero() {
 		return

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Peers are the other replicas, which may have proved a moment ago what is asked
-// now. Whoever implements it proves that the answers are theirs (a MAC under
-// the replicas' key), and bounds the time.
+// Peers are the other replicas, which may have verified the requested fact recently. An
+// implementation authenticates the answers (a MAC under the replicas' key), and bounds the
+// time.
 type Peers interface {
-	// Recall asks for facts by their keys; what nobody knows is absent from the
-	// answer. It never fails: a peer that does not answer knows nothing.
+	// Recall requests facts by their keys; missing facts are absent from the answer. It never
+	// fails: a peer that does not answer counts as a miss.
 	Recall(ctx context.Context, keys []string) map[string][]byte
 }
 
@@ -18,9 +18,9 @@ type Peers interface {
 // reference with more questions asks its registry for the rest.
 const maxAsked = 64
 
-// WithPeers asks other replicas for facts that are not remembered, before the
-// registry is asked for evidence. Never for "none found", and never for tags: who
-// says what is not there, or where a tag points, is the registry alone.
+// WithPeers asks other replicas for facts that are not cached, before the registry is
+// asked for evidence. Peers never answer for "none found" or for tags: only the registry
+// can report absence or resolve a tag.
 func WithPeers(peers Peers) Option {
 	return func(o *options) error {
 		o.peers = peers
@@ -28,9 +28,9 @@ func WithPeers(peers Peers) Option {
 	}
 }
 
-// Remembered returns, by key, the facts of this process that a peer may know:
-// what is not remembered, or is larger than a fact may be, is absent. Keys are
-// those that a Gate hands to its Peers; more than 64 are not looked at.
+// Remembered returns, by key, the cached facts of this process that a peer may receive.
+// Facts that are not cached, or exceed the size limit of a fact, are absent. Keys are
+// those that a Gate passes to its Peers; at most 64 are looked up.
 func (g *Gate) Remembered(keys []string) map[string][]byte {
 	known := map[string][]byte{}
 	for _, key := range keys[:min(len(keys), maxAsked)] {
@@ -49,7 +49,7 @@ func (g *Gate) Remembered(keys []string) map[string][]byte {
 	return known
 }
 
-// askPeers answers from the memory of peers what it can, and returns the rest.
+// askPeers answers as many inquiries as possible from peers, and returns the rest.
 func (w *work) askPeers(ctx context.Context, missing []*inquiry) []*inquiry {
 	peers := w.gate.options.peers
 	if peers == nil {
@@ -60,8 +60,8 @@ func (w *work) askPeers(ctx context.Context, missing []*inquiry) []*inquiry {
 	})
 }
 
-// askOthers answers inquiries by what others proved. What they say goes through
-// the own memory, so that it is believed no longer than what is proved here.
+// askOthers answers inquiries with facts that other replicas verified. The facts go
+// through this replica's cache, so they are trusted no longer than facts verified here.
 func (w *work) askOthers(
 	missing []*inquiry, layer Layer, decode func([]byte, factKey, time.Time) (proved, error), ask func(keys []string) map[string][]byte,
 ) []*inquiry {
@@ -91,13 +91,13 @@ func (w *work) askOthers(
 	return rest
 }
 
-// mayAdopt reports whether an inquiry may be answered by what others remember.
+// mayAdopt reports whether an inquiry may be answered by other replicas' facts.
 func (w *work) mayAdopt(in *inquiry) bool {
 	return !w.anew && !in.place.isLater && in.authority.MaxAge >= 0
 }
 
-// adopt takes over what others know about an inquiry, unless more recent facts are known
-// here, which may be used where nobody answers.
+// adopt takes over other replicas' facts about an inquiry, unless more recent facts are
+// cached here, which may serve as stale entries.
 func (w *work) adopt(in *inquiry, found proved) bool {
 	if known, ok := w.gate.memory.facts.Get(in.fact); !ok || known.at.Before(found.at) {
 		w.gate.memory.keepFacts(in, found)

@@ -11,8 +11,8 @@ import (
 
 var errUnfinished = errors.New("the time for the request passed before it was looked at")
 
-// pinningOf returns how the image of a check is pinned: in a template, only what a rule
-// asks for that names the template's kind itself.
+// pinningOf returns how the image of a check is pinned. In a template, only images of
+// rules that name the template's kind itself are pinned.
 func (p *planned) pinningOf(check *policy.Check) Pinning {
 	own := p.request.Pinning
 	switch {
@@ -26,8 +26,8 @@ func (p *planned) pinningOf(check *policy.Check) Pinning {
 	return p.pinning()
 }
 
-// pinning is how images are pinned of which no rule that names the object's kind says
-// anything.
+// pinning is how images are pinned that no rule matches which names the object's kind
+// itself.
 func (p *planned) pinning() Pinning {
 	if p.request.Pinning == PinNamed || p.request.Pinning == PinKept {
 		return PinLater
@@ -137,16 +137,16 @@ func (p *planned) pinsHere(v *Verdict) bool {
 	return p.request.Pinning == PinHere || p.request.Pinning == PinNamed && v.wantsNamed()
 }
 
-// wantsNamed reports whether a rule that names the object's kind itself wants the image
-// pinned.
+// wantsNamed reports whether a rule that names the object's kind itself requires the image
+// to be pinned.
 func (v *Verdict) wantsNamed() bool {
 	return slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
 		return d.Check.Named && d.Check.MutateDigest && d.Check.Skip == ""
 	})
 }
 
-// text is what should stand in the object instead of what was written; "" keeps
-// that. Templates are not redirected.
+// text is the replacement for the reference in the object; "" keeps the reference.
+// Templates are not redirected.
 func (v *Verdict) text(redirects bool) string {
 	switch {
 	case redirects && v.Redirect != nil && !v.Redirect.Target.IsZero():

@@ -18,10 +18,10 @@ import (
 type place struct {
 	repository image.Repository
 	open       func(context.Context) (Session, error) // nil: session is there
-	// isLater: facts of an earlier place may be remembered for the same question,
-	// and are added to.
+	// isLater marks a fallback: facts of an earlier repository may be cached for the same
+	// query, and the fallback's facts are added to them.
 	isLater bool
-	// rest says that a registry did not answer a moment ago; nil: nobody knows.
+	// rest reports that a registry did not answer recently; nil: unknown.
 	rest func(registry string) (why string, resting bool)
 
 	once    sync.Once
@@ -72,7 +72,7 @@ func (w *work) opened(session Session) {
 	w.others = append(w.others, session)
 }
 
-// cost is what the work's sessions cost so far.
+// cost is the cost of the work's sessions so far.
 func (w *work) cost() Cost {
 	total := w.session.Cost()
 	w.mu.Lock()
@@ -83,8 +83,8 @@ func (w *work) cost() Cost {
 	return total
 }
 
-// lookElsewhere asks the later places while a check is not met by the earlier
-// ones. What they say is added: a requirement may be met by parts from both.
+// lookElsewhere searches the fallbacks while the earlier repositories do not meet a check.
+// Their facts are added: a requirement may be met by parts from several repositories.
 func (w *work) lookElsewhere(ctx context.Context) {
 	for _, next := range w.later {
 		if !w.unproved() || ctx.Err() != nil {
@@ -102,7 +102,7 @@ func (w *work) lookElsewhere(ctx context.Context) {
 	}
 }
 
-// lookAt asks the place for what is missing, in a share of the time that is left.
+// lookAt searches the repository for missing claims, in a share of the remaining time.
 func (w *work) lookAt(ctx context.Context) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -110,11 +110,11 @@ func (w *work) lookAt(ctx context.Context) {
 		defer cancel()
 	}
 	w.prove(ctx, w.pinned, w.placeless())
-	w.judge(context.WithoutCancel(ctx)) // what is late here is so for this place alone
+	w.judge(context.WithoutCancel(ctx)) // a deadline here applies to this repository alone
 	w.widen(ctx)
 }
 
-// placeless returns the questions whose policy does not say itself where to look.
+// placeless returns the queries whose policy does not name an evidence repository itself.
 func (w *work) placeless() []policy.Question {
 	var questions []policy.Question
 	for _, check := range w.checks {
@@ -132,8 +132,8 @@ func (w *work) placeless() []policy.Question {
 // at work for as long as it may take.
 const maxPlaces = 8
 
-// bounded returns the places that are asked, and how many are not. The one beside
-// the image is always among them.
+// bounded returns the repositories to search, and the number of those left out. The
+// image's own repository is always included.
 func bounded(evidence []image.Repository, own image.Repository) ([]image.Repository, int) {
 	if len(evidence) <= maxPlaces {
 		return evidence, 0
@@ -145,8 +145,8 @@ func bounded(evidence []image.Repository, own image.Repository) ([]image.Reposit
 	return first, len(evidence) - maxPlaces
 }
 
-// merge adds what a later place says to an answer, in place of what the same place
-// said before: it is asked again for as long as a check is not met.
+// merge adds a fallback's facts to an answer and replaces its earlier facts: a fallback is
+// searched again for as long as a check is not met.
 func merge(first, more policy.Answer, at image.Repository) policy.Answer {
 	facts := slices.Clone(first.Facts)
 	if len(more.Facts) > 0 && len(more.Gaps) == 0 {

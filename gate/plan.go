@@ -21,8 +21,8 @@ type planned struct {
 	images   []policy.Image       // that have a verdict
 	uses     []workload.Use       // as they stand in the object
 	mutated  []policy.RuleResult  // of the mutation rules
-	patch    []workload.Operation // what they change
-	changed  workload.Object      // what they made; zero for nothing
+	patch    []workload.Operation // the operations of mutation rules
+	changed  workload.Object      // the object after mutation; zero if unchanged
 	reasons  []policy.Reason
 	warnings []policy.Reason
 	tasks    []task // of the plan's checks, in their order
@@ -33,15 +33,16 @@ type planned struct {
 	verdicts []Verdict // of images, once concluded
 	// judged are the decisions of judges, by the check's place in the plan.
 	judged map[int]policy.Decision
-	// overriding is what overrides say; nil for nothing. overridden is what was found
-	// out for them, by the image's pointer, and spared are images that an Allow speaks
-	// of, about which no judge is asked any more.
+	// overriding holds the overrides that apply; nil for none. overridden holds their extra
+	// lookups, by the image's pointer, and spared the images that an Allow matches and that
+	// judges do not see any more.
 	overriding *policy.Overriding
 	overridden map[string]*overridden
 	spared     map[string]bool
 }
 
-// task is what is done for one check: its part of a work, or why there is none.
+// task is the evaluation of one check: its part of a work, or the reason why there is
+// none.
 type task struct {
 	work *work
 	at   int   // the check's place in the work
@@ -130,8 +131,8 @@ func (p *planned) standard() ([]policy.Image, error) {
 	return images, nil
 }
 
-// find returns the images at a rule's extractors. What stands there is an image
-// only by the rule's word, so one that cannot be read is the rule's error.
+// find returns the images at a rule's extractors. Only the rule declares that these fields
+// hold images, so a reference that cannot be parsed is the rule's error.
 func (p *planned) find(extractors []policy.Extractor) ([]policy.Image, error) {
 	places := places(extractors)
 	uses, err := workload.ExtractWith(p.request.Object, places)
@@ -183,7 +184,7 @@ func (p *planned) imageOf(use workload.Use, unchanged bool) (policy.Image, error
 	return policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref, Unchanged: unchanged}, err
 }
 
-// remember keeps an image for the verdicts, each place once.
+// remember adds an image to the verdicts, each location once.
 func (p *planned) remember(found policy.Image) {
 	if !slices.ContainsFunc(p.images, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
 		p.images = append(p.images, found)
@@ -208,7 +209,7 @@ func places(extractors []policy.Extractor) []workload.Extractor {
 	return out
 }
 
-// settle makes the outcome of an object from what was found out.
+// settle builds the outcome of an object from the results.
 func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	_, decided := j.gate.options.begin(ctx, PhaseDecide)
 	defer decided()
@@ -253,9 +254,9 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
 	var tasks []task          // of the decisions
 	var stale time.Time       // when the oldest was proved that is used
-	var differs *policy.Check // whose credentials see another digest
+	var differs *policy.Check // its credentials resolve another digest
 	firm := false             // the digest is that of a check which enforces
-	byLast := false           // it is what the tag was last proved by
+	byLast := false           // the digest comes from a stale entry
 	for i := range p.plan.Checks {
 		check := &p.plan.Checks[i]
 		if check.Image.Pointer != found.Pointer {
@@ -317,7 +318,7 @@ func (p *planned) decide(i int) policy.Decision {
 	return p.pinsLast(check, t, t.work.decide(t.at))
 }
 
-// cost sums what the object's references cost, each once.
+// cost sums the cost of the object's references, each once.
 func (p *planned) cost() Cost {
 	total := Cost{RateLimitRemaining: -1}
 	for i, t := range p.tasks {

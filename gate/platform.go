@@ -16,15 +16,15 @@ import (
 // largest official images have about a dozen.
 const maxPlatforms = 64
 
-// family is what an index says of its children.
+// family holds the children that an index lists.
 type family struct {
 	index    image.Pinned
 	children []image.Descriptor
 	err      error
 }
 
-// widen looks beyond the digest that the reference names, where a policy speaks
-// of platforms, or where a child was named and its index may be what was signed.
+// widen evaluates other digests than the one that the reference names, where a policy
+// selects platforms, or where a child was named and the signature may be on its index.
 func (w *work) widen(ctx context.Context) {
 	if w.asksPlatforms() {
 		if w.children.index.IsZero() { // else an earlier place was asked about them
@@ -140,8 +140,8 @@ func (w *work) family(ctx context.Context, pinned image.Pinned) family {
 	return out
 }
 
-// decide judges a check by the digest that was named and, where the policy or
-// the reference says so, by its family.
+// decide evaluates a check by the named digest and, where the policy or the reference
+// requires it, by the digest's family.
 func (w *work) decide(i int) policy.Decision {
 	check := w.checks[i]
 	if w.err != nil && check.NeedsDigest() {
@@ -172,7 +172,7 @@ func (w *work) provedUpward(i int) bool {
 	return w.own[i].Result != policy.Pass && i < len(w.upward) && w.upward[i].Result == policy.Pass
 }
 
-// listed adds to a decision about the index that it lists what was named.
+// listed adds to a decision about the index that it lists the named digest.
 func (w *work) listed(proved policy.Decision) policy.Decision {
 	proved.Reasons = append(slices.Clip(proved.Reasons), policy.Reason{
 		Code: policy.Verified, Path: proved.Check.Entry,
@@ -181,7 +181,8 @@ func (w *work) listed(proved policy.Decision) policy.Decision {
 	return proved
 }
 
-// each wants every child proved; a manifest that is no index stands for itself.
+// each requires every child to be verified; a manifest that is no index counts as its own
+// only child.
 func (w *work) each(check *policy.Check, own policy.Decision) policy.Decision {
 	if w.children.err != nil {
 		return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(w.children.err, check.Entry)}}
@@ -199,7 +200,7 @@ func (w *work) each(check *policy.Check, own policy.Decision) policy.Decision {
 			continue
 		}
 		missed = append(missed, one.Reasons...)
-		if joined.Result != policy.Fail { // a certain no outweighs could-not-look
+		if joined.Result != policy.Fail { // a definite failure outweighs an error
 			joined.Result = one.Result
 		}
 	}

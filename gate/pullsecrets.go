@@ -11,7 +11,7 @@ import (
 // lookForSecrets finds out which pull secrets the pod can be given.
 func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
 	if secrets == nil || p.pinning() != PinHere || p.request.Anonymous {
-		return // whose pod it will be is not known, nor what is there a stranger's to know
+		return // the future pod and its Secrets are unknown, and their existence must not leak
 	}
 	known := map[string]*policy.Reason{}
 	for i := range p.verdicts {
@@ -34,7 +34,7 @@ func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
 	}
 }
 
-// lacks says why a pod cannot be given a Secret, nil if it can or has it.
+// lacks returns the reason why a pod cannot be given a Secret, nil if it can or has it.
 func (p *planned) lacks(ctx context.Context, secrets PullSecrets, name string) *policy.Reason {
 	if slices.Contains(p.identity.PullSecrets, name) {
 		return nil

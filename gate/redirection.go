@@ -14,15 +14,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// redirects reports whether a target is chosen for a route. What is only looked at
-// (a template, an object that nobody can change) is told what a pod would meet
-// where the mapping denies.
+// redirects reports whether a target is chosen for a route. For a template, or an object
+// that cannot be changed, a denying mapping is only reported.
 func (p *planned) redirects(route *mirror.Route) bool {
 	switch p.pinning() {
 	case PinHere:
 		return true
 	case PinDone:
-		return false // nobody redirects any more
+		return false // redirection is done already
 	}
 	return route.Otherwise == mirror.Deny
 }
@@ -67,7 +66,7 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 	}
 }
 
-// tasksOf returns what is done about an image, and whether a proof is among it.
+// tasksOf returns the tasks of an image, and whether one of them requires verification.
 func (p *planned) tasksOf(found policy.Image) (proves bool, tasks []task) {
 	for i := range p.plan.Checks {
 		check := &p.plan.Checks[i]
@@ -82,7 +81,7 @@ func (p *planned) tasksOf(found policy.Image) (proves bool, tasks []task) {
 	return proves, tasks
 }
 
-// pending is an image whose target is to be chosen.
+// pending is an image that still needs a target.
 type pending struct {
 	plan   *planned
 	at     int
@@ -90,8 +89,8 @@ type pending struct {
 	choice redirect.Choice
 }
 
-// redirect chooses the targets of what is allowed so far: from memory in turn, as
-// long as that takes no time, the others at the same time.
+// redirect chooses the targets of all images allowed so far: those that the cache answers
+// one after another, since that takes no time, the others concurrently.
 func (j *journey) redirect(ctx context.Context, plans []*planned) {
 	var open []*pending
 	for _, p := range plans {
@@ -129,17 +128,17 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 	}
 }
 
-// remembered chooses the target as far as memory knows.
+// remembered chooses the target from the cache alone.
 func (one *pending) remembered(ctx context.Context) (known bool) {
 	a := one.asking
 	err := safely(func() { one.choice, known = a.chooser.Remembered(ctx, a.question, one.digest()) })
 	return known && err == nil
 }
 
-// digest is what the target must serve.
+// digest is the digest that the target must serve.
 func (one *pending) digest() image.Digest { return one.plan.verdicts[one.at].Pinned.Digest() }
 
-// choose chooses the target. A panic is could-not-look.
+// choose chooses the target. A panic becomes an error.
 func (one *pending) choose(ctx context.Context) {
 	a := one.asking
 	err := safely(func() { one.choice = a.choose(ctx, one.digest()) })
@@ -150,8 +149,8 @@ func (one *pending) choose(ctx context.Context) {
 	}
 }
 
-// seekTarget says what the mirrors make of an image, as far as it is known
-// without asking a target; it returns what is to be asked.
+// seekTarget applies the mirrors to an image as far as this requires no request to a
+// target; it returns what is still to be requested.
 func (p *planned) seekTarget(i int) *pending {
 	v := p.conclude(i)
 	w := p.mirrors.of(v.Image.Ref)
@@ -194,7 +193,7 @@ func (p *planned) seekTarget(i int) *pending {
 	return nil
 }
 
-// unresolved says why there is no digest.
+// unresolved returns the reason why there is no digest.
 func (p *planned) unresolved(w *way) string {
 	if w.digest == nil {
 		return "nobody resolved it"
@@ -217,9 +216,9 @@ func (v *Verdict) asksProof() bool {
 	return slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool { return d.Check.NeedsProof() })
 }
 
-// unrouted says that an entry which names the image could not be asked. That is
-// could-not-look where it may have been one that denies, and of a copy always: it
-// was judged by some of its names only.
+// unrouted records that an entry which names the image could not be evaluated. That is an
+// error where the entry may deny, and always for a copy: only some of its names were
+// judged.
 func (p *planned) unrouted(v *Verdict, w *way) {
 	reason := policy.Reason{
 		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + w.err.Error(), Hint: "try again; if it stays so, check the mirror's selectors",
@@ -238,7 +237,7 @@ func (p *planned) unrouted(v *Verdict, w *way) {
 	v.unable(reason)
 }
 
-// unable takes an allowance back because of what could not be looked at.
+// unable takes an allowance back after an error.
 func (v *Verdict) unable(reason policy.Reason) {
 	if v.Answer == Allow {
 		v.Answer, v.Pin, v.Reasons = Unable, false, nil
@@ -246,8 +245,8 @@ func (v *Verdict) unable(reason policy.Reason) {
 	v.Reasons = append(v.Reasons, reason)
 }
 
-// stay settles what no target qualifies for. It is silent if that could not be
-// found out.
+// stay decides about an image that no target qualifies for. Silent means that targets did
+// not answer.
 func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
 	if v.Answer != Allow {
 		return
@@ -285,7 +284,7 @@ func (r *Redirect) isSilent() bool {
 	})
 }
 
-// words says why no target was chosen.
+// words returns the reason why no target was chosen.
 func (r *Redirect) words() string {
 	if r.Why != "" {
 		return r.Why
@@ -297,7 +296,7 @@ func (r *Redirect) words() string {
 	return strings.Join(said, "; ")
 }
 
-// redirected takes over what was chosen.
+// redirected records the chosen target in the plan.
 func (p *planned) redirected(one *pending) {
 	v, route := &p.verdicts[one.at], one.asking.question.Route
 	r := v.Redirect
@@ -320,8 +319,8 @@ func (p *planned) redirected(one *pending) {
 	p.overruleTarget(v)
 }
 
-// compare notes that the tag stands for another digest at the side whose answer
-// does not count.
+// compare records that the tag resolves to another digest at the side whose answer does
+// not count.
 func (p *planned) compare(v *Verdict, route *mirror.Route) {
 	if !v.Image.Ref.Digest().IsZero() {
 		return
@@ -346,7 +345,7 @@ func (p *planned) compare(v *Verdict, route *mirror.Route) {
 	})
 }
 
-// atSource returns the digest that the source's tag stands for, if it was asked.
+// atSource returns the digest that the source's tag resolves to, if it was requested.
 func (p *planned) atSource(found policy.Image) image.Digest {
 	w := p.mirrors.of(found.Ref).digest
 	if w == nil {

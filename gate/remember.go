@@ -9,12 +9,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// errNotAsked is the gap in an answer that memory does not know, where the facts
-// that it does know may be enough.
+// errNotAsked is the gap in a cached answer: its facts may be enough without a lookup.
 var errNotAsked = errors.New("memory does not know, and nobody else was asked; this is a defect")
 
-// remember does what run does if memory knows the digest and facts that meet each
-// check. What it found out by then, run need not ask again.
+// remember does the part of run that the cache can answer: it needs the digest, and facts
+// that meet each check. Run does not repeat its lookups.
 func (w *work) remember(ctx context.Context) bool {
 	if ctx.Err() != nil || w.asksPlatforms() {
 		return false
@@ -37,7 +36,7 @@ func (w *work) remember(ctx context.Context) bool {
 		w.record(key, answer)
 	}
 	if !w.judgeRemembered(ctx) {
-		w.partial = false // whoever is left is asked right away
+		w.partial = false // any answer still missing is requested right away
 		w.forgetGaps()
 		return false
 	}
@@ -47,15 +46,15 @@ func (w *work) remember(ctx context.Context) bool {
 	return true
 }
 
-// forgetGaps drops every answer that says that memory does not know.
+// forgetGaps drops every answer with a cache miss as its gap.
 func (w *work) forgetGaps() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers.drop(func(_ question, a policy.Answer) bool { return slices.Contains(a.Gaps, errNotAsked) })
 }
 
-// recall returns facts about a digest that memory knows. An authority whose key
-// was never looked up is not waited for.
+// recall returns cached facts about a digest. It does not wait for keys of an authority
+// that were never looked up.
 func (w *work) recall(ctx context.Context, pinned image.Pinned, key question, q policy.Question) (policy.Answer, bool) {
 	if !w.gate.memory.hashed(q.Authority) {
 		return policy.Answer{}, false
@@ -74,9 +73,9 @@ func (w *work) recall(ctx context.Context, pinned image.Pinned, key question, q 
 	return answer, ok
 }
 
-// judgeRemembered reports whether what memory knows is enough for each check. What a
-// judge makes of it is found out with all images together: if that is no pass, and
-// somebody signed at all, everybody else is asked then.
+// judgeRemembered reports whether the cached facts suffice for each check. Judges run
+// later, on all images together. If a judge does not pass an image with any signature,
+// peers and registries are asked then.
 func (w *work) judgeRemembered(ctx context.Context) bool {
 	_, decided := w.gate.options.begin(ctx, PhaseDecide)
 	defer decided()

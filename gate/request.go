@@ -9,68 +9,66 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Pinning says who replaces a tag by the digest that was proved.
+// Pinning selects the component that replaces a tag by the verified digest.
 type Pinning string
 
 // The choices.
 const (
-	// PinHere: the caller applies Outcome.Patch, or tells what it would be.
+	// PinHere: the caller applies Outcome.Patch, or reports it.
 	PinHere Pinning = ""
-	// PinNamed: the object is a template, and the pods made from it are pinned. What a
-	// rule that names the object's kind itself pins (policy.Check.Named) is pinned here.
+	// PinNamed: the object is a template, and the pods made from it are pinned. Images that a
+	// rule pins which names the object's kind itself (policy.Check.Named) are pinned here.
 	PinNamed Pinning = "named"
-	// PinLater: the object is a template, and the pods made from it are pinned. Of what a
-	// rule that names the object's kind itself pins, it is as PinDone.
+	// PinLater: the object is a template, and the pods made from it are pinned. For images
+	// that a rule pins which names the object's kind itself, it is as PinDone.
 	PinLater Pinning = "later"
-	// PinKept: the object is a template that nobody may change, and the pods made from it
-	// are pinned. Of what a rule that names the object's kind itself pins, it is as
+	// PinKept: the object is a template that cannot be changed, and the pods made from it are
+	// pinned. For images that a rule pins which names the object's kind itself, it is as
 	// PinNever.
 	PinKept Pinning = "kept"
 	// PinDone: the object was pinned before, so that a tag without digest, where a
 	// policy pins and verifies digests, has slipped past.
 	PinDone Pinning = "done"
-	// PinNever: nobody can change the object, so that a tag without digest, where a
-	// policy pins and verifies digests, is refused by the name that it should have.
+	// PinNever: the object cannot be changed. A tag without digest, where a policy pins and
+	// verifies digests, is denied, and the reason names the pinned reference.
 	PinNever Pinning = "never"
 )
 
 // Request is one object that asks to run.
 type Request struct {
-	// Object may be a document that is no Kubernetes object; see ForDocument. It is zero
-	// at DELETE, and then Subject says of what kind it was.
+	// Object may be a document that is no Kubernetes object; see ForDocument. It is zero at
+	// DELETE; Subject then holds its kind.
 	Object workload.Object
 	// Old is the object's former state at UPDATE; zero otherwise. Images that it
 	// ran already are not looked at again.
 	Old workload.Object
-	// Pinning says who pins.
+	// Pinning selects the component that pins.
 	Pinning Pinning
-	// Stage is the part of the journey that is wanted.
+	// Stage is the part of the evaluation that is requested.
 	Stage Stage
 	// OnlyImages: the object was made up around the images, so that rules about objects
 	// are not asked.
 	OnlyImages bool
-	// Subject is what is known beside the object itself: who asks, for which
-	// operation, and the namespace's labels. What it does not say
-	// of the object itself is filled in from Object.
+	// Subject is the context of the object: the user, the operation, and the namespace's
+	// labels. Its empty fields about the object itself are filled in from Object.
 	Subject policy.Subject
-	// Anonymous: who asks may name any namespace, so the credentials that the
-	// object names for its pulls are not used.
+	// Anonymous: the caller may name any namespace, so the pull credentials that the object
+	// names are not used.
 	Anonymous bool
 }
 
-// ForImage returns the request of a Pod in the namespace that runs nothing but
-// the image: how a bare reference is judged by policies that speak of objects.
+// ForImage returns the request of a Pod in the namespace with the image as its only
+// container: policies that match objects evaluate a bare reference by it.
 func ForImage(written, namespace string) (Request, error) {
 	return forPod("image", map[string]any{"name": "image", "namespace": namespace}, map[string]any{
 		"containers": []any{map[string]any{"name": "image", "image": written}},
 	})
 }
 
-// ForImages returns the request of a door that knows images, the namespace that
-// they are to run in, and nothing else, not even in which role: a Pod with a
-// container for each image, named after its position from 0 on. The namespace and
-// the account whose pull secrets are used may be empty: nobody knows the former,
-// and the latter is the namespace's own.
+// ForImages returns the request of an endpoint that receives only images and their
+// namespace, without the role of each: a Pod with a container for each image, named after
+// its position from 0 on. The namespace may be empty (unknown), and so may the account
+// whose pull secrets are used (the namespace's default account).
 func ForImages(namespace, serviceAccount string, images []string) (Request, error) {
 	containers := make([]any, len(images))
 	for i, written := range images {
@@ -89,9 +87,8 @@ func ForImages(namespace, serviceAccount string, images []string) (Request, erro
 	return request, err
 }
 
-// ForDocument returns the request of a document that is no Kubernetes object. Images
-// are where the extractors of rules that speak of such find them, and nobody pins
-// what is written there.
+// ForDocument returns the request of a document that is no Kubernetes object. Its images
+// are at the extractors of rules for such documents, and are not pinned.
 func ForDocument(document workload.Object) Request {
 	return Request{Object: document, Pinning: PinNever}
 }
@@ -108,7 +105,7 @@ func forPod(of string, metadata, spec map[string]any) (Request, error) {
 	return Request{Object: object, OnlyImages: true}, nil
 }
 
-// subject joins what the request says with what the object says of itself.
+// subject joins the request's subject with the fields of the object.
 func (r Request) subject() *policy.Subject {
 	s := r.Subject
 	if !r.Object.IsZero() {

@@ -12,8 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Stage says which part of the journey is wanted, where a caller asks about an
-// object twice.
+// Stage selects a part of the evaluation, for callers that evaluate an object twice.
 type Stage string
 
 // The stages.
@@ -35,7 +34,7 @@ func (s Stage) images() bool { return s != StageMutateObject }
 
 func (s Stage) validates() bool { return s == StageAll || s == StageValidate }
 
-// hasObject reports whether there is an object for rules about objects to speak of.
+// hasObject reports whether there is an object that rules can match.
 func (p *planned) hasObject() bool {
 	return !p.request.OnlyImages && !p.subject.Bare && (!p.request.Object.IsZero() || !p.request.Old.IsZero())
 }
@@ -72,10 +71,9 @@ func (p *planned) mutate(ctx context.Context, set *policy.Set) error {
 	return nil
 }
 
-// sameIdentity refuses a mutation that makes another object of the one that is asked
-// about: rules are matched by what the request speaks of, and the API server takes no
-// other. A name that is yet to be generated, and a namespace that is not written, may be
-// given.
+// sameIdentity refuses a mutation that changes the object's identity: rules are matched by
+// the request's identity, and the API server accepts no other. A mutation may set a name
+// that is yet to be generated, and a namespace that is absent.
 func (p *planned) sameIdentity(object workload.Object) error {
 	was := p.request.Object
 	for _, field := range []struct {
@@ -136,8 +134,8 @@ func (p *planned) finder(s *policy.Subject) policy.Finder {
 	}
 }
 
-// validate has the validation rules judge the object as it will be, and files what
-// they hold against it.
+// validate evaluates the validation rules on the object after mutation, and records their
+// objections.
 func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
 	if !p.request.Stage.validates() || !p.hasObject() {
 		return
@@ -166,8 +164,8 @@ func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
 	p.hold(out, results)
 }
 
-// hold files what rules about objects hold against the object. Its images have
-// their own verdicts, which stay as they are.
+// hold records the failures of object rules against the object. Its images have their own
+// verdicts, which do not change.
 func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
 	for i := range results {
 		reasons, is := out.againstObject(&results[i])
@@ -179,8 +177,8 @@ func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
 	out.Rules = append(out.Rules, results...)
 }
 
-// lateReasons says of a rule that could not be asked, because the time for the
-// request had passed, that this is why. A bound or a defect is one at any time.
+// lateReasons marks a rule's failure as an expired deadline where that is the cause. A
+// limit or a defect keeps its own reason at any time.
 func lateReasons(ctx context.Context, ruling policy.Ruling) []policy.Reason {
 	if ctx.Err() == nil || ruling.Result != policy.Undecided {
 		return ruling.Reasons

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// settle turns the decisions about one image into an answer. It is the only
-// place where could-not-look becomes a yes or a no.
+// settle turns the decisions about one image into an answer. No other code applies a
+// failure setting to an error.
 func settle(v *Verdict) {
 	v.Answer = Allow
 	var certain, open []policy.Reason
@@ -26,7 +26,7 @@ func settle(v *Verdict) {
 			}
 			certain = append(certain, decision.Reasons...)
 			v.Answer = Deny
-		default: // undecided, or a word that nobody knows
+		default: // undecided, or an unknown result
 			if decision.Check.Action.Admits() || decision.Check.Policy.FailOpen && mayFailOpen(decision) {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
@@ -44,26 +44,26 @@ func settle(v *Verdict) {
 	}
 }
 
-// closed are the ways of not having looked that no failure setting admits: who
-// writes the object, or may push evidence, can bring them about, and would choose
-// "admitted" by that. A tag can be pushed after the pod that names it, a pull
-// secret be made right later, a bound be exceeded, a defect be hit. What remains is silence: nobody
-// answered, or not in time.
+// closed are the errors that no failure setting admits: the author of an object, or a user
+// with push access, can cause them and would thereby choose "admitted". Examples: a tag is
+// pushed after the pod that names it, a pull secret is corrected later, a limit is
+// exceeded, a defect is triggered. Failure settings cover only the rest: no answer, or
+// none in time.
 var closed = []policy.Code{
 	policy.ImageNotFound, policy.AccessRefused, policy.TooMuch, policy.Contradiction, policy.PolicyError, policy.CannotProve,
 	policy.Internal,
 }
 
-// mayFailOpen reports whether a failure setting may admit what could not be
-// looked at.
+// mayFailOpen reports whether a failure setting may admit an image that could not be
+// verified.
 func mayFailOpen(decision policy.Decision) bool { return admitsSilence(decision.Reasons) }
 
 func admitsSilence(reasons []policy.Reason) bool {
 	return !slices.ContainsFunc(reasons, func(r policy.Reason) bool { return slices.Contains(closed, r.Code) })
 }
 
-// isSilence reports whether a rule could not be asked because nobody answered,
-// and not because of what the object says.
+// isSilence reports whether a rule failed because a service did not answer, and not
+// because of the object's content.
 func isSilence(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -89,12 +89,11 @@ func agreeing(v *Verdict) []policy.Reason {
 	return reasons
 }
 
-// settleRules files the rules that could not be asked, and what judges hold against
-// the object itself. Whether a rule that could not be asked speaks of an image is
-// not known, and one that the object fails speaks of all: no image of the object is
-// allowed then.
+// settleRules records the failed rules, and the judges' objections to the object itself.
+// The images that a failed rule matches are unknown, and an objection to the object
+// applies to all of them: no image of the object is allowed then.
 func settleRules(o *Outcome) {
-	var against, unasked []policy.Reason // unasked: those of which an Allow may still speak
+	var against, unasked []policy.Reason // unasked: those that an Allow may still outweigh
 	answer, held := Allow, Allow         // held: without those
 	for i := range o.Rules {
 		rule := &o.Rules[i]
@@ -132,21 +131,21 @@ func settleRules(o *Outcome) {
 	}
 }
 
-// doubtSilence takes it back that no policy speaks of an image, where a rule about
-// images could not be asked and is admitted: it may be one that does.
+// doubtSilence withdraws the result that no policy matches an image, where an admitted
+// failed rule may match it.
 func (o *Outcome) doubtSilence() {
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
 		at := slices.IndexFunc(v.Reasons, func(r policy.Reason) bool { return r.Code == policy.NotConcerned })
 		if at >= 0 {
-			v.Reasons = slices.Clone(v.Reasons) // the image's own are told to others, too
+			v.Reasons = slices.Clone(v.Reasons) // the slice may be shared with other outcomes
 			v.Reasons[at].Message = "no policy that could be asked speaks of this image; the warnings say which could not"
 		}
 	}
 }
 
-// againstObject returns what a rule holds against the object, and what that means;
-// what is admitted all the same becomes a warning.
+// againstObject returns a rule's objections to the object, and the resulting answer;
+// admitted ones become warnings.
 func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Answer) {
 	if rule.Err != nil {
 		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Bounds of what replicas tell one another.
+// Bounds of the messages between replicas.
 const (
 	// maxShared bounds one answer in bytes. An SBOM of megabytes is sooner read
 	// from the registry than carried between replicas.
@@ -22,8 +22,8 @@ const (
 	maxFactKey = 4 << 10
 )
 
-// shareVersion changes with the meaning of a key or an answer: replicas of two
-// versions know nothing of one another's facts.
+// shareVersion changes with the meaning of a key or an answer: replicas of two versions do
+// not share facts.
 const shareVersion = "1"
 
 // String returns the key as peers are asked for it: a JSON array of its parts.
@@ -34,13 +34,13 @@ func (k factKey) String() string {
 	}
 	parts := []string{shareVersion, k.digest.String(), k.authority, k.generation, string(k.role), k.predicate, kind}
 	encoded, err := json.Marshal(parts)
-	if err != nil { // a part that is no UTF-8: nobody shares it
+	if err != nil { // a part that is not UTF-8: not shared
 		return ""
 	}
 	return string(encoded)
 }
 
-// parseFactKey reads what String wrote, and nothing else.
+// parseFactKey parses the output of String, and nothing else.
 func parseFactKey(text string) (factKey, error) {
 	if len(text) > maxFactKey {
 		return factKey{}, errors.New("the key is too long")
@@ -66,9 +66,9 @@ func parseFactKey(text string) (factKey, error) {
 	return key, nil
 }
 
-// shared is a remembered answer on the wire. It carries its key, so that an
-// answer to one question is never taken for an answer to another, and its age
-// instead of a time, so that clocks that differ do not lengthen it.
+// shared is the wire form of a cached answer. It carries its key, so that it cannot be
+// used for another query, and its age instead of a time, so that clock differences do not
+// extend its lifetime.
 type shared struct {
 	Key string `json:"key"`
 	// Age is how long ago the facts were found, in nanoseconds.
@@ -101,7 +101,7 @@ type sharedStatement struct {
 	Predicate     []byte           `json:"predicate,omitempty"`
 }
 
-// encodeShared writes an answer for peers; only what has facts is for them.
+// encodeShared encodes an answer for peers. Only answers with facts are shared.
 func encodeShared(key factKey, answer proved, now time.Time) ([]byte, error) {
 	if costOf(answer.answer) > maxShared {
 		return nil, fmt.Errorf("the answer is larger than %d bytes", maxShared)
@@ -113,7 +113,7 @@ func encodeShared(key factKey, answer proved, now time.Time) ([]byte, error) {
 	for _, fact := range answer.answer.Facts {
 		out.Facts = append(out.Facts, shareFact(fact))
 	}
-	encoded, err := json.Marshal(out) // refuses what is no UTF-8, which would change on the way
+	encoded, err := json.Marshal(out) // refuses invalid UTF-8, which JSON would alter
 	if err != nil {
 		return nil, fmt.Errorf("answer for a peer: %w", err)
 	}
@@ -138,8 +138,8 @@ func shareFact(fact verify.Fact) sharedFact {
 	return out
 }
 
-// decodeShared reads a peer's answer to a key. Anything that does not speak of
-// exactly that key, or has ended, is an error: it is then asked of the registry.
+// decodeShared decodes a peer's answer to a key. An answer to another key, or an expired
+// one, is an error: the caller then asks the registry.
 func decodeShared(raw []byte, key factKey, now time.Time) (proved, error) {
 	if len(raw) > maxShared {
 		return proved{}, fmt.Errorf("a peer's answer is larger than %d bytes", maxShared)
@@ -190,7 +190,7 @@ func (s sharedFact) fact() (verify.Fact, error) {
 	return fact, nil
 }
 
-// confirm checks that a fact is about what the key asks for, and has not ended.
+// confirm checks that a fact matches the key, and has not expired.
 func (k factKey) confirm(fact verify.Fact, now time.Time) error {
 	switch {
 	case fact.Subject != k.digest:

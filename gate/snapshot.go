@@ -13,16 +13,15 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// snapshotVersion changes with the meaning of a snapshot. What older versions wrote is
-// read for as long as it can be.
+// snapshotVersion changes with the meaning of a snapshot. Snapshots of older versions are
+// read for as long as possible.
 const snapshotVersion = 1
 
 // Bounds of snapshots.
 const (
-	// minPart is the least that a part may have room for: one answer as large as peers
-	// tell one another.
+	// minPart is the minimum size of a part: one answer of the maximum size for peers.
 	minPart = maxShared + 1<<10
-	// maxPart bounds what Restore reads.
+	// maxPart bounds the input of Restore.
 	maxPart = 16 << 20
 )
 
@@ -34,8 +33,9 @@ type part struct {
 	Facts   []keptFact `json:"facts,omitempty"`
 }
 
-// grain is how exactly a snapshot tells times that have passed, downwards but for what is
-// gone: what is proved again and again gives no new snapshot each time.
+// grain is the resolution of past times in a snapshot. They are rounded down, but the time
+// of a negative entry up. Repeated verification of an image therefore does not change the
+// snapshot each time.
 const grain = time.Hour
 
 // keptTag is the digest that a tag was last proved by; none where it was gone by then.
@@ -48,8 +48,8 @@ type keptTag struct {
 	At        int64        `json:"at"` // nanoseconds since 1970, as all times here
 }
 
-// keptFact is an answer as peers are told it, when it was found, and how long it is good
-// for: by itself, and where nobody answers.
+// keptFact is an answer in the peers' format, the time of its verification, and how long
+// it is valid: by itself, and as a stale entry.
 type keptFact struct {
 	At     int64          `json:"at"`
 	Fresh  int64          `json:"fresh"`
@@ -57,10 +57,9 @@ type keptFact struct {
 	Answer jsontext.Value `json:"answer"`
 }
 
-// Snapshot returns what is known for when a registry does not answer, the newest first,
-// in parts of at most room bytes each (1 MiB and some at least) and as many parts at
-// most: what has no room is left out. Without WithStale there is nothing to keep. It
-// holds no secret and no "none found".
+// Snapshot returns the stale cache, the newest entries first, in at most parts parts of at
+// most room bytes each (at least 1 MiB and some); the rest is left out. Without WithStale
+// it is empty. It holds no secret and no "none found".
 func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
 	if room < minPart || room > maxPart || parts < 1 {
 		return nil, fmt.Errorf("snapshot: %d parts of %d bytes: want one of %d to %d bytes at least", parts, room, minPart, maxPart)
@@ -69,10 +68,10 @@ func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
 		return nil, nil
 	}
 	w := &writer{room: room, most: parts}
-	for _, gone := range g.memory.keptGone() { // first: what is taken away must not be left out
+	for _, gone := range g.memory.keptGone() { // first: a negative entry must not be left out
 		w.add(gone, func(p *part) { p.Gone = append(p.Gone, gone) })
 	}
-	w.cut() // versions that do not know of it read the other parts
+	w.cut() // versions without this part's format read the other parts
 	for _, tag := range g.memory.keptTags() {
 		w.add(tag, func(p *part) { p.Tags = append(p.Tags, tag) })
 	}
@@ -90,7 +89,7 @@ type writer struct {
 	size       int
 }
 
-// partFrame is what a part costs beside its entries, and an entry beside itself.
+// partFrame is the overhead of a part, entryFrame that of an entry.
 const partFrame, entryFrame = 64, 1
 
 // cut begins another part, if one more may be.
@@ -132,12 +131,13 @@ func (w *writer) parts() ([][]byte, error) {
 	return out, nil
 }
 
-// past is a time on the wall, or now where that is of the future, to a clock that is behind or
-// was ahead: a restart must not forget it, and one with the clock right must not make it last.
+// past is a wall time, or now if that time is in the future because a clock is or was
+// wrong. A restart must not drop such an entry, and a correct clock must not extend its
+// lifetime.
 func (m *memory) past(at time.Time) time.Time { return earlier(at.Round(0), m.options.now().Round(0)) }
 
-// keptGone is when a registry was seen to have no evidence any more where there was some,
-// so that what was proved before is not used after a restart either.
+// keptGone is the time at which a registry had no evidence any more, so that earlier facts
+// are not used after a restart either.
 type keptGone struct {
 	Fact       string `json:"fact"`
 	Repository string `json:"repository"`
@@ -154,7 +154,7 @@ func (m *memory) keptGone() []keptGone {
 		}
 		list = append(list, keptGone{
 			Fact: key.factKey.String(), Repository: key.repository.String(), Sources: key.sources, Scope: key.scope,
-			At: m.past(at).Add(grain - 1).Truncate(grain).UnixNano(), // upwards: newer than what it takes away
+			At: m.past(at).Add(grain - 1).Truncate(grain).UnixNano(), // upwards: newer than the facts it invalidates
 		})
 	}
 	slices.SortFunc(list, func(a, b keptGone) int {
@@ -194,10 +194,10 @@ func (m *memory) keptFacts() []keptFact {
 	return list
 }
 
-// RestoreTrusted takes over a part of a snapshot and returns how many entries of it hold
-// still. It believes what it reads: the caller has proved that a gate with the same
-// policies of trust wrote it, as by a MAC. What is known here already is not replaced
-// by what is older, and nothing lives longer than it would have where it was proved.
+// RestoreTrusted restores a part of a snapshot and returns the number of its valid
+// entries. The caller must have authenticated the part, as by a MAC: a gate with the same
+// policies of trust must have written it. Newer entries of this process are not replaced,
+// and no entry outlives its original lifetime.
 func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
 	if len(raw) > maxPart {
 		return 0, fmt.Errorf("restore a snapshot: it is larger than %d bytes", maxPart)

@@ -12,12 +12,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// WithStale lets what was proved be used beyond its age where a registry does not
-// answer: the digest that a tag was last proved by, with the same credentials, and
-// what was proved of a digest. Age is how long at most, unless a policy says otherwise
-// (policy.StaleIfError): from nothing to policy.MaxStale. It allows and never denies;
-// a registry that answers, whatever it says, is believed. Without this option nothing
-// is kept for that.
+// WithStale lets verified results be used beyond their age where a registry does not
+// answer: the last digest verified for a tag, with the same credentials, and the facts of
+// a digest. Age is the maximum, unless a policy sets its own (policy.StaleIfError): from
+// zero to policy.MaxStale. A stale entry only allows and never denies. A registry's
+// answer, whatever it is, overrides stale entries. Without this option none are kept.
 func WithStale(age time.Duration) Option {
 	return func(o *options) error {
 		if age < 0 || age > policy.MaxStale {
@@ -36,32 +35,31 @@ func (o *options) keptFor() time.Duration {
 	return 0
 }
 
-// Bounds of what is kept for when a registry does not answer.
+// Bounds of the stale cache.
 const (
-	// maxGone bounds for how many questions it is known that there is no evidence any
-	// more.
+	// maxGone bounds the negative entries: queries that have no evidence any more.
 	maxGone = 50_000
-	// maxSilent bounds the repositories that are known not to answer.
+	// maxSilent bounds the repositories recorded as unresponsive.
 	maxSilent = 10_000
-	// silence is how long a repository that did not answer is not asked by whoever can
-	// do without. So a registry that is gone costs one wait, not one for each pod.
+	// silence is how long an unresponsive repository is skipped by requests that have a stale
+	// entry. A registry outage then costs one wait, not one for each pod.
 	silence = 10 * time.Second
-	// share of the time that is left in which a registry must answer whoever can do
-	// without: the rest of the journey needs some, too.
+	// staleShare is the share of the remaining time in which a registry must answer a request
+	// that has a stale entry: the rest of the evaluation needs time, too.
 	staleShare = 3
 )
 
-// lasts is what is known for when a registry does not answer.
+// lasts is the stale cache.
 type lasts struct {
 	tags *cache.Cache[tagKey, last]
-	// gone is when the registry said that there is no evidence: what was proved before
-	// is not used.
+	// gone is the time at which the registry reported no evidence: facts verified before it
+	// are not used.
 	gone   *cache.Cache[noneKey, time.Time]
 	silent *cache.Cache[silentKey, struct{}]
 }
 
-// last is the digest that a tag was last proved by; none says that there was no such tag
-// any more, so that an older one is not taken over from a snapshot.
+// last is the digest last verified for a tag; none records that the tag was gone, so that
+// a snapshot does not restore an older one.
 type last struct {
 	descriptor image.Descriptor
 	at         time.Time
@@ -88,20 +86,19 @@ func newLasts(o options) (*lasts, error) {
 	return l, err
 }
 
-// deny notes that there is no evidence now, so that what was proved before is not used
-// later.
+// deny records that there is no evidence now, so that facts verified earlier are not used.
 func (l *lasts) deny(key noneKey, now time.Time) {
 	if l != nil {
 		l.gone.Put(key, now, policy.MaxStale)
 	}
 }
 
-// window is how old what was proved may be: the shortest time of the policies that ask.
+// window is the maximum age of stale entries: the shortest time of the policies involved.
 func (w *work) window() time.Duration {
 	if w.gate.memory.lasts == nil || w.anew {
 		return 0
 	}
-	if len(w.checks) == 0 { // nobody asks for a proof, and what a tag stands for is asked of the registry
+	if len(w.checks) == 0 { // no verification required; the registry alone resolves the tag
 		return 0
 	}
 	window := policy.MaxStale
@@ -115,8 +112,8 @@ func (w *work) window() time.Duration {
 	return window
 }
 
-// resolveOrLast resolves the reference, or takes the digest that its tag was last
-// proved by where nobody answers.
+// resolveOrLast resolves the reference, or uses the digest last verified for its tag where
+// the registry does not answer.
 func (w *work) resolveOrLast(ctx context.Context) (image.Pinned, error) {
 	known, ok := w.last()
 	w.byLast = false
@@ -141,9 +138,9 @@ func (w *work) resolveOrLast(ctx context.Context) (image.Pinned, error) {
 	return w.ref.Pin(known.descriptor)
 }
 
-// pinsLast takes back a pass by what a tag stood for last, where the tag stays: the
-// runtime asks the registry itself, which may answer it, and with another digest. The
-// pods that a template makes are asked about when they come.
+// pinsLast withdraws a pass by a tag's stale digest where the tag is not replaced: the
+// runtime resolves the tag at the registry itself, and may get another digest. The pods of
+// a template are evaluated when they are created.
 func (p *planned) pinsLast(check *policy.Check, t task, decision policy.Decision) policy.Decision {
 	if decision.Result != policy.Pass || t.work == nil || !t.work.byLast || !check.NeedsProof() {
 		return decision
@@ -174,8 +171,8 @@ func (p *planned) pinLast(v *Verdict) {
 
 func (w *work) tagKey() tagKey { return tagKey{scope: w.scope, ref: w.ref.String()} }
 
-// last returns what a tag was last proved by, if that is not too old. Where a mirror's
-// target says what a tag stands for, the mirrors say what to do without it.
+// last returns the digest last verified for a tag, if it is not too old. Where a mirror's
+// target resolves tags, the mirror configuration decides about its failures.
 func (w *work) last() (last, bool) {
 	window := w.window()
 	if window == 0 || !w.ref.Digest().IsZero() || w.countsTarget() {
@@ -205,8 +202,8 @@ func (w *work) keepLast() {
 	}
 }
 
-// seekOrLast searches for evidence, and answers with what was proved before where
-// nobody answers.
+// seekOrLast searches for evidence, and uses stale facts where the registry does not
+// answer.
 func (w *work) seekOrLast(ctx context.Context, pinned image.Pinned, missing []*inquiry) {
 	known := w.proofs(missing)
 	if len(known) == 0 {
@@ -235,7 +232,7 @@ func (w *work) seekOrLast(ctx context.Context, pinned image.Pinned, missing []*i
 	}
 }
 
-// proofs returns what was proved before of inquiries, where it is not too old.
+// proofs returns the stale facts of inquiries that are not too old.
 func (w *work) proofs(missing []*inquiry) map[*inquiry]proved {
 	window := w.window()
 	if window == 0 {
@@ -256,7 +253,7 @@ func (w *work) proofs(missing []*inquiry) map[*inquiry]proved {
 	return known
 }
 
-// allSilent reports whether nobody answered at all.
+// allSilent reports whether no registry answered at all.
 func allSilent(gaps []error) bool {
 	return len(gaps) > 0 && !slices.ContainsFunc(gaps, func(gap error) bool { return !isSilence(gap) })
 }
@@ -282,7 +279,7 @@ func inBrief(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// answerTo returns what was found out so far.
+// answerTo returns the answer so far.
 func (w *work) answerTo(key question) policy.Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -290,7 +287,7 @@ func (w *work) answerTo(key question) policy.Answer {
 	return answer
 }
 
-// markStale notes when something was proved that is used since nobody answers.
+// markStale records the verification time of a stale fact that is used.
 func (w *work) markStale(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -311,7 +308,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// staleReason tells that nobody answered.
+// staleReason is the reason that reports use of a stale entry.
 func staleReason(age time.Duration) policy.Reason {
 	return policy.Reason{
 		Code:    policy.Stale,

@@ -10,19 +10,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Store is a memory that replicas share. Whoever implements it proves that what
-// it returns was kept by a replica for that very key, and bounds the time.
+// Store is a cache that replicas share. An implementation authenticates that a replica
+// stored the returned value under that very key, and bounds the time.
 type Store interface {
-	// Recall returns what was kept, by key; what is not known is absent. It never
-	// fails: a store that does not answer knows nothing.
+	// Recall returns the stored values by key; missing keys are absent. It never fails: a
+	// store that does not answer counts as a miss.
 	Recall(ctx context.Context, keys []string) map[string][]byte
 	// Keep keeps a value for at most ttl. It does not wait.
 	Keep(key string, value []byte, ttl time.Duration)
 }
 
-// WithStore asks a shared memory for facts that are not remembered, before other
-// replicas and the registry are asked, and tells it what is proved here. Never
-// "none found", and never tags.
+// WithStore asks a shared store for facts that are not cached, before peers and the
+// registry are asked, and stores the facts verified here. It never holds "none found" or
+// tags.
 func WithStore(store Store) Option {
 	return func(o *options) error {
 		if store == nil {
@@ -36,16 +36,15 @@ func WithStore(store Store) Option {
 // maxKept bounds one entry of a store in bytes.
 const maxKept = maxShared + 64
 
-// kept is an entry of a store: an answer as peers are told it, and when it was
-// found. Whoever sealed it is a replica, whose clock may differ; the store's own
-// ends it in time all the same.
+// kept is an entry of a store: an answer in the peers' format, and the time of its
+// verification. The replica that sealed it may have a different clock; the store's own
+// expiry bounds the entry in any case.
 type kept struct {
 	At     int64          `json:"at"` // nanoseconds since 1970
 	Answer jsontext.Value `json:"answer"`
 }
 
-// share keeps what was proved here in the store, for as long as it is remembered
-// here.
+// share stores the facts verified here, for as long as they are cached here.
 func (m *memory) share(key factKey, found proved, age time.Duration) {
 	if m.options.store == nil || age <= 0 {
 		return
@@ -78,7 +77,7 @@ func decodeKept(raw []byte, key factKey, now time.Time) (proved, error) {
 	return found, nil
 }
 
-// askStore answers from the store what it can, and returns the rest.
+// askStore answers as many inquiries as possible from the store, and returns the rest.
 func (w *work) askStore(ctx context.Context, missing []*inquiry) []*inquiry {
 	store := w.gate.options.store
 	if store == nil {

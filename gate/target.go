@@ -6,13 +6,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// FailOpen reports whether a call about the subject that nobody could decide (a
-// panic, a full queue, a body that was cut) may be admitted: only where every
-// policy that may speak of the subject fails open or enforces nothing, and no override
-// denies anything there: an image that nobody looked at may be the one that is denied. It
-// looks at the subject's group, version, kind, subresource, namespace and time; a bare one
-// without a namespace may be in any, since a review of images that was not read says none.
-// Without policies nothing is known, and the answer is no.
+// FailOpen reports whether a call about the subject that could not be evaluated (a panic,
+// a full queue, a truncated body) may be admitted. Every policy that may match the subject
+// must fail open or enforce nothing. No override may deny anything there, since an
+// unverified image may be the denied one. It matches the subject's group, version, kind,
+// subresource, namespace and time. A bare subject without a namespace may be in any, since
+// an unread image review has none. Without policies the answer is no.
 func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 	if s.Policies == nil {
 		return false
@@ -28,9 +27,8 @@ func (s Snapshot) FailOpen(subject *policy.Subject) bool {
 	return true
 }
 
-// mayConcern reports whether a policy may speak of a subject. One that says
-// nothing of its targets may speak of anything, unless it has no rule, or only rules
-// about documents that are no objects.
+// mayConcern reports whether a policy may match a subject. One without targets may match
+// anything, unless it has no rule, or only rules about documents that are no objects.
 func mayConcern(p *policy.Policy, subject *policy.Subject) bool {
 	isAnywhere := subject.Bare && subject.Namespace == ""
 	if p.Namespace != "" && p.Namespace != subject.Home() && !isAnywhere {

@@ -17,7 +17,7 @@ type Answer string
 const (
 	Allow Answer = "allow"
 	Deny  Answer = "deny"
-	// Unable: could not look, and the policy does not admit that.
+	// Unable: the image could not be verified, and the policy does not admit that.
 	Unable Answer = "unable"
 )
 
@@ -30,41 +30,41 @@ type Verdict struct {
 	Answer Answer
 	// Reasons for the answer, the most telling first.
 	Reasons []policy.Reason
-	// Decisions of the checks, in the order of policies and rules. None: no
-	// policy speaks of the image.
+	// Decisions of the checks, in the order of policies and rules. None: no policy matches the
+	// image.
 	Decisions []policy.Decision
 	// Warnings are failures that do not deny: under audit, or admitted by the
 	// policy's failure setting.
 	Warnings []policy.Reason
-	// Redirect is what a mirror made of it; nil where none speaks of it.
+	// Redirect is the result of mirrors for the image; nil where none applies.
 	Redirect *Redirect
-	// Pin says that a policy wants the reference pinned to the digest.
+	// Pin: a policy requires the reference to be pinned to the digest.
 	Pin bool
-	// Override is the ImageOverride that decided, against what policies say or beside
-	// them; nil where none did.
+	// Override is the ImageOverride that decided, with or without decisions of policies; nil
+	// where none did.
 	Override *policy.Override
 	Cost     Cost
 	Duration time.Duration
 
-	allowance *policy.Overruling // that speaks of it, whether it was used or not
+	allowance *policy.Overruling // that matches it, used or not
 }
 
-// Matched reports whether any policy speaks of the image.
+// Matched reports whether any policy matches the image.
 func (v Verdict) Matched() bool { return len(v.Decisions) > 0 }
 
-// Redirect is what became of an image that a mirror speaks of.
+// Redirect is the result for an image that a mirror matches.
 type Redirect struct {
 	// Mirror names the document and the entry, as in RegistryMirror/hub[0].
 	Mirror string
 	// Target is the image at the mirror that serves the digest; zero where it stays
 	// where it was written.
 	Target image.Pinned
-	// Attempts has an entry for each target in order; none where none was to be
-	// asked, and then Why says why.
+	// Attempts has an entry for each target in order; it is empty where no request was needed,
+	// and Why then holds the reason.
 	Attempts []redirect.Attempt
 	Why      string
-	// Other is the digest that the tag stands for at the side whose answer does not
-	// count, where it differs from Verdict.Pinned; else zero.
+	// Other is the digest that the tag resolves to at the side whose answer does not count,
+	// where it differs from Verdict.Pinned; else zero.
 	Other image.Digest
 	// PullSecrets are the Secrets that the pod is given for the target.
 	PullSecrets []string
@@ -74,23 +74,23 @@ type Redirect struct {
 type Outcome struct {
 	// Subject is the object, as the policies saw it.
 	Subject *policy.Subject
-	// Object is what was asked about, as it was read; zero at DELETE.
+	// Object is the evaluated object, as it was read; zero at DELETE.
 	Object workload.Object
-	// Source says where the object was read.
+	// Source is the origin of the object, such as a file.
 	Source   string
 	Answer   Answer
 	Verdicts []Verdict
 	// Rules are the rules that asked for no check, and those with a judge.
 	Rules []policy.RuleResult
-	// Reasons speak of the object as a whole: a rule that could not be asked, an
-	// image that cannot be read.
+	// Reasons apply to the object as a whole: a failed rule, or an image reference that cannot
+	// be parsed.
 	Reasons  []policy.Reason
 	Warnings []policy.Reason
 	// AuditAnnotations are words of policies for the audit log, by the policy's ID and
 	// their key with a slash between.
 	AuditAnnotations map[string]string
-	// Patch is what mutation rules change, and then what pins the images whose policies
-	// want it, where the request is PinHere; none unless the answer is allow.
+	// Patch holds the operations of mutation rules, and then those that pin images, where
+	// policies require it and the request is PinHere. It is empty unless the answer is allow.
 	Patch []workload.Operation
 	// Mutations is how many operations of Patch are those of mutation rules, and Changed
 	// the object that they make; zero where they make nothing of it.
@@ -101,25 +101,25 @@ type Outcome struct {
 	Cost                                    Cost
 	Duration                                time.Duration
 
-	against Answer // what judges hold against the object itself
+	against Answer // the judges' objections to the object itself
 }
 
-// Matched reports whether any policy speaks of the object or of an image of it.
+// Matched reports whether any policy matches the object or an image of it.
 func (o Outcome) Matched() bool {
 	return slices.ContainsFunc(o.Verdicts, Verdict.Matched) || slices.ContainsFunc(o.Rules, func(r policy.RuleResult) bool {
 		return r.Err != nil || r.Judge != nil || r.Exception != nil
 	})
 }
 
-// Cost is what was asked of registries.
+// Cost counts the requests to registries.
 type Cost struct {
 	Requests int64 `json:"requests"`
 	// CountedPulls are the manifest GETs, which registries with pull limits
 	// count.
 	CountedPulls int64 `json:"countedPulls"`
 	Bytes        int64 `json:"bytes"`
-	// RateLimitRemaining is what the registry last said is left of its limit;
-	// -1 where none said anything.
+	// RateLimitRemaining is the rest of the rate limit that the registry last reported; -1 for
+	// none.
 	RateLimitRemaining int64 `json:"rateLimitRemaining"`
 }
 

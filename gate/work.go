@@ -29,26 +29,26 @@ type work struct {
 
 	generation string // of the prover
 
-	way     *way     // what mirrors say of the reference; nil for nothing
-	home    place    // beside the image
+	way     *way     // the mirror plan of the reference; nil for none
+	home    place    // the image's own repository
 	place   *place   // where prove looks now
 	later   []*place // where it looks next
 	unasked int      // places beyond the bound
-	asking  *asking  // the targets to ask beside; nil for none
+	asking  *asking  // the targets to request in parallel; nil for none
 
 	mirrorHash string       // of the snapshot's mirrors
-	source     image.Digest // what the source's tag stands for, where that is only told
+	source     image.Digest // the source tag's digest, where it is only reported
 
 	checks   []*policy.Check
 	begun    atomic.Bool
-	finished bool // kept by the journey: the other fields may be read
+	finished bool // set by the journey: the other fields may be read
 
 	pinned   image.Pinned
 	own      []policy.Decision // of the checks, by the digest that was named
 	err      error             // why there is no digest
-	byLast   bool              // the digest is what the tag was last proved by
-	partial  bool              // memory alone was asked, and does not know all or was not judged
-	data     policy.ImageData  // where a check wants it
+	byLast   bool              // the digest comes from the tag's stale entry
+	partial  bool              // answered by the cache alone, incompletely or not yet judged
+	data     policy.ImageData  // if a check requires it
 	dataErr  error
 	duration time.Duration
 
@@ -59,9 +59,9 @@ type work struct {
 	mu      sync.Mutex
 	others  []Session // of places elsewhere
 	answers few[question, policy.Answer]
-	old     []question // answered from an old memory
-	anew    bool       // the memory is not asked any more
-	stale   time.Time  // when the oldest was proved that is used since nobody answers
+	old     []question // answered from old cache entries
+	anew    bool       // the cache is bypassed
+	stale   time.Time  // verification time of the oldest stale fact in use
 }
 
 // question is a policy.Question about one digest, in comparable form.
@@ -118,7 +118,7 @@ func (w *work) run(ctx context.Context) {
 	w.keepLast()
 }
 
-// unfinished says why a work that is not finished has no result.
+// unfinished returns the reason why an unfinished work has no result.
 func (w *work) unfinished() error {
 	if !w.begun.Load() {
 		return policy.ErrCrowdedOut
@@ -126,7 +126,7 @@ func (w *work) unfinished() error {
 	return outOfTime{errUnfinished}
 }
 
-// questions returns what all checks ask.
+// questions returns the claim queries of all checks.
 func (w *work) questions() []policy.Question {
 	var questions []policy.Question
 	for _, check := range w.checks {
@@ -155,7 +155,7 @@ func (w *work) judge(ctx context.Context) {
 	}
 }
 
-// renew looks again where an old memory would deny.
+// renew repeats the lookups where an old cache entry would deny.
 func (w *work) renew(ctx context.Context) {
 	if len(w.old) == 0 {
 		return
@@ -180,7 +180,7 @@ func (w *work) renew(ctx context.Context) {
 	}
 }
 
-// forget drops answers, to look for them again.
+// forget drops answers, to look them up again.
 func (w *work) forget(keys []question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +197,7 @@ func (w *work) resolve(ctx context.Context) (image.Pinned, error) {
 	return w.resolveAtTarget(ctx)
 }
 
-// answersFor returns what was found out about one digest.
+// answersFor returns the answers about one digest.
 func (w *work) answersFor(digest image.Digest) policy.Answers {
 	return func(q policy.Question) policy.Answer {
 		w.mu.Lock()
@@ -210,9 +210,9 @@ func (w *work) answersFor(digest image.Digest) policy.Answers {
 	}
 }
 
-// prove answers the questions about one digest: from memory where it can, then
-// from the memory of other replicas, else by one search for evidence in each place
-// and one proof for each authority.
+// prove answers the queries about one digest: from the cache, then from the shared store
+// and other replicas, else by one search in each evidence repository and one verification
+// for each authority.
 func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []policy.Question) {
 	var missing []*inquiry
 	var asked map[question]bool
@@ -295,7 +295,7 @@ func (w *work) record(key question, answer policy.Answer) {
 	w.answers.set(key, answer)
 }
 
-// add records what a place says: the first place's word, or more to it.
+// add records the answer of an evidence repository: the first one's, or an addition to it.
 func (w *work) add(from *place, key question, answer policy.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -306,8 +306,7 @@ func (w *work) add(from *place, key question, answer policy.Answer) {
 	w.answers.set(key, answer)
 }
 
-// inquiry is a question whose authority is resolved and whose answer is not
-// remembered.
+// inquiry is a claim query with a resolved authority and no cached answer.
 type inquiry struct {
 	policy.Question
 	key       question
@@ -318,7 +317,7 @@ type inquiry struct {
 	session   Session // for the place
 }
 
-// inquire resolves the authority of a question and asks the memory.
+// inquire resolves the authority of a query and consults the cache.
 func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Question, key question) (*inquiry, policy.Answer, bool) {
 	authority, hash, err := w.authority(ctx, q.Authority)
 	if err != nil {

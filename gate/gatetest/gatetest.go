@@ -1,12 +1,10 @@
-// Package gatetest answers: what would a registry look like after real signers
-// had been at work?
+// Package gatetest provides signed images in a test registry.
 //
-// It builds small images, signs them in every format that cosign, Sigstore
-// bundles and notation have, and stores the results where those tools store
-// them, in a registry for tests. The demo, the tests of the engine and the
-// benchmarks share it. The places follow cosign's signature specification, the
-// Sigstore bundle specification v0.3 and the Notary Project's signature
-// specification v1.
+// It builds small images, signs them in every format of cosign, Sigstore bundles and the
+// Notary Project, and stores the results where those tools store them. The demo, the tests
+// of the engine and the benchmarks share it. It follows cosign's signature specification,
+// the Sigstore bundle specification v0.3 and the Notary Project's signature specification
+// v1.
 package gatetest
 
 import (
@@ -35,11 +33,11 @@ func New(registry *registrytest.Server, sigstore *verifytest.Sigstore) *Yard {
 
 // Image is an image in the yard's registry.
 type Image struct {
-	// Name is what a user would write, by tag.
+	// Name is the reference as a user writes it, by tag.
 	Name string
 	// Repository is the path in the registry.
 	Repository string
-	// Manifest is what the tag stood for when the image was built.
+	// Manifest is the manifest that the tag resolved to when the image was built.
 	Manifest registrytest.Descriptor
 }
 
@@ -70,9 +68,8 @@ func (y *Yard) BuildIndex(repository, tag string, children ...Image) Image {
 	}
 }
 
-// SignLegacy signs as cosign 2 does by default: a payload under the tag
-// sha256-<hex>.sig. The claim says by whom and with what; its image is filled
-// in.
+// SignLegacy signs as cosign 2 does by default: a payload under the tag sha256-<hex>.sig.
+// The claim selects the signer and the parameters; its image is filled in.
 func (y *Yard) SignLegacy(image Image, claim verifytest.Claim, annotations map[string]any) error {
 	claim.Image = &verifytest.SimpleSigning{
 		Reference: y.Registry.Host() + "/" + image.Repository, Digest: image.Manifest.Digest, Annotations: annotations,

@@ -24,7 +24,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// Harbor is what a gate of real parts is made of: a yard, the product's client and
+// Harbor holds the real dependencies of a gate: a yard, the product's client and
 // verifiers, and one signer.
 type Harbor struct {
 	*Yard
@@ -74,7 +74,7 @@ func (h *Harbor) Close() {
 	h.Registry.Close()
 }
 
-// Gate returns a gate with a memory of its own that asks the harbor's registry.
+// Gate returns a gate with its own cache that uses the harbor's registry.
 func (h *Harbor) Gate(policies ...*policy.Policy) (*gate.Gate, error) {
 	set, err := policy.NewSet(policies...)
 	if err != nil {
@@ -83,8 +83,8 @@ func (h *Harbor) Gate(policies ...*policy.Policy) (*gate.Gate, error) {
 	return gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}})
 }
 
-// Policy compiles a Kyverno policy in which HOST stands for the registry and KEY
-// for the signer's public key.
+// Policy compiles a Kyverno policy. HOST in the text is replaced by the registry and KEY
+// by the signer's public key.
 func (h *Harbor) Policy(text string) (*policy.Policy, error) {
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {

@@ -12,45 +12,45 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// What variants are signed by and say, for policies that speak of them.
+// Signers and contents of the variants, for policies that match them.
 const (
 	ReleaseIssuer  = "https://token.example"
 	ReleaseSubject = "https://git.example/org/app/release.yaml@refs/heads/main"
-	// ScanType is the predicate type of the variants' attestations, whose predicate
-	// is to have the verdict "clean"; OtherType is that of others.
+	// ScanType is the predicate type of the variants' attestations, whose predicate should
+	// have the verdict "clean"; OtherType is that of others.
 	ScanType  = "https://example.com/scan/v1"
 	OtherType = "https://example.com/other/v1"
 )
 
-// Variant is an image with one choice of evidence beside it.
+// Variant is an image with one combination of evidence.
 type Variant struct {
-	// Reason says what is beside it, or in the way; unique.
+	// Reason describes the evidence, or the fault; unique.
 	Reason string
-	// Name is what a user would write.
+	// Name is the reference as a user writes it.
 	Name string
 }
 
-// Variants are a harbor's images with everything beside them that real signers,
-// strangers and a registry that fails bring about. All are below shop.
+// Variants are a harbor's images with all kinds of evidence from real signers, untrusted
+// signers and a failing registry. All are below shop.
 type Variants struct {
 	*Harbor
-	Second, Stranger *verifytest.Signer // keys, beside Harbor.Signer
+	Second, Stranger *verifytest.Signer // keys, in addition to Harbor.Signer
 	Notary, Other    *verifytest.Notary
 	Images           []Variant
 
 	release map[string]*verifytest.Signer // of certificates
-	foreign *verifytest.Sigstore          // nobody trusts it
+	foreign *verifytest.Sigstore          // not trusted
 	faults  []registrytest.Fault
 }
 
-// NewVariants builds and signs the variants in a harbor, and makes its registry
-// fail where a variant says so; its client does not wait for it to get well.
+// NewVariants builds and signs the variants in a harbor, and makes its registry fail where
+// a variant requires it; its client does not wait for a recovery.
 func NewVariants(h *Harbor) (*Variants, error) {
 	v := &Variants{Harbor: h}
 	impatient, err := registry.New(registry.Config{}, registry.WithBackoff(time.Millisecond))
 	if err == nil {
 		h.Client.Close()
-		h.Client = impatient // who fails here fails for good
+		h.Client = impatient // failures here are permanent
 		err = v.signers()
 	}
 	if err != nil {
@@ -118,10 +118,10 @@ func (v *Variants) signers() (err error) {
 	return nil
 }
 
-// step does something to an image before anybody is asked about it.
+// step changes an image before it is evaluated.
 type step func(v *Variants, image *Image) error
 
-// by says who signs, and how: at most one of the names of Variants.signers.
+// by selects the signer and the format: at most one of the names of Variants.signers.
 type by struct {
 	key         string // key (if empty), second, stranger or a certificate
 	claim       verifytest.Claim
@@ -144,7 +144,7 @@ func (b by) signs(v *Variants) verifytest.Claim {
 	return claim
 }
 
-// digest is of what is signed.
+// digest is the digest to sign.
 func (b by) digest(v *Variants, image *Image) string {
 	if b.of == "" {
 		return image.Manifest.Digest
@@ -206,7 +206,7 @@ func missing(reference string) step {
 	}
 }
 
-// failing makes what a kind of request gets in the image's repository fail.
+// failing makes the registry fail requests of a kind in the image's repository.
 func failing(kind registrytest.Kind, reference string, action registrytest.Action) step {
 	return func(v *Variants, image *Image) error {
 		reference := strings.NewReplacer("DIGEST", image.Manifest.Digest, "HEX", strings.TrimPrefix(image.Manifest.Digest, "sha256:")).Replace(reference)
@@ -217,7 +217,7 @@ func failing(kind registrytest.Kind, reference string, action registrytest.Actio
 
 func broken() registrytest.Action { return registrytest.Status(http.StatusInternalServerError) }
 
-// junk is what anybody may push and nobody can read.
+// junk is evidence that cannot be parsed. Any user with push access can create it.
 func junk(v *Variants, image *Image) error {
 	layer := &verifytest.Layer{
 		MediaType: verifytest.SimpleSigningMediaType, Payload: []byte(`{"critical":`),
@@ -236,8 +236,8 @@ func notarized(by func(v *Variants) *verifytest.Notary, how verifytest.Notation)
 func ours(v *Variants) *verifytest.Notary   { return v.Notary }
 func theirs(v *Variants) *verifytest.Notary { return v.Other }
 
-// index puts an index of two images in the place of the image; sign says which of
-// them is signed, and name which is named.
+// index replaces the image by an index of two images; sign selects the signed one, and
+// name the named one.
 func index(sign, name func(index, child Image) Image) step {
 	return func(v *Variants, image *Image) error {
 		child, sibling := *image, v.Build(image.Repository, "sibling", "sibling of "+image.Name)
@@ -263,7 +263,7 @@ func recorded(records ...verifytest.Record) verifytest.Claim {
 	return verifytest.Claim{Records: records}
 }
 
-// foreignLog records in a log that nobody trusts.
+// foreignLog records in an untrusted log.
 func foreignLog(v *Variants, image *Image) error {
 	return by{claim: recorded(verifytest.Record{Log: v.foreign.Rekor})}.layer(v, image)
 }
@@ -279,7 +279,7 @@ func stamped() verifytest.Claim {
 func clean() any { return map[string]any{"verdict": "clean"} }
 func dirty() any { return map[string]any{"verdict": "dirty"} }
 
-// variants are the images, and what is done to each.
+// variants are the images, with the steps of each.
 func variants() []struct {
 	reason string
 	steps  []step

@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// key names what can be asked of a target, and by whom: for a tag, or whether it
-// has a digest.
+// key identifies a request to a target and its credentials: for the digest of a tag, or
+// for the presence of a digest.
 type key struct {
 	scope      string
 	repository image.Repository
@@ -26,17 +26,17 @@ func (k key) String() string {
 	return k.repository.String() + "@" + k.digest.String()
 }
 
-// fail says of a key that it could not be asked.
+// fail returns the error of a key after a failed request.
 func (k key) fail(kind image.Kind, err error) error {
 	return &image.Error{Kind: kind, Op: "ask", On: k.String(), Err: err}
 }
 
-// late says that the time for a candidate, or for the request, is over.
+// late returns the error of an expired candidate's or request's deadline.
 func (k key) late(ctx context.Context) error {
 	return k.fail(image.Unavailable, context.Cause(ctx))
 }
 
-// known is an answer that is remembered. What failed never is.
+// known is a cached answer. Failures are not cached.
 type known struct {
 	descriptor image.Descriptor
 	missing    bool
@@ -49,12 +49,12 @@ func (n known) answer(k key) answer {
 	return answer{descriptor: n.descriptor}
 }
 
-// answer is what came of asking a key.
+// answer is the result of a key's request.
 type answer struct {
 	descriptor image.Descriptor
 	err        error
 	took       time.Duration
-	unknown    bool // only memory was asked, and does not know
+	unknown    bool // cache lookup only, and a miss
 }
 
 func (a answer) isMissing() bool { return a.err != nil && image.KindOf(a.err) == image.NotFound }
@@ -65,7 +65,7 @@ type opened struct {
 	scope string
 }
 
-// open opens a session. What panics there is a failure.
+// open opens a session. A panic in it becomes an error.
 func open(ctx context.Context, q Question, repository image.Repository) (s opened, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -82,7 +82,7 @@ func open(ctx context.Context, q Question, repository image.Repository) (s opene
 	return s, nil
 }
 
-// restingError says that a registry is left alone.
+// restingError reports that a registry is skipped.
 type restingError struct{ registry, why string }
 
 // Error implements error.
@@ -103,9 +103,9 @@ func (c *Chooser) restOf(repository image.Repository) error {
 	return nil
 }
 
-// request asks a target, together with whoever else asks the same just now. The
-// work has the whole timeout, however little time this caller has: only so may
-// silence be held against the registry, and the answer serves who comes next.
+// request asks a target. Concurrent callers with the same key share one request. It has
+// the whole timeout, however little time this caller has: only then may a timeout count
+// against the registry, and the answer serves later callers.
 func (c *Chooser) request(ctx context.Context, s opened, k key) answer {
 	began := c.now()
 	descriptor, err := c.flights.Do(ctx, k, func(ctx context.Context) (image.Descriptor, error) {
@@ -117,8 +117,8 @@ func (c *Chooser) request(ctx context.Context, s opened, k key) answer {
 	return answer{descriptor: descriptor, err: err, took: c.now().Sub(began)}
 }
 
-// work asks a target, remembers what it answered, and tells how it went. A panic
-// passes through, to the flight: it is our defect and says nothing of the registry.
+// work asks a target, caches its answer, and reports the result to Health. A panic passes
+// through, to the flight: it is a defect of this program and not the registry's failure.
 func (c *Chooser) work(ctx context.Context, s opened, k key) (image.Descriptor, error) {
 	if n, ok := c.known.Get(k); ok { // by work that ended before this began
 		got := n.answer(k)
@@ -156,7 +156,7 @@ func (c *Chooser) remembers(k key) bool {
 	return ok
 }
 
-// keep remembers that a target has a digest, and what its tag stands for.
+// keep caches that a target has a digest, and the digest of its tag.
 func (c *Chooser) keep(k key, got image.Descriptor) {
 	if k.digest.IsZero() {
 		c.known.Put(k, known{descriptor: got}, c.ages.tag)

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 )
 
-// maxKnown bounds the memory, in answers of some 300 bytes: two or three for each
-// image and target that a large cluster runs.
+// maxKnown bounds the cache, in answers of some 300 bytes: two or three for each image and
+// target that a large cluster runs.
 const maxKnown = 50_000
 
 // Chooser asks targets. It is safe for concurrent use.
@@ -27,14 +27,14 @@ type Chooser struct {
 	flights *cache.Flight[key, image.Descriptor]
 }
 
-// ages are how long answers are remembered.
+// ages are the lifetimes of cached answers.
 type ages struct{ present, tag, missing time.Duration }
 
 // Option changes a default of a Chooser.
 type Option func(*Chooser) error
 
-// WithHealth leaves registries that did not answer alone, and tells how asking
-// them ended; every target is asked unless set.
+// WithHealth skips registries that did not answer recently, and reports the results of
+// requests; every target is asked unless set.
 func WithHealth(health Health) Option {
 	return func(c *Chooser) error {
 		if health == nil {
@@ -45,9 +45,9 @@ func WithHealth(health Health) Option {
 	}
 }
 
-// WithTimeout bounds the question to one target, 2 s unless set. A candidate is
-// waited for no longer than that, nor than a third of what is left of the
-// request's time; its answer comes to memory in either case.
+// WithTimeout bounds the request to one target, 2 s unless set. The wait for a candidate
+// is at most that, and at most a third of the request's remaining time; a late answer is
+// cached all the same.
 func WithTimeout(perCandidate time.Duration) Option {
 	return func(c *Chooser) error {
 		if perCandidate <= 0 {
@@ -58,9 +58,9 @@ func WithTimeout(perCandidate time.Duration) Option {
 	}
 }
 
-// WithAges sets how long it is remembered that a target has a digest (5 min unless
-// set), what its tag stands for (30 s) and that it has not what was asked for
-// (10 s); 0 remembers nothing.
+// WithAges sets how long the presence of a digest at a target is cached (5 min unless
+// set), the digest of its tag (30 s) and the absence of a digest or tag (10 s); 0 caches
+// nothing.
 func WithAges(present, tag, missing time.Duration) Option {
 	return func(c *Chooser) error {
 		if min(present, tag, missing) < 0 {
@@ -71,7 +71,7 @@ func WithAges(present, tag, missing time.Duration) Option {
 	}
 }
 
-// WithClock replaces the clock of the memory and of Attempt.Took, for tests.
+// WithClock replaces the clock of the cache and of Attempt.Took, for tests.
 func WithClock(now func() time.Time) Option {
 	return func(c *Chooser) error {
 		if now == nil {
@@ -105,15 +105,14 @@ func New(with ...Option) (*Chooser, error) {
 	return c, nil
 }
 
-// Close stops the goroutine that clears the memory. A chooser that is garbage stops
-// it by itself, so only tests that count goroutines need this.
+// Close stops the goroutine that clears the cache. A garbage-collected chooser stops it by
+// itself, so only tests that count goroutines need this.
 func (c *Chooser) Close() { c.known.Close() }
 
-// Begin asks the first candidate that is not resting, so that its answer is there
-// when the digest is known: for the reference's digest, else for its tag, and for
-// the tag first where that fills the target. It returns at once, if Open does.
-// Nothing is asked, and nil returned, where memory will do or the route asks
-// nothing.
+// Begin asks the first candidate that is not resting, so that its answer is there when the
+// digest is known: for the reference's digest, else for its tag, and for the tag first
+// where that fills the target. It returns at once, if Open does. It sends no request, and
+// returns nil, where the cache suffices or the route requires no request.
 func (c *Chooser) Begin(ctx context.Context, q Question) *Early {
 	if q.Route == nil || ctx.Err() != nil {
 		return nil
@@ -146,8 +145,8 @@ func (c *Chooser) Begin(ctx context.Context, q Question) *Early {
 	return early
 }
 
-// first is the key, but for its scope, of what a candidate is asked before it is
-// known which digest counts.
+// first is the key, without its scope, of the request to a candidate that is sent before
+// the digest is known.
 func first(route *mirror.Route, candidate mirror.Candidate) (k key, asks bool) {
 	k = key{repository: candidate.Ref.Repository(), digest: candidate.Ref.Digest()}
 	asks = route.When != mirror.Always
@@ -158,7 +157,7 @@ func first(route *mirror.Route, candidate mirror.Candidate) (k key, asks bool) {
 	return k, asks
 }
 
-// Early is the first candidate being asked beside whatever else goes on.
+// Early is a request to the first candidate in parallel with other work.
 type Early struct {
 	key    key
 	began  time.Time
@@ -179,14 +178,14 @@ func (e *Early) has(repository image.Repository) bool {
 	}
 }
 
-// Choose returns the first candidate that serves the digest; early may be nil. It
-// always answers, in time for ctx, if Open does.
+// Choose returns the first candidate that serves the digest; early may be nil. It always
+// returns an answer, in time for ctx, if Open does.
 //
-// A candidate serves a digest if its tag stands for it, or if it says so when it is
-// asked for the digest itself: which it is where the reference has one, and where
-// its tag stands for another. Where the route is Always, the first candidate that
-// does not rest is chosen unasked, or else the first; one that a tag fills is asked
-// for the tag all the same, whatever comes of it.
+// A candidate serves a digest if its tag resolves to it, or if it has the digest itself.
+// The digest itself is requested where the reference has one, and where the tag resolves
+// to another. Where the route is Always, the first candidate that does not rest is chosen
+// without a request, or else the first; one that a tag fills is asked for the tag all the
+// same, whatever the result.
 func (c *Chooser) Choose(ctx context.Context, q Question, early *Early, digest image.Digest) Choice {
 	choice, _ := (&round{Chooser: c, Question: q, early: early, digest: digest, asks: true}).choose(ctx)
 	return choice
@@ -201,15 +200,15 @@ func (c *Chooser) Rest(registry string) (why string, resting bool) {
 	return c.health.Rest(registry)
 }
 
-// Remembered is Choose as far as memory knows, without asking anybody.
+// Remembered is Choose from the cache alone, without a request.
 func (c *Chooser) Remembered(ctx context.Context, q Question, digest image.Digest) (Choice, bool) {
 	return (&round{Chooser: c, Question: q, digest: digest}).choose(ctx)
 }
 
-// Resolve returns the digest that the reference stands for at the first candidate
-// that answers; early may be nil. An error says why no candidate does, and is
-// image.NotFound only if each of them answered. A reference with a digest stands
-// for that, and nobody is asked.
+// Resolve returns the digest that the reference resolves to at the first candidate that
+// answers; early may be nil. The error holds the cause of each candidate, and is
+// image.NotFound only if each of them answered. A reference with a digest resolves to
+// that, without a request.
 func (c *Chooser) Resolve(ctx context.Context, q Question, early *Early) (image.Descriptor, []Attempt, error) {
 	r := &round{Chooser: c, Question: q, early: early, asks: true}
 	attempts := r.attempts()

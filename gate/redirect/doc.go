@@ -1,7 +1,6 @@
-// Package redirect answers: which mirror serves the very digest that was decided
-// about?
+// Package redirect chooses the mirror that serves a given digest.
 //
-// It asks targets in their order, within a share of the request's time, keeps for
-// a while what was found, and leaves alone a registry that did not answer. It
-// judges nothing: whether the digest was proved is the caller's to say.
+// It asks targets in their order, within a share of the request's time, caches the answers
+// for a while, and skips a registry that did not answer recently. It verifies nothing: the
+// caller decides whether the digest is verified.
 package redirect

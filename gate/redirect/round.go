@@ -18,7 +18,7 @@ type round struct {
 	Question
 	early  *Early
 	digest image.Digest
-	asks   bool // else only memory is
+	asks   bool // else the cache alone
 }
 
 // attempts has an entry for each candidate, none of which was asked.
@@ -33,8 +33,8 @@ func (r *round) attempts() []Attempt {
 	return attempts
 }
 
-// choose returns the first candidate that serves the digest. Known is false where
-// only memory was asked, and does not know.
+// choose returns the first candidate that serves the digest. Known is false after a miss
+// where only the cache is consulted.
 func (r *round) choose(ctx context.Context) (choice Choice, known bool) {
 	choice.Attempts = r.attempts()
 	for i := range choice.Attempts {
@@ -62,7 +62,8 @@ func (r *round) choose(ctx context.Context) (choice Choice, known bool) {
 
 func (r *round) always() bool { return r.Route.When == mirror.Always }
 
-// fills reports whether a request for a tag is what fills the target.
+// fills reports whether a request for a tag makes the target pull the image from the
+// source.
 func fills(candidate mirror.Candidate) bool { return candidate.Fill && candidate.Ref.Tag() != "" }
 
 // look asks one candidate, within its share of the time. Known is as in choose.
@@ -80,7 +81,7 @@ func (r *round) look(ctx context.Context, candidate mirror.Candidate, attempt *A
 	defer cancel()
 	s, err := open(ctx, r.Question, repository)
 	switch {
-	case err != nil && r.always(): // it is chosen whatever it says
+	case err != nil && r.always(): // chosen whatever its answer
 		attempt.State = Chosen
 		return true
 	case err != nil && !r.asks:
@@ -121,7 +122,7 @@ func (r *round) ask(ctx context.Context, s opened, candidate mirror.Candidate, a
 	return !got.unknown
 }
 
-// resolve asks a candidate what its tag stands for.
+// resolve asks a candidate for the digest of its tag.
 func (r *round) resolve(ctx context.Context, attempt *Attempt) image.Descriptor {
 	k := key{repository: attempt.Target.Repository(), tag: attempt.Target.Tag()}
 	if err := r.rest(attempt.Target); err != nil && !r.early.has(k.repository) {
@@ -142,7 +143,7 @@ func (r *round) resolve(ctx context.Context, attempt *Attempt) image.Descriptor 
 	return got.descriptor
 }
 
-// answer answers a key from what was asked already, memory, or a request.
+// answer answers a key from earlier requests, the cache, or a new request.
 func (r *round) answer(ctx context.Context, s opened, k key) answer {
 	if r.early != nil && r.early.key == k {
 		return r.await(ctx)
@@ -162,7 +163,7 @@ func (r *round) answer(ctx context.Context, s opened, k key) answer {
 	return r.request(ctx, s, k)
 }
 
-// await takes the early answer. Who waits for it does so no longer than for any.
+// await takes the early answer. The wait is bounded as for any request.
 func (r *round) await(ctx context.Context) answer {
 	select {
 	case <-r.early.done: // even if there is no time left
@@ -177,8 +178,8 @@ func (r *round) await(ctx context.Context) answer {
 	}
 }
 
-// tookEarly is how long the early question took, if it was one of the keys: memory
-// may know its answer a moment before it is there.
+// tookEarly is the duration of the early request, if it was for one of the keys: the cache
+// may hold its answer a moment before the request returns.
 func (r *round) tookEarly(keys ...key) time.Duration {
 	switch {
 	case r.early == nil || !slices.Contains(keys, r.early.key):
@@ -198,13 +199,13 @@ func (c *Chooser) share(ctx context.Context) (context.Context, context.CancelFun
 	return bound(ctx, share)
 }
 
-// bound ends a wait, and says so.
+// bound limits a wait; its error reports the limit.
 func bound(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, most, unanswered(most))
 }
 
-// unanswered is how long was waited in vain. It is put into words only if somebody
-// asks: most waits end well.
+// unanswered is the duration of a wait without an answer. It is formatted only on demand:
+// most waits end well.
 type unanswered time.Duration
 
 // Error implements error.
@@ -212,7 +213,7 @@ func (u unanswered) Error() string {
 	return fmt.Sprintf("no answer within %s: %v", time.Duration(u).Round(time.Millisecond), context.DeadlineExceeded)
 }
 
-// Unwrap says that it is a deadline.
+// Unwrap marks the error as a deadline.
 func (unanswered) Unwrap() error { return context.DeadlineExceeded }
 
 // conclude sets the state that an answer by itself leads to.
@@ -229,7 +230,7 @@ func (a *Attempt) conclude(got answer) {
 	}
 }
 
-// fail says that the candidate could not be looked at, or rests.
+// fail records that the candidate could not be asked, or rests.
 func (a *Attempt) fail(err error) {
 	a.State, a.Err = Failed, err
 	if _, resting := errors.AsType[*restingError](err); resting {
@@ -237,8 +238,8 @@ func (a *Attempt) fail(err error) {
 	}
 }
 
-// unresolved says why no candidate knows a tag. It holds the causes as text: none of
-// them alone is why.
+// unresolved returns the error for a tag that no candidate resolves. It holds the causes
+// as text: none of them alone is the reason.
 func unresolved(attempts []Attempt) error {
 	failure := &image.Error{Kind: image.NotFound, Op: "resolve"}
 	var names, causes []string
