@@ -31,12 +31,12 @@ type question struct {
 	query      url.Values
 	accept     []string
 	most       int64 // bytes of body
-	turn       int   // whose credential; 0: the first source that has one, else its index + 1, or anonymous
+	turn       int   // index + 1 of the credential's source, or anonymous; 0: the first source that has one
 	trail      *trail
 	// take reads the body in place of answer.body. It may be called again for
 	// another try, and its own error is an image.Corrupt.
 	take func(header http.Header, body io.Reader) error
-	// body is what a write sends, and bodyType its media type.
+	// body is the content of a write, and bodyType its media type.
 	body     []byte
 	bodyType string
 }
@@ -44,7 +44,7 @@ type question struct {
 // writes reports whether the registry is to keep something.
 func (q question) writes() bool { return q.method == http.MethodPost || q.method == http.MethodPut }
 
-// actions are what the credential must allow.
+// actions are the permissions that the credential requires.
 func (q question) actions() []string {
 	if q.writes() {
 		return []string{auth.ActionPull, auth.ActionPush}
@@ -132,7 +132,7 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	return c.read(ctx, q, response)
 }
 
-// sender is the auth client of one call; it shares the memory of tokens.
+// sender is the auth client of one call; it shares the token cache.
 func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *auth.Client {
 	owner := q.repository.Path()
 	if q.turn != 0 {

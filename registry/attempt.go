@@ -65,9 +65,9 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	}
 }
 
-// pass makes again what failed for the moment, and then what was not made yet. One pass
-// comes before any pause, so that the deadline does not hide what the next credential can
-// see.
+// pass repeats the attempts that failed temporarily, and then makes those that are left.
+// One pass comes before any pause, so that the deadline does not hide the result of the
+// next credential.
 func (a *attempts) pass(ctx context.Context) *answer {
 	for i := range a.made {
 		if !a.made[i].failure.Temporary() {
@@ -120,7 +120,7 @@ func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
 	return anonymous, bare && (a.aboutImage() || !has(func(m *attempt) bool { return m.failure.missing }))
 }
 
-// make makes an attempt, and remembers which credential did.
+// make makes an attempt, and caches the credential that succeeded.
 func (a *attempts) make(ctx context.Context, i int) *answer {
 	c, m, q := a.client, &a.made[i], a.question
 	q.turn, q.trail = m.turn, &trail{}
@@ -166,13 +166,13 @@ func (a *attempts) mayLead(m *attempt, i int, q question) bool {
 	case failure.Kind != image.Unavailable || isUnread(failure):
 		return false
 	case q.lacks(failure.Status) && (settled || q.method == http.MethodHead):
-		return false // what is asked instead finds out
+		return false // the fallback request shows it
 	}
 	return q.trail.mattered || failure.rests
 }
 
-// lacks reports whether a status may mean that the registry does not have what is asked
-// for, whichever the credential: the method, or the referrers API.
+// lacks reports whether a status may mean that the registry does not have the requested
+// method or the referrers API, independent of the credential.
 func (q question) lacks(status int) bool {
 	switch status {
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
@@ -210,8 +210,8 @@ func (a *attempts) aboutImage() bool {
 	return a.question.op == opResolve || a.question.op == opDescribe
 }
 
-// decisive is the attempt that says most: one that ended the others, else that something
-// is not there, then that it could not be looked at, then a refusal.
+// decisive is the most significant attempt: one that ended the others, else "not found",
+// then a failed lookup, then a refusal.
 func (a *attempts) decisive() *attempt {
 	var missing, open, bareMissing *attempt
 	isRefused := false
@@ -242,7 +242,7 @@ func (a *attempts) decisive() *attempt {
 	return &a.made[0]
 }
 
-// failure is what the decisive attempt comes to.
+// failure is the error of the decisive attempt.
 func (a *attempts) failure(m *attempt) *Error {
 	isDown := slices.ContainsFunc(a.made, func(m attempt) bool { return m.turn == anonymous && !m.isClean() })
 	switch {

@@ -2,19 +2,19 @@ package registry
 
 import "time"
 
-// Every bound of this package, with its reason (redirects are counted by
-// package guard, tokens by package login). What is above one is an
-// image.Bound error, never a shorter answer.
+// Every bound of this package, with its reason (package guard counts redirects, package
+// login bounds tokens). Content above a bound is an image.Bound error, never a shorter
+// answer.
 const (
-	// maxManifest is what the distribution specification asks a registry to
-	// accept (4 MiB); no client can rely on more.
+	// maxManifest is the size that the distribution specification asks a registry to accept (4
+	// MiB); no client can rely on more.
 	maxManifest = 4 << 20
-	// maxBlob keeps one blob in memory affordable whatever a caller asks for;
-	// evidence with a large SBOM has some tens of megabytes.
+	// maxBlob bounds the memory for one blob, independent of the caller; evidence with a large
+	// SBOM has some tens of megabytes.
 	maxBlob = 128 << 20
 	// maxErrorBody is enough for a registry's error codes (some 200 bytes).
 	maxErrorBody = 8 << 10
-	// maxHeader is twice what a token of 16 KiB needs.
+	// maxHeader is twice the size of a header with a token of 16 KiB.
 	maxHeader = 64 << 10
 	// maxReferrersList is the size of all pages of one list of referrers, in
 	// bytes. Entries hold the annotations of their manifests, so that a few
@@ -41,14 +41,14 @@ const (
 	maxReferrerPages = 50
 	// maxAttempts counts the first try.
 	maxAttempts = 3
-	// maxRetryWait is the longest pause between tries; a registry that wants a
-	// longer one is not waited for, even without a deadline.
+	// maxRetryWait is the longest pause between tries. If a registry asks for a longer one,
+	// the request fails, even without a deadline.
 	maxRetryWait = 30 * time.Second
 	// firstBackoff doubles with each try and is jittered.
 	firstBackoff = 200 * time.Millisecond
 	// tryTimeout ends one try, with its challenge, token and body.
 	tryTimeout = 20 * time.Second
-	// hostConcurrency is what registries bear from one client.
+	// hostConcurrency is a number of requests that registries accept from one client.
 	hostConcurrency = 16
 	// totalConcurrency bounds sockets and memory: 64 bodies in flight.
 	totalConcurrency = 64
@@ -72,6 +72,6 @@ const (
 	// maxPushed is the size of a document that is stored, in bytes: a summary has some
 	// kilobytes.
 	maxPushed = 4 << 20
-	// maxEnlistings is how often a referrers tag is written until what was added stays.
+	// maxEnlistings bounds the writes of a referrers tag until the added entry persists.
 	maxEnlistings = 3
 )

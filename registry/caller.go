@@ -10,11 +10,11 @@ import (
 	"github.com/quaymaster/quaymaster/registry/allowance"
 )
 
-// Caller is in whose name registries are asked.
+// Caller identifies the tenant of requests.
 type Caller struct {
-	// Tenant shares what may be asked at once with others: none takes all of it, and
-	// who asks little does not wait for who asks much. "" is nobody in particular,
-	// for whom nothing is kept back.
+	// Tenant shares the concurrency of a registry with other tenants: no tenant can use all of
+	// it, and a tenant with few requests does not wait for one with many. "" is no tenant, and
+	// has no reserved share.
 	Tenant string
 	// Account names the credentials, and is none: registries limit each by itself.
 	Account string
@@ -30,8 +30,8 @@ func (c *Client) For(caller Caller, meter *Meter) *Client {
 	return named
 }
 
-// enter waits until the host may be asked, then for a place among those who ask at
-// once: who waits for the former holds none of the latter.
+// enter waits for the rate limit of the host, then for a concurrency seat: a request that
+// waits for the rate limit holds no seat.
 func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *allowance.Ticket, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -59,12 +59,12 @@ func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *
 		if ticket.Holds() {
 			return ticket, leave, nil
 		}
-		leave() // another was told 429 while this one waited
+		leave() // another request got 429 during the wait
 	}
 }
 
-// Apart names the tenant if it has its share of what may be asked at once of the
-// repository's registry: nobody else should wait for what it asks then. "" if not.
+// Apart names the tenant if it has used up its share of the registry's concurrency: other
+// tenants must not wait for its requests. "" otherwise.
 func (c *Client) Apart(repository image.Repository) string {
 	if c.caller.Tenant == "" || !c.lanes.Crowded(fair.Claim{Tenant: c.caller.Tenant, Host: c.schemes.origin(repository).Host}) {
 		return ""
@@ -72,8 +72,8 @@ func (c *Client) Apart(repository image.Repository) string {
 	return c.caller.Tenant
 }
 
-// account is whose requests a registry counts together: a credential that has reached its
-// limit keeps neither the others nor anonymous requests from being sent.
+// account is the registry's unit of rate limiting: a credential that has reached its limit
+// blocks neither other credentials nor anonymous requests.
 func (c *Client) account(q question, host string) allowance.Account {
 	name := c.caller.Account
 	switch {

@@ -20,9 +20,9 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
-// Config says how registries are reached. The zero value asks anonymously,
-// over TLS with the system's roots (loopback hosts over plain HTTP), and
-// connects to public and private addresses.
+// Config configures access to registries. The zero value asks anonymously, over TLS with
+// the system's roots (loopback hosts over plain HTTP), and connects to public and private
+// addresses.
 type Config struct {
 	// UserAgent names the client; the default is "quaymaster".
 	UserAgent string
@@ -31,12 +31,11 @@ type Config struct {
 	Credentials []Source
 	// RootCAs replaces the system's roots; nil keeps them.
 	RootCAs *x509.CertPool
-	// PlainHTTP lists hosts (host or host:port, as references write them) that
-	// are asked without TLS. Who is between sees credentials and may change
-	// tags.
+	// PlainHTTP lists hosts (host or host:port, as in references) that are asked without TLS.
+	// An on-path attacker can read credentials and rewrite tags.
 	PlainHTTP []string
-	// LoopbackTLS lists loopback hosts that speak TLS; others are asked over
-	// plain HTTP first, and over TLS once they say that they want it.
+	// LoopbackTLS lists loopback hosts that use TLS. Others are asked over plain HTTP first,
+	// and over TLS once they answer that it is required.
 	LoopbackTLS []string
 	// Hosts are settings of single hosts, by host or host:port as references
 	// write them. Each has connections of its own.
@@ -45,8 +44,7 @@ type Config struct {
 	// be given its credential. Without an entry, the host must have the
 	// registrable domain in common, and TLS.
 	Realms map[string][]string
-	// Loopback lists host names that may resolve to a loopback address beside
-	// those that are loopback by name.
+	// Loopback lists additional host names that may resolve to a loopback address.
 	Loopback []string
 	// NoPrivate refuses private addresses.
 	NoPrivate bool
@@ -70,9 +68,9 @@ func WithConcurrency(perHost, total int) Option {
 	}
 }
 
-// WithAllowance heeds, and tells, what registries say of being asked too often beside
-// other Clients of the same book; each has its own unless set. One whose questions can
-// wait (background) leaves to the others what registries allow, once that is scarce.
+// WithAllowance shares rate limits, and the responses of registries about them, with other
+// Clients of the same book; each has its own unless set. A Client with deferrable requests
+// (background) leaves a scarce limit to the others.
 func WithAllowance(book *allowance.Book, background bool) Option {
 	return func(c *Client) error {
 		if book == nil {
@@ -136,8 +134,8 @@ func WithObserver(seen func(host string, status int, took time.Duration)) Option
 	}
 }
 
-// Client asks registries. It is safe for use by many goroutines, and meant to
-// be made once: it remembers tokens and connections.
+// Client sends requests to registries. It is safe for use by many goroutines. Make it
+// once: it caches tokens and connections.
 type Client struct {
 	userAgent   string
 	credentials credentials
@@ -152,7 +150,7 @@ type Client struct {
 	background  bool // its questions can wait
 	caller      Caller
 	tokens      *login.Tokens
-	turns       *memory.Map[int]  // whose credential does for a repository, where it is not the first
+	turns       *memory.Map[int]  // the credential that works for a repository, where it is not the first
 	apis        *memory.Map[bool] // whether the referrers API is there, by apiOf and hostOf
 	meter       *Meter
 	seen        func(host string, status int, took time.Duration) // may be nil
@@ -229,16 +227,16 @@ func realmHosts(table map[string][]string) guard.Realms {
 	return hosts
 }
 
-// With returns a Client that shares everything with c and adds what its
-// requests cost to meter.
+// With returns a Client that shares everything with c and adds the cost of its requests to
+// meter.
 func (c *Client) With(meter *Meter) *Client {
 	metered := *c
 	metered.meter = meter
 	return &metered
 }
 
-// WithCredentials returns a Client that shares connections and limits with c
-// but asks with other credentials, and shares no token with it, nor what it was answered.
+// WithCredentials returns a Client that shares connections and limits with c, but uses
+// other credentials. It shares neither tokens nor cached answers with c.
 func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	if err := (Config{Credentials: sources}).check(); err != nil {
 		return nil, err
@@ -250,11 +248,11 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	return &other, nil
 }
 
-// Insecure returns a Client that believes any certificate, and asks a host that
-// speaks no TLS without it: what a policy's allowInsecureRegistry asks for. Who
-// is between sees credentials and may answer what they like; digests and
-// signatures are still proved. Hosts that Config.Hosts describes are asked as it
-// says. It shares no token with c, and no connection to other hosts.
+// Insecure returns a Client that accepts any certificate, and asks a host without TLS
+// support over plain HTTP: the effect of a policy's allowInsecureRegistry. An on-path
+// attacker can read credentials and forge answers; digests and signatures are still
+// verified. Hosts in Config.Hosts keep their configuration. It shares no token with c, and
+// no connection to other hosts.
 func (c *Client) Insecure() *Client {
 	other := *c
 	other.roads = c.roads.insecure()

@@ -15,8 +15,8 @@ import (
 
 // Source is a place that credentials come from.
 type Source struct {
-	// Name says which place, for messages: "docker configuration", "secret
-	// team/pull". It never holds a credential.
+	// Name describes the source in messages: "docker configuration", "secret team/pull". It
+	// never holds a credential.
 	Name string
 	// Keychain gives the credential of a repository, or authn.Anonymous.
 	Keychain authn.Keychain
@@ -107,14 +107,13 @@ func fromConfig(config *authn.AuthConfig) (auth.Credential, error) {
 	return credential, nil
 }
 
-// credentialError says that a source could not be asked.
+// credentialError reports a source that failed.
 type credentialError struct {
 	source string
 	err    error
 }
 
-// Error implements error. Helpers may print what they like, so their own
-// words stay out.
+// Error implements error. The cause's text is left out: helpers may print secrets.
 func (e *credentialError) Error() string {
 	if failure, is := errors.AsType[*image.Error](e.err); is {
 		return "read the credential from " + e.source + ": " + failure.Error()
@@ -125,12 +124,12 @@ func (e *credentialError) Error() string {
 // Unwrap returns the cause.
 func (e *credentialError) Unwrap() error { return e.err }
 
-// Resource is a repository as keychains know it: Docker Hub is listed under its
-// old name there.
+// Resource is a repository as keychains name it: Docker Hub is listed under its old name
+// there.
 func Resource(repository image.Repository) authn.Resource { return resource(repository) }
 
-// resource is a repository as keychains know it: Docker Hub is listed under
-// its old name there.
+// resource is a repository as keychains name it: Docker Hub is listed under its old name
+// there.
 type resource image.Repository
 
 // String implements authn.Resource.

@@ -13,12 +13,12 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// dockerManifest is the file by which an archive of "docker save" is known (Docker
-// Image Specification v1.2). Docker 25 and later write an OCI layout beside it.
+// dockerManifest is the file that marks an archive of "docker save" (Docker Image
+// Specification v1.2). Docker 25 and later write an OCI layout in addition.
 const dockerManifest = "manifest.json"
 
-// maxConfigurations is how much is read to compare what Docker may load with what is
-// proved, in bytes: manifests and configurations have some kilobytes each, and an archive
+// maxConfigurations bounds the bytes read to compare the images that Docker may load with
+// the verified ones: manifests and configurations have some kilobytes each, and an archive
 // of a thousand images some megabytes of them.
 const maxConfigurations = 64 << 20
 
@@ -26,7 +26,7 @@ const maxConfigurations = 64 << 20
 // index.json: two thousand images, of a name each, can be saved together.
 const maxNamings = 1 << 22
 
-// savedAgain says how else an image can be carried.
+// savedAgain describes other commands to save an image.
 const savedAgain = `save it with its manifest: by "cosign save --dir DIR IMAGE" (with its signatures), by "skopeo copy docker://IMAGE oci-archive:FILE:TAG", or by "docker save" with Docker's containerd image store`
 
 // dockerImage is an entry of manifest.json.
@@ -36,9 +36,9 @@ type dockerImage struct {
 	Layers   []string `json:"Layers"`
 }
 
-// dockerImages reads a manifest.json as Docker does, whatever follows its end. Of what
-// Docker does not read, and of another program's, where nothing has a configuration, it
-// returns none.
+// dockerImages reads a manifest.json as Docker does: trailing content is ignored. It
+// returns none for content that Docker does not read, and for another program's file,
+// where no entry has a configuration.
 func dockerImages(body []byte) []dockerImage {
 	var saved []dockerImage
 	if json.NewDecoder(bytes.NewReader(body)).Decode(&saved) != nil || !slices.ContainsFunc(saved, dockerImage.hasConfig) {
@@ -49,9 +49,9 @@ func dockerImages(body []byte) []dockerImage {
 
 func (d dockerImage) hasConfig() bool { return d.Config != "" }
 
-// agreesWithDocker refuses an archive whose manifest.json, by which "docker load" may go,
-// names other images than index.json, by which they are proved. An image is its
-// configuration, which names its layers.
+// agreesWithDocker refuses an archive with a manifest.json, which "docker load" may use,
+// that names other images than index.json, by which they are verified. An image is
+// identified by its configuration, which names its layers.
 func (l *Layout) agreesWithDocker() error {
 	body, err := l.readFile(dockerManifest, maxIndex)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func (l *Layout) disagrees(kind image.Kind, format string, args ...any) error {
 	return l.fail("open OCI layout", "", kind, fmt.Errorf("its manifest.json, which \"docker load\" may read, "+format, args...))
 }
 
-// agreesWith compares what manifest.json names.
+// agreesWith compares the images that manifest.json names.
 func (l *Layout) agreesWith(saved []dockerImage, found *configurations) error {
 	if len(saved) == 0 {
 		return nil
@@ -131,8 +131,8 @@ func (l *Layout) named(name string) []string {
 	return found
 }
 
-// configurations tells those of images by their digests. It reads each file once, and not
-// more than maxConfigurations in all.
+// configurations finds the configurations of images by their digests. It reads each file
+// once, and at most maxConfigurations in all.
 type configurations struct {
 	layout     *Layout
 	left       int64 // bytes that may be read; below zero, there were more
@@ -231,8 +231,8 @@ func (l *Layout) isDockerArchive() bool {
 	return len(dockerImages(body)) > 0
 }
 
-// dockerArchive says what an archive without a layout lacks. A digest that is made
-// from its layers would be nobody's: registries pack layers before they name them.
+// dockerArchive reports that an archive has no layout. A digest computed from its layers
+// would match no registry's: registries compress layers before they name them.
 func (l *Layout) dockerArchive() error {
 	failure := l.fail("open OCI layout", "", image.NotFound,
 		fmt.Errorf("it is what an older \"docker save\" writes: it holds layers and a configuration, and not the manifest whose digest a registry gave the image and signatures name"))
@@ -240,9 +240,8 @@ func (l *Layout) dockerArchive() error {
 	return failure
 }
 
-// Notes says what is in doubt about the layout, a sentence each. An archive of
-// "docker save" from a store that keeps layers unpacked has a manifest that was made
-// for the archive.
+// Notes returns caveats about the layout, a sentence each. An archive of "docker save"
+// from a store that keeps layers unpacked has a manifest that was made for the archive.
 func (l *Layout) Notes() []string {
 	if _, err := l.readFile(dockerManifest, maxIndex); err != nil {
 		return nil

@@ -18,13 +18,12 @@ const (
 	dockerHubHost = "registry-1.docker.io"
 )
 
-// schemes says which hosts are asked without TLS.
+// schemes selects the hosts that are asked without TLS.
 type schemes struct {
 	plain map[string]bool   // given by the user
-	tls   map[string]bool   // loopback hosts that do speak TLS, given by the user
+	tls   map[string]bool   // loopback hosts that use TLS, configured by the user
 	found *memory.Map[bool] // loopback hosts that turned out to
-	// bare are hosts that turned out to speak no TLS; nil where TLS is not
-	// negotiable.
+	// bare are hosts found not to use TLS; nil where TLS is not negotiable.
 	bare *memory.Map[bool]
 }
 

@@ -10,27 +10,27 @@ import (
 	"github.com/quaymaster/quaymaster/internal/redact"
 )
 
-// Error says what was asked of which registry, how it failed, and what can be
-// done about it. It is an image.Failure.
+// Error reports the request, the registry, the failure, and the remedy. It is an
+// image.Failure.
 type Error struct {
-	Op         string     // what was being done, as in "fetch manifest"
+	Op         string     // the operation, as in "fetch manifest"
 	Host       string     // the registry, or the layout
 	Repository string     // the path in it
 	Reference  string     // tag or digest; "" where there is none
 	Status     int        // HTTP status; 0 without an answer
 	Kind       image.Kind // how it failed
-	Hint       string     // what to do next; may be ""
+	Hint       string     // the remedy; may be ""
 	Err        error      // the cause; may be nil
 
 	// final keeps a failure from being tried again although its kind would.
 	final bool
-	// away says that whom the registry redirected to answered.
+	// away: the target of a redirect answered, and not the registry.
 	away bool
-	// denied says that the credential did not do.
+	// denied: the credential was refused.
 	denied bool
-	// missing says that the registry has nothing there that the credential may see.
+	// missing: the registry has nothing there that the credential can read.
 	missing bool
-	// rests says that it was not asked, since the credential has reached its limit.
+	// rests: the request was not sent, since the credential has reached its limit.
 	rests bool
 	// byCredential is as in ByCredential.
 	byCredential bool
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// phrases are the kinds as a sentence says them.
+// phrases are the kinds as parts of a sentence.
 var phrases = map[image.Kind]string{
 	image.NotFound:    "not found",
 	image.Refused:     "refused",

@@ -93,8 +93,8 @@ func (c *Client) explainCredential(ctx context.Context, q question, failure *Err
 	return false
 }
 
-// kindOfToken is the kind of a token service's status, which tells nothing of the image. Of
-// OAuth 2, 400 is an invalid credential or scope (RFC 6749, section 5.2).
+// kindOfToken is the kind of a token service's status, which implies nothing about the
+// image. In OAuth 2, 400 is an invalid credential or scope (RFC 6749, section 5.2).
 func kindOfToken(status int, isBare bool) image.Kind {
 	if blamesCredential(status) && (!isBare || kindOfStatus(status) == image.Refused || status == http.StatusBadRequest) {
 		return image.Refused
@@ -103,7 +103,7 @@ func kindOfToken(status int, isBare bool) image.Kind {
 }
 
 // blamesCredential reports whether a status means that a request with this credential is
-// refused: all of 4xx that speak neither of the resource nor of the time.
+// refused: every 4xx that concerns neither the resource nor the rate of requests.
 func blamesCredential(status int) bool {
 	switch status {
 	case http.StatusNotFound, http.StatusGone, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -20,10 +20,10 @@ type files interface {
 	io.Closer
 }
 
-// errNotALayout says that a file is no archive that can be read.
+// errNotALayout marks a file that is no readable archive.
 var errNotALayout = errors.New("it cannot be read as an OCI layout")
 
-// errNoArchive is for what is nothing of the kind.
+// errNoArchive is for files of another format.
 var errNoArchive = fmt.Errorf("%w: it is no tar archive; a compressed one must be unpacked first", errNotALayout)
 
 func openFiles(name string) (files, error) {
@@ -85,9 +85,9 @@ func openArchive(name string) (*archive, error) {
 	return &archive{file: file, entries: entries}, nil
 }
 
-// listArchive notes where each regular file lies, and what is a link. An archive that
-// another program could unpack otherwise is refused: by a name that occurs twice or leads
-// through a link, or by what readers of tar do not agree on.
+// listArchive records the extent of each regular file, and the links. It refuses an
+// archive that another program could unpack differently: with a name that occurs twice or
+// leads through a link, or with features that tar readers interpret differently.
 func listArchive(file *os.File) (map[string]extent, error) {
 	entries := map[string]extent{}
 	reader := tar.NewReader(file)
@@ -133,9 +133,9 @@ func listArchive(file *os.File) (map[string]extent, error) {
 	}
 }
 
-// oddEntry refuses an entry that readers of tar take for different things: what has a
-// type that some of them treat as a file, what has content after a header that has none,
-// and records that some heed and others do not.
+// oddEntry refuses an entry that tar readers interpret differently: a type that some of
+// them treat as a file, content after a header that has none, and records that only some
+// heed.
 func oddEntry(header *tar.Header) error {
 	name := shorten(header.Name)
 	isGlobal := header.Typeflag == tar.TypeXGlobalHeader
@@ -163,14 +163,14 @@ func oddEntry(header *tar.Header) error {
 	return nil
 }
 
-// globalRecords may be said of all files at once: "git archive" has a comment. Some
-// programs would heed a name or a size there.
+// globalRecords are the records allowed for all files at once: "git archive" writes a
+// comment. Some programs would apply a global name or size.
 func globalRecords() []string {
 	return []string{"comment", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname"}
 }
 
-// sparseRecords begin the records by which a file has another name or content than its
-// header says.
+// sparseRecords are the prefixes of records that override a file's name or content in its
+// header.
 func sparseRecords() []string { return []string{"GNU.sparse.", "SCHILY.realsize", "SUN.holesdata"} }
 
 // blockSize is that of tar. A header has one block, and content ends with a whole one.
@@ -207,8 +207,8 @@ func oddHeaders(file io.ReaderAt, from, to int64, isGlobal bool) error {
 
 var errHeaders = errors.New("programs read its extended headers differently")
 
-// throughLink refuses a name that leads through a link: what is unpacked after it lies
-// elsewhere than its name says.
+// throughLink refuses a name that leads through a link: the file would be unpacked
+// elsewhere than its name indicates.
 func throughLink(entries map[string]extent) error {
 	names := slices.Sorted(maps.Keys(entries))
 	for _, link := range names {

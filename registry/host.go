@@ -17,25 +17,24 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
-// Host says how one host is reached; the zero value, like any other. A host
-// that has an entry keeps to it: a policy's allowInsecureRegistry does not
-// loosen what the configuration says.
+// Host configures access to one host; the zero value is the default. The entry of a host
+// takes precedence: a policy's allowInsecureRegistry does not loosen it.
 type Host struct {
 	// RootCAs replaces Config.RootCAs for this host; nil keeps them.
 	RootCAs *x509.CertPool
-	// Certificates are shown to this host where it asks for one (mutual TLS).
-	// Nobody else sees them; and the host sees them only in requests for its
-	// own images, and for those of a registry that Config.Realms lists it for.
+	// Certificates are presented to this host where it asks for one (mutual TLS), and to no
+	// other host. The host gets them only in requests for its own images, and for those of a
+	// registry that Config.Realms lists it for.
 	Certificates []tls.Certificate
 	// PlainHTTP asks the host without TLS, as Config.PlainHTTP does.
 	PlainHTTP bool
 }
 
-// roads are the transports to all hosts. Each host that has settings has
-// connections of its own, and two sets where it has a client certificate.
+// roads are the transports to all hosts. Each host with settings has connections of its
+// own, and two sets where it has a client certificate.
 type roads struct {
 	open *http.Transport // everybody else
-	// known shows no client certificate, own does. Keys are as in address.
+	// known presents no client certificate, own does. Keys are as in address.
 	known, own map[string]*http.Transport
 }
 
@@ -59,8 +58,8 @@ func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
 	if err == nil {
 		status = answer.StatusCode
 		isHome := guard.SameOrigin(s.home, q.URL)
-		// A token service that is asked too often limits the registry, too. Whom a redirect
-		// names may be about one repository.
+		// A token service's 429 limits the registry, too. A redirect's target may concern one
+		// repository only.
 		if isHome || status == http.StatusTooManyRequests && q.Response == nil {
 			s.ticket.Heard(status, answer.Header)
 		}
@@ -117,9 +116,9 @@ func (r roads) all() []*http.Transport {
 	return slices.AppendSeq(list, maps.Values(r.own))
 }
 
-// to returns the way of a request to target that is made for the registry at
-// home. A stranger may lead here (by a redirect, as a realm): then the client
-// certificate stays away, which would lend the stranger our rights.
+// to returns the transport of a request to target that is made for the registry at home.
+// An untrusted host may lead here (by a redirect, as a realm): then no client certificate
+// is presented, since it would lend that host this client's rights.
 func (r roads) to(home, target *url.URL, realms guard.Realms) *http.Transport {
 	if len(r.known) == 0 {
 		return r.open
@@ -134,15 +133,15 @@ func (r roads) to(home, target *url.URL, realms guard.Realms) *http.Transport {
 	return r.open
 }
 
-// insecure are the roads where strangers are believed. Hosts with settings
-// keep them, and their connections.
+// insecure are the transports that accept any certificate. Hosts with settings keep them,
+// and their connections.
 func (r roads) insecure() roads {
 	open := r.open.Clone()
 	open.TLSClientConfig.InsecureSkipVerify = true
 	return roads{open: open, known: r.known, own: r.own}
 }
 
-// describes reports whether the configuration says how the host is reached.
+// describes reports whether the host has a configuration entry.
 func (r roads) describes(target *url.URL) bool {
 	_, ok := r.known[address(target)]
 	return ok

@@ -14,17 +14,16 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// Layout answers a Client's questions from an OCI image layout (version 1.0.0)
-// in a directory or in a tar archive of one, without any network. Repositories
-// are not told apart: a layout is one. A tag is the annotation
-// org.opencontainers.image.ref.name, alone or as a whole reference. Layouts
-// that "cosign save" wrote, which name nothing, hold one image; it is found
-// under any tag, and its signatures under cosign's. An archive of "docker save" is
-// one where Docker wrote a layout into it. Methods are safe for use by many
-// goroutines. Close it when done.
+// Layout answers a Client's requests from an OCI image layout (version 1.0.0) in a
+// directory or in a tar archive, without network access. It does not distinguish
+// repositories: a layout is one. A tag is the annotation
+// org.opencontainers.image.ref.name, alone or as a whole reference. Layouts that "cosign
+// save" wrote have no names and hold one image; it is found under any tag, and its
+// signatures under cosign's tags. An archive of "docker save" is supported where Docker
+// wrote a layout into it. Methods are safe for use by many goroutines. Close it when done.
 type Layout struct {
 	onlyFull   bool             // see OnlyFullNames
-	repository image.Repository // see Of; zero: not said
+	repository image.Repository // see Of; zero: not set
 	path       string
 	files      files
 	entries    []layoutEntry
@@ -216,8 +215,8 @@ func (l *Layout) readListed(op, reference string, digest image.Digest) ([]byte, 
 	return body, err
 }
 
-// mediaType is what the index says of a manifest, else what its shape says: a
-// layout has no headers, and OCI leaves the field inside optional.
+// mediaType is the type from a manifest's entry in the index, else the type detected from
+// its content: a layout has no headers, and the field inside is optional in OCI.
 func (l *Layout) mediaType(digest image.Digest, body []byte) string {
 	for _, entry := range l.entries {
 		if entry.Digest == digest.String() && slices.Contains(manifestTypes, entry.MediaType) {
@@ -272,7 +271,7 @@ func (l *Layout) find(op string, repository image.Repository, tag string) (image
 	return digest, nil
 }
 
-// names are what an entry is called: a tag, or a whole reference.
+// names are the names of an entry: a tag, or a whole reference.
 func (e layoutEntry) names() []string {
 	var names []string
 	for _, key := range []string{annotationRefName, annotationImageName} {
@@ -303,26 +302,25 @@ func (e layoutEntry) hasTag(repository image.Repository, tag string, onlyFull bo
 	return slices.ContainsFunc(e.refs, func(ref image.Ref) bool { return ref.Repository() == repository && ref.Tag() == tag })
 }
 
-// OnlyFullNames returns the layout with tags that do not say their repository
-// left out, and so for images of several repositories: v1 of one of them is not
-// v1 of another.
-// A layout that says whose it is, by Of, stays as it is.
+// OnlyFullNames returns the layout without the tags that lack a repository, for images of
+// several repositories: v1 of one of them is not v1 of another. A layout with a repository
+// set by Of is returned unchanged.
 func (l *Layout) OnlyFullNames() *Layout {
 	full := *l
 	full.onlyFull = l.repository.IsZero()
 	return &full
 }
 
-// Of returns the layout as one of a repository: a tag without a repository, and what
-// has no name at all, is that repository's, and nobody else's.
+// Of assigns the layout to a repository: tags without a repository, and entries without a
+// name, belong to that repository alone.
 func (l *Layout) Of(repository image.Repository) *Layout {
 	own := *l
 	own.repository, own.onlyFull = repository, false
 	return &own
 }
 
-// findSaved finds what "cosign save" wrote: the one image under any tag that
-// is not one of cosign's, and its signatures and attestations under those.
+// findSaved finds the content of "cosign save": the one image under any tag that is not
+// one of cosign's, and its signatures and attestations under those.
 func (l *Layout) findSaved(tag string) string {
 	saved := ""
 	for _, entry := range l.entries {
@@ -350,9 +348,9 @@ func (l *Layout) mayRefer(digest image.Digest) bool {
 	return !slices.ContainsFunc(l.entries, func(entry layoutEntry) bool { return entry.Digest == digest.String() && !entry.mayRefer() })
 }
 
-// mayRefer reports whether an entry is a manifest by its type, or has none, and nothing
-// says that it is an image, of which a layout need not have all platforms. What has a name
-// is looked for by its name.
+// mayRefer reports whether an entry may be a referrer: it is a manifest by its type, or
+// has no type, and nothing marks it as an image, of which a layout need not have all
+// platforms. Named entries are found by their names.
 func (e layoutEntry) mayRefer() bool {
 	kind, architecture := e.Annotations[annotationKind], e.Platform.Architecture
 	isImage := kind == kindImage || kind == kindIndex || len(e.names()) > 0 || architecture != "" && architecture != "unknown"
@@ -443,7 +441,7 @@ func (l *Layout) Referrers(ctx context.Context, repository image.Repository, dig
 func (l *Layout) referrer(op string, entry layoutEntry, subject image.Digest) (referrer, error) {
 	digest, err := image.ParseDigest(entry.Digest)
 	if err != nil {
-		return referrer{}, nil //nolint:nilerr // what has no digest names nothing
+		return referrer{}, nil //nolint:nilerr // an entry without digest names nothing
 	}
 	body, err := l.readListed(op, subject.String(), digest)
 	if err != nil {

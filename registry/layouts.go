@@ -9,10 +9,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Layouts answers from several layouts as from one. What is named by its digest is
-// read where it is; a tag that two of them have for different manifests is a
-// contradiction; referrers are those of all. Methods are safe for use by many
-// goroutines. Close it when done.
+// Layouts combines several layouts. Content with a digest is read from any layout that has
+// it; a tag that two of them have for different manifests is a contradiction; referrers
+// are those of all. Methods are safe for use by many goroutines. Close it when done.
 type Layouts struct{ list []*Layout }
 
 // JoinLayouts makes one of several layouts; at least one, at most 256.
@@ -32,7 +31,7 @@ func (l *Layouts) Close() error {
 	return errors.Join(all...)
 }
 
-// Notes is what is in doubt about each of them.
+// Notes returns the caveats about each of them.
 func (l *Layouts) Notes() []string {
 	var notes []string
 	for _, one := range l.list {
@@ -81,7 +80,7 @@ func (l *Layouts) Manifest(ctx context.Context, repository image.Repository, ref
 		found, err := firstOf(l.list, read)
 		return found.descriptor, found.body, err
 	}
-	// All are asked: who names it first is not who is right.
+	// All are asked: the first match need not be the right one.
 	var found manifest
 	var missing []string
 	for _, one := range l.list {
@@ -107,7 +106,7 @@ func (l *Layouts) Manifest(ctx context.Context, repository image.Repository, ref
 	return found.descriptor, found.body, nil
 }
 
-// hintOf is what an error advises.
+// hintOf is an error's hint.
 func hintOf(err error) string {
 	if failure, ok := errors.AsType[*Error](err); ok {
 		return failure.Hint
@@ -120,8 +119,8 @@ func (l *Layouts) Blob(ctx context.Context, repository image.Repository, blob im
 	return firstOf(l.list, func(one *Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
 }
 
-// Referrers lists those of all layouts, each once. With an error comes what was
-// found before.
+// Referrers lists those of all layouts, each once. After an error it returns the ones
+// found before, too.
 func (l *Layouts) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	var all []image.Descriptor
 	seen := map[image.Digest]bool{}
@@ -140,9 +139,9 @@ func (l *Layouts) Referrers(ctx context.Context, repository image.Repository, di
 	return all, nil
 }
 
-// firstOf asks one after the other for what is the same wherever it is. A layout
-// that cannot be read does not stand in the way of one that has it; but if none has,
-// nobody knows whether it is there.
+// firstOf returns the first layout's result for content that is equal in all of them. An
+// unreadable layout does not hide another one that has it; but if none has, the unreadable
+// one makes the result an error.
 func firstOf[T any](list []*Layout, ask func(*Layout) (T, error)) (T, error) {
 	var none T
 	var missing, failed error

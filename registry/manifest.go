@@ -16,7 +16,7 @@ import (
 // which early notation signatures use.
 const mediaTypeArtifact = "application/vnd.oci.artifact.manifest.v1+json"
 
-// What is being done to an image itself, as in Error.Op.
+// The operations on an image itself, as in Error.Op.
 const (
 	opResolve  = "resolve"
 	opDescribe = "describe"
@@ -27,10 +27,10 @@ var manifestTypes = []string{
 	image.MediaTypeIndex, image.MediaTypeManifest, image.MediaTypeDockerList, image.MediaTypeDockerManifest, mediaTypeArtifact,
 }
 
-// Resolve pins ref to the digest that its tag has now. A reference with a
-// digest is pinned as it is, without a request. A tag is asked for by HEAD,
-// which no registry counts as a pull; where that gives no digest, the manifest
-// is fetched and hashed. Media type and size are recorded when they were said.
+// Resolve pins ref to the digest that its tag has now. A reference with a digest is pinned
+// as it is, without a request. A tag is resolved by HEAD, which no registry counts as a
+// pull; where that gives no digest, the manifest is fetched and hashed. Media type and
+// size are recorded where the registry returns them.
 func (c *Client) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
 	if ref.IsZero() {
 		return image.Pinned{}, errors.New("resolve: the reference is empty")
@@ -45,9 +45,9 @@ func (c *Client) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, erro
 	return ref.Pin(descriptor)
 }
 
-// Describe returns pinned with the media type and size of its manifest, asked
-// for by HEAD where they are not known yet. They are what the registry says:
-// a signature that covers them shows whether it is true.
+// Describe returns pinned with the media type and size of its manifest, requested by HEAD
+// where they are missing. The registry's values are unverified: a signature that covers
+// them shows whether they are true.
 func (c *Client) Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error) {
 	known := pinned.Descriptor()
 	if pinned.IsZero() || known.IsComplete() {
@@ -132,7 +132,7 @@ func (c *Client) fetch(ctx context.Context, op string, repository image.Reposito
 	return descriptor, got.body, nil
 }
 
-// checkReference keeps what is no tag and no digest out of an address.
+// checkReference keeps anything but tags and digests out of a URL.
 func checkReference(q question) error {
 	if q.repository.IsZero() {
 		return q.fail(image.Corrupt, errors.New("the repository is empty"))
@@ -159,8 +159,8 @@ func isTag(s string) bool {
 	return true
 }
 
-// checkDigest compares a body with what was asked for and with what its header
-// claims, and returns the digest it goes by.
+// checkDigest compares a body with the requested digest and with the header's, and returns
+// the digest of the content.
 func checkDigest(reference, header string, body []byte) (image.Digest, error) {
 	digest := image.DigestOf(body)
 	if wanted, err := image.ParseDigest(reference); err == nil {
@@ -193,7 +193,7 @@ func mediaTypeOf(header http.Header) string {
 	return mediaType
 }
 
-// outline is what tells one kind of manifest from another.
+// outline holds the fields that distinguish the kinds of manifests.
 type outline struct {
 	MediaType    string          `json:"mediaType"`
 	ArtifactType string          `json:"artifactType"`
@@ -202,10 +202,9 @@ type outline struct {
 	Layers       json.RawMessage `json:"layers"`
 }
 
-// describe reads the media type and size of a manifest. It refuses a body that
-// is no manifest, one that says another media type than its header, and one
-// that could be read as an index and as an image: two readers would see two
-// things (CVE-2021-41190).
+// describe reads the media type and size of a manifest. It refuses a body that is no
+// manifest, one with another media type than its header, and one that could be read as an
+// index and as an image: two readers would interpret it differently (CVE-2021-41190).
 func describe(body []byte, header string) (image.Descriptor, error) {
 	var parsed outline
 	if err := json.Unmarshal(body, &parsed); err != nil {
@@ -230,8 +229,8 @@ func describe(body []byte, header string) (image.Descriptor, error) {
 	return descriptor, nil
 }
 
-// isVague reports whether a Content-Type says nothing about a manifest, so
-// that the manifest's own word counts.
+// isVague reports whether a Content-Type is too general for a manifest, so that the
+// manifest's own field counts.
 func isVague(mediaType string) bool {
 	switch mediaType {
 	case "", "application/json", "application/octet-stream", "text/plain":

@@ -8,19 +8,19 @@ import (
 	"github.com/quaymaster/quaymaster/registry/allowance"
 )
 
-// Meter adds up what requests cost. The zero value is ready; one Meter may be
-// used by many goroutines. The methods of the nil Meter count nothing.
+// Meter sums the cost of requests. The zero value is ready; one Meter may be used by many
+// goroutines. The methods of the nil Meter count nothing.
 type Meter struct {
 	requests, pulls, bytes atomic.Int64
-	remaining              atomic.Int64 // one more than what remains; 0: never said
+	remaining              atomic.Int64 // one more than the rest of the limit; 0: unknown
 }
 
 // Requests returns how many HTTP requests were made, those for tokens and
 // those after redirects and retries included.
 func (m *Meter) Requests() int64 { return m.requests.Load() }
 
-// Pulls returns how many manifests were fetched with GET: what a registry with
-// a pull limit counts.
+// Pulls returns the number of manifests fetched with GET: a registry with a pull limit
+// counts these.
 func (m *Meter) Pulls() int64 { return m.pulls.Load() }
 
 // Bytes returns how many bytes of bodies were read.

@@ -16,13 +16,13 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
-// Ping asks whether a registry answers at a host (host or host:port): nil where
-// its base endpoint, GET /v2/, answers as one, even if by wanting a credential.
-// None is sent. A page of a proxy or of a login is no registry's answer, with
-// whichever status. It asks once, without retries; a failure is an *Error:
-// image.Unavailable where nobody answered, image.Corrupt where somebody else did.
+// Ping checks that a registry answers at a host (host or host:port): nil where its base
+// endpoint, GET /v2/, answers as one, even if it requires a credential. None is sent. A
+// page of a proxy or of a login is no registry's answer, with any status. It asks once,
+// without retries; a failure is an *Error: image.Unavailable without an answer,
+// image.Corrupt for another server's answer.
 func (c *Client) Ping(ctx context.Context, registry string) error {
-	// The repository is in no request; it makes of the name what references make of it.
+	// The repository is in no request; it normalizes the name as in references.
 	repository, err := image.ParseRepository(registry + "/library/ping")
 	if err == nil && repository.Registry() != image.NormalRegistry(registry) {
 		err = fmt.Errorf("%q is not a host; write host or host:port", shorten(registry))
@@ -43,8 +43,8 @@ func (c *Client) Ping(ctx context.Context, registry string) error {
 
 const opPing = "ping"
 
-// pingOnce reports beside the outcome that the host was found to want, or not to
-// have, TLS, and can be asked so now.
+// pingOnce returns the outcome, and whether the host was found to require, or not to have,
+// TLS, so that a repeated request can succeed.
 func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err error) {
 	origin := c.schemes.origin(q.repository)
 	ticket, leave, err := c.enter(ctx, c.account(q, origin.Host))
@@ -88,10 +88,10 @@ func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err erro
 	return c.schemes.learn(origin, response), failure
 }
 
-// isRegistry looks for signs of a registry: the version header that the docker
-// registry and most others send, the object that they answer with, and when a
-// credential is wanted, a challenge that clients know or the error body of the
-// distribution specification.
+// isRegistry looks for signs of a registry: the version header that the docker registry
+// and most others send, the object that they answer with, and when a credential is
+// required, a challenge that clients support or the error body of the distribution
+// specification.
 func isRegistry(response *http.Response, body []byte) bool {
 	isNamed := slices.ContainsFunc(response.Header.Values("Docker-Distribution-Api-Version"), func(v string) bool {
 		return strings.HasPrefix(strings.TrimSpace(v), "registry/")
@@ -119,8 +119,9 @@ func isChallenge(header string) bool {
 		strings.Contains(strings.ToLower(parameters), "realm=")
 }
 
-// IsLimited reports whether an account has reached its limit, and was told so (429) or was
-// not even asked for: that speaks against no registry, since other accounts are answered.
+// IsLimited reports whether an account has reached its limit: it got 429, or the request
+// was not sent for this reason. That does not count against the registry, since it answers
+// other accounts.
 func (e *Error) IsLimited() bool {
 	_, rests := errors.AsType[*allowance.LimitedError](e.Err)
 	return rests || e.Status == http.StatusTooManyRequests
@@ -130,17 +131,17 @@ func (e *Error) IsLimited() bool {
 // be about one image alone, as where it stands before another registry.
 func (e *Error) HasAnswered() bool { return e.Status != 0 }
 
-// IsSilence reports whether a failure speaks against the registry as a whole:
-// nobody answered, or with an error of its own (429, 5xx). What it said of one
-// image or to one credential does not, nor what failed on this side: a credential
-// that could not be had, or a request that was never sent since others, to slow
-// hosts, filled the lanes.
+// IsSilence reports whether a failure counts against the registry as a whole: it did not
+// answer, or with an error of its own (429, 5xx). An error about one image or one
+// credential does not count, nor does a failure on this side: a credential that could not
+// be obtained, or a request that was never sent since requests to slow hosts used all
+// seats.
 func (e *Error) IsSilence() bool {
 	if _, ours := errors.AsType[*credentialError](e.Err); ours || e.Kind != image.Unavailable {
 		return false
 	}
 	switch e.Err {
-	case context.DeadlineExceeded, context.Canceled: //nolint:errorlint // who came too late has the bare error; an answer that is late is wrapped
+	case context.DeadlineExceeded, context.Canceled: //nolint:errorlint // a caller that timed out has the bare error; a late answer is wrapped
 		return false
 	}
 	if _, waited := errors.AsType[*fair.WaitError](e.Err); waited {

@@ -13,28 +13,27 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Provenance is what a Client says about credentials when it is refused. It is
-// apart from the credentials, since two who share a credential, and so its
-// tokens, may have it from different places.
+// Provenance describes the origin of a Client's credentials in refusals. It is separate
+// from the credentials, since two workloads with the same credential, and so the same
+// tokens, may have it from different sources.
 type Provenance struct {
 	// Sources replace the Names of the Client's first Sources.
 	Sources []string
 	// Notes say which places were of no use, and why, as in "secret pull does
 	// not exist". They hold no credential.
 	Notes []string
-	// Advice is what to do about a refusal where there was no credential; ""
-	// is advice for a command line.
+	// Advice is the remedy for a refusal where there was no credential; "" is advice for a
+	// command line.
 	Advice string
-	// Unlooked says which place could not be looked at although it comes before
-	// the one whose credential is used; "" means none. What it may hold could
-	// see more: a refusal, and an image that seems not to be there, are
-	// could-not-look then, of the kind Doubt; "" means image.Unavailable.
+	// Unlooked names a source that failed although it precedes the used one; "" means none.
+	// Its credential might have more rights: a refusal, and an image that is not found, are
+	// then errors of the kind Doubt; "" means image.Unavailable.
 	Unlooked string
 	Doubt    image.Kind
 }
 
-// From returns a Client that shares everything with c, tokens too, and says of
-// its credentials what p has.
+// From returns a Client that shares everything with c, tokens too, and reports p as the
+// origin of its credentials.
 func (c *Client) From(p Provenance) *Client {
 	other := *c
 	other.from = p
@@ -42,7 +41,7 @@ func (c *Client) From(p Provenance) *Client {
 	return &other
 }
 
-// hint says what to do about a refusal: by source, never by value.
+// hint adds the remedy for a refusal: it names the source, never the value.
 func (c *Client) hint(ctx context.Context, q question, failure *Error) {
 	failure.denied, failure.missing = failure.Kind == image.Refused, failure.Kind == image.NotFound
 	switch doubted := c.doubt(q, failure); {
@@ -55,9 +54,9 @@ func (c *Client) hint(ctx context.Context, q question, failure *Error) {
 	}
 }
 
-// doubt makes could-not-look of an answer that a credential which could not be
-// had might have changed. Evidence that is not there is not doubted: who may
-// pull a repository sees all of it.
+// doubt turns an answer into an error if an unavailable credential might have changed it.
+// Missing evidence is not doubted: a credential with pull access to a repository can read
+// all of it.
 func (c *Client) doubt(q question, failure *Error) (doubted bool) {
 	aboutImage := q.op == opResolve || q.op == opDescribe
 	doubted = c.from.Unlooked != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)

@@ -14,8 +14,8 @@ import (
 
 // Artifact is a document about a manifest, as Push stores it.
 type Artifact struct {
-	// Subject is what it is about, with media type and size. The registry need not
-	// have it.
+	// Subject is the artifact's subject, with media type and size. The registry need not have
+	// it.
 	Subject image.Descriptor
 	// Type is the artifact's type, by which it is found, and the media type of its
 	// content.
@@ -26,20 +26,20 @@ type Artifact struct {
 	Annotations map[string]string
 }
 
-// What is being done to a document, as in Error.Op.
+// The operations on a document, as in Error.Op.
 const (
 	opPush  = "push"
 	opStart = "begin an upload to"
 	opList  = "add to the list of referrers of"
 )
 
-// Push stores an artifact as a referrer of its subject, and returns its manifest. What
-// the registry has already is not sent again, so that pushing twice is pushing once.
-// Where the registry keeps no list of referrers, the list at the referrers tag is kept
-// as the distribution specification asks of clients; what others have in it stays.
+// Push stores an artifact as a referrer of its subject, and returns its manifest. Content
+// that the registry has is not sent again, so Push is idempotent. Where the registry has
+// no referrers API, Push updates the list at the referrers tag as the distribution
+// specification asks of clients; entries of others stay.
 //
-// Everything goes to the registry's own host: an upload that it leads to another one is
-// refused.
+// Everything goes to the registry's own host: an upload that is redirected to another host
+// is refused.
 func (c *Client) Push(ctx context.Context, repository image.Repository, artifact Artifact) (image.Descriptor, error) {
 	q := question{op: opPush, repository: repository, reference: artifact.Subject.Digest.String()}
 	switch {
@@ -131,9 +131,9 @@ func (c *Client) putBlob(ctx context.Context, repository image.Repository, conte
 	return nil
 }
 
-// uploadAddress is where an upload that was begun at from goes on: on the same host and
-// port, by the same scheme (a registry behind a proxy that ends TLS may not know its
-// own), and with the query as it is, which is the registry's own.
+// uploadAddress is the URL at which an upload that was begun at from continues: the same
+// host and port, the same scheme (a registry behind a TLS-terminating proxy may report the
+// wrong one), and the registry's own query unchanged.
 func uploadAddress(from *url.URL, location string, digest image.Digest) (*url.URL, error) {
 	if location == "" {
 		return nil, errors.New("it does not say where the upload goes on")

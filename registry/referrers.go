@@ -18,12 +18,11 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// Referrers lists the manifests that name digest as their subject, of the
-// given artifact types (none: all), by the referrers API and, where a registry
-// lacks it, from the referrers tag. No referrers is an empty list. A list that
-// could not be read to its end is returned with the error that says why; what
-// it holds is good. Whether a referrer really names the digest is to be seen
-// in its manifest.
+// Referrers lists the manifests that name digest as their subject, of the given artifact
+// types (none: all), by the referrers API and, where a registry lacks it, from the
+// referrers tag. No referrers is an empty list. An incomplete list is returned with the
+// error; its entries are valid. Callers must check in its manifest that a referrer really
+// names the digest.
 func (c *Client) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	q := question{
 		op: "list referrers", method: http.MethodGet, repository: repository, endpoint: endpointReferrers, reference: digest.String(),
@@ -53,8 +52,8 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	return found.list, err
 }
 
-// referrerPages walks the pages of one list, and reads each as a stream: whoever
-// may push referrers chooses how large its entries are.
+// referrerPages follows the pages of one list, and reads each as a stream: any user with
+// push access controls the size of the entries.
 func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []string) (*collection, error) {
 	found := newCollection(artifactTypes)
 	seen := map[string]bool{}
@@ -106,17 +105,17 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 	}
 }
 
-// filters reports whether a list holds the type alone that was asked for, which a registry
-// says in a header (distribution specification 1.1, "Listing Referrers").
+// filters reports whether a list holds only the requested type, which a registry declares
+// in a header (distribution specification 1.1, "Listing Referrers").
 func filters(header http.Header) bool {
 	return slices.ContainsFunc(header.Values("OCI-Filters-Applied"), func(applied string) bool {
 		return slices.ContainsFunc(strings.Split(applied, ","), func(filter string) bool { return strings.TrimSpace(filter) == "artifactType" })
 	})
 }
 
-// referrersByType asks for each type by itself, so that a crowd of other types does not
-// hide the wanted ones: of a registry that filters, for of another one each list is the
-// same again, with no end. What is known stays.
+// referrersByType requests each type by itself, so that many referrers of other types do
+// not hide the wanted ones. It does so only at a registry that filters: elsewhere each
+// list is the same again, with no end. Entries found before stay.
 func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes []string, all []image.Descriptor) ([]image.Descriptor, error) {
 	known := map[image.Digest]bool{}
 	for _, d := range all {
@@ -173,7 +172,7 @@ func (c *collection) tooMany() error {
 	return fmt.Errorf("%w: more than %d of type %q", errTooManyReferrers, maxReferrers, shorten(c.full))
 }
 
-// referrer is a descriptor whose digest is not believed to be one.
+// referrer is a descriptor with an unchecked digest.
 type referrer struct {
 	MediaType    string            `json:"mediaType"`
 	Digest       string            `json:"digest"`
@@ -182,9 +181,9 @@ type referrer struct {
 	Annotations  map[string]string `json:"annotations"`
 }
 
-// add reads one index, of which it holds one entry at a time. An entry without a
-// usable digest names nothing and is left out: it must not hide the good ones
-// beside it. What was taken before a failure stays.
+// add reads one index, of which it holds one entry at a time. An entry without a usable
+// digest names nothing and is left out: it must not hide the valid ones. Entries read
+// before a failure stay.
 func (c *collection) add(body io.Reader) error {
 	from := &paced{from: body, most: c.entry}
 	decoder := json.NewDecoder(from)
@@ -217,14 +216,14 @@ func (c *collection) add(body io.Reader) error {
 	return nil
 }
 
-// paced reads a list for json.Decoder, which keeps what it has not made a value of yet.
-// There is a bound on that, and a lower one where it is white space alone. After each read
-// whoever else is ready has its turn: a megabyte is milliseconds of work.
+// paced reads a list for json.Decoder, which buffers incomplete values. It bounds the
+// buffer, with a lower bound for white space alone. After each read it yields to other
+// goroutines: a megabyte is milliseconds of work.
 type paced struct {
 	from  io.Reader
 	most  int64
 	read  int64
-	blank int64        // of white space at the end of what was read
+	blank int64        // of white space at the end of the input so far
 	taken func() int64 // up to where the decoder has come
 }
 
@@ -289,7 +288,7 @@ func noIndex(err error) error { return fmt.Errorf("the list of referrers is no i
 func (c *collection) take(entry referrer) {
 	digest, err := image.ParseDigest(entry.Digest)
 	if err != nil || entry.Size < 0 || c.seen[digest] || len(c.types) > 0 && !slices.Contains(c.types, entry.ArtifactType) {
-		return // what has no digest names nothing; see add
+		return // an entry without digest names nothing; see add
 	}
 	kind := ""
 	if len(c.types) > 0 {
@@ -310,8 +309,8 @@ func (c *collection) take(entry referrer) {
 // cut shortens a type that is none: types have at most 255 characters.
 func cut(mediaType string) string { return mediaType[:min(len(mediaType), 256)] }
 
-// keep returns the annotations by which a referrer can be told apart before it is
-// opened; others may be large, and are in its manifest.
+// keep returns the annotations that identify a referrer before it is opened; others may be
+// large, and are in its manifest.
 func keep(annotations map[string]string) map[string]string {
 	var kept map[string]string
 	for _, key := range []string{"dev.sigstore.bundle.content", "dev.sigstore.bundle.predicateType"} {

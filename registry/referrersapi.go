@@ -29,9 +29,9 @@ const endpointReferrers = "referrers"
 // errNoReferrersAPI is the result of a registry that lacks the endpoint.
 var errNoReferrersAPI = errors.New("the registry has no referrers API")
 
-// knownAPI returns what is cached. Only answers about this repository show that the API is
-// missing: a host may serve repositories of several kinds. That it is present saves a
-// request and decides nothing, so an answer about any repository of the host will do.
+// knownAPI returns the cached result. Only answers about this repository show that the API
+// is missing: a host may serve repositories of several kinds. Its presence saves a request
+// and decides nothing, so an answer about any repository of the host suffices.
 func (c *Client) knownAPI(q question) api {
 	present, known := c.apis.Get(apiOf(q))
 	switch {
@@ -46,8 +46,9 @@ func (c *Client) knownAPI(q question) api {
 	return apiUnknown
 }
 
-// learnAPI caches what an answer shows. On a host where one repository lacks the API, its
-// presence is cached for single repositories, so that the others still take one round.
+// learnAPI caches the result of an answer. On a host where one repository lacks the API,
+// its presence is cached for single repositories, so that the others still take one round
+// trip.
 func (c *Client) learnAPI(q question, present bool) {
 	if !present {
 		c.apis.Set(apiOf(q), false)

@@ -49,7 +49,7 @@ func (c *Client) pause(ctx context.Context, attempt int, q question, failure *Er
 // do not come back together.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// retryAfterError is the Retry-After header of a refusal, and what else it said.
+// retryAfterError is the Retry-After header of a refusal, and its cause.
 type retryAfterError struct {
 	value string
 	err   error
@@ -64,7 +64,7 @@ func (r *retryAfterError) Error() string {
 	return text
 }
 
-// Unwrap returns what else the refusal said.
+// Unwrap returns the cause of the refusal.
 func (r *retryAfterError) Unwrap() error { return r.err }
 
 // notAsked is the Error of a question that was never sent.
@@ -81,10 +81,9 @@ func isCertificateError(err error) bool {
 	return ok
 }
 
-// isCertificateWanted reports whether the host ended TLS for want of a client
-// certificate that it likes. The alert (RFC 8446, section 6.2) has no exported
-// type; all that speak of certificates, when they come from the other side,
-// speak of ours.
+// isCertificateWanted reports whether the host ended TLS because it requires another
+// client certificate. The alert (RFC 8446, section 6.2) has no exported type; all
+// certificate alerts from the other side concern the client's certificate.
 func isCertificateWanted(err error) bool {
 	failure, ok := errors.AsType[*net.OpError](err)
 	return ok && failure.Op == "remote error" && strings.Contains(failure.Err.Error(), "certificate")

@@ -12,16 +12,16 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
-// trail is what one try showed of credentials. All methods work on nil, too.
+// trail holds the observations of one try about credentials. All methods work on nil, too.
 type trail struct {
 	// mattered: a request carried a credential, or the registry asked for one.
 	mattered bool
-	// refusesBare: the registry wants a credential, and gives no token without.
+	// refusesBare: the registry requires a credential, and gives no token without.
 	refusesBare bool
 	isBasic     bool // the last challenge
 }
 
-// note keeps what a request and its answer, which may be nil, show.
+// note records a request and its answer, which may be nil.
 func (t *trail) note(home *url.URL, q *http.Request, answer *http.Response) {
 	if t == nil {
 		return
@@ -51,5 +51,5 @@ func (t *trail) fits(credential auth.Credential) error {
 	return nil
 }
 
-// unfitError says that a credential cannot be sent.
+// unfitError reports a credential that cannot be sent.
 type unfitError struct{ error }

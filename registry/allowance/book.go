@@ -11,43 +11,43 @@ import (
 
 // Bounds, with their reason.
 const (
-	// firstRest is how long a registry is left alone that says 429 and not for how
-	// long; it doubles with each 429, up to longestRest, and halves with each answer: so
-	// one that says it for an hour is asked some twenty times by one replica, and one
-	// that says it now and then is left alone for a moment.
+	// firstRest is the pause after a 429 without Retry-After. It doubles with each 429, up to
+	// longestRest, and halves with each answer. A registry that is limited for an hour is
+	// asked some twenty times by one replica, and an occasional 429 costs only a moment.
 	firstRest   = 200 * time.Millisecond
 	longestRest = 5 * time.Minute
-	// longestAsked bounds what a registry may ask for: one that means days, or is
-	// wrong, is asked again all the same.
+	// longestAsked bounds a Retry-After: a value of days, or a wrong one, does not stop
+	// requests for longer.
 	longestAsked = 15 * time.Minute
-	// longestWait is how long a question waits for the end of a rest; for a longer one
-	// it fails at once, and who asked goes on with what is known.
+	// longestWait bounds the wait for the end of a pause; before a longer one the request
+	// fails at once, and the caller continues with cached results.
 	longestWait = 30 * time.Second
 	// spread is the part of a rest that is added to it at most, by chance.
 	spread = 4
-	// quietTime is between two looks of what can wait at whether there is more left,
-	// and at least how much later than admission it comes back after a 429.
+	// quietTime is the interval at which background requests check the remaining limit, and
+	// the minimum delay by which they resume later than admission after a 429.
 	quietTime = time.Minute
-	// longestQuiet bounds it where the registry says how long its window is.
+	// longestQuiet bounds it where the registry reports the length of its window.
 	longestQuiet = 15 * time.Minute
-	// longestCare is how long after a rest few ask at once of a registry that said 429 no
-	// more, whether or not it was asked.
+	// longestCare bounds the time of reduced concurrency after a pause, if the registry sends
+	// no further 429, with or without requests.
 	longestCare = 15 * time.Minute
-	// wide is how many questions at once are as many as anybody asks: a registry that
-	// answers so many is not held back any more.
+	// wide is the concurrency at which an account counts as unlimited: no client sends more at
+	// once.
 	wide = 64
-	// maxLines bounds the memory: hosts are as many as people write into images.
+	// maxLines bounds the memory: image references can name any number of hosts.
 	maxLines = 4096
 )
 
-// Account is who is asked, and as whom: registries limit accounts, and addresses of
-// those that have none.
+// Account is a registry and a credential: registries limit accounts, and the addresses of
+// anonymous clients.
 type Account struct {
 	Host string // host or host:port
 	Name string // of the credential, and none itself; "" without one
 }
 
-// Book knows what registries allow. It is safe for concurrent use. Make one with New.
+// Book holds the rate limits of registries. It is safe for concurrent use. Make one with
+// New.
 type Book struct {
 	now    func() time.Time
 	chance func(time.Duration) time.Duration
@@ -56,20 +56,20 @@ type Book struct {
 	lines map[Account]*line
 }
 
-// line is what an account was told.
+// line is the state of an account.
 type line struct {
-	until   time.Time // nobody asks before
-	times   int       // how often it said 429, less how often it answered since
+	until   time.Time // no requests before
+	times   int       // number of 429, less the number of answers since
 	turn    uint64    // counts the rests, so that a late 429 is not a new one
-	width   int       // how many may ask at once; 0: as many as like
+	width   int       // allowed concurrency; 0: unlimited
 	asking  int       // how many do, since there is a width
 	changed chan struct{}
-	limit   int64     // what it allows in all, as far as it said
-	quiet   time.Time // what can wait does not ask before
+	limit   int64     // the whole limit, as far as reported
+	quiet   time.Time // no background requests before
 	touched time.Time
 }
 
-// New makes a Book that knows of no limit.
+// New makes a Book without limits.
 func New() *Book {
 	return &Book{
 		now: time.Now, lines: map[Account]*line{},
@@ -77,11 +77,11 @@ func New() *Book {
 	}
 }
 
-// LimitedError says that a registry is not asked now.
+// LimitedError reports that no request may be sent to a registry now.
 type LimitedError struct {
 	// Wait is how long it is left alone from now.
 	Wait time.Duration
-	// Background: others may ask; what can wait does not.
+	// Background: only background requests are held back.
 	Background bool
 }
 
@@ -105,8 +105,8 @@ type Ticket struct {
 	answered bool
 }
 
-// Enter waits until the account may ask, if that is soon and before ctx ends; else its
-// error is a *LimitedError, at once. What can wait never waits here.
+// Enter waits until the account may send a request, if that is soon and before ctx ends;
+// else it returns a *LimitedError at once. Background requests never wait here.
 func (b *Book) Enter(ctx context.Context, account Account, background bool) (*Ticket, error) {
 	for {
 		ticket, wait, changed := b.try(account, background)
@@ -158,7 +158,7 @@ func (b *Book) try(account Account, background bool) (*Ticket, time.Duration, <-
 		return nil, l.quiet.Sub(now), nil
 	case now.Before(l.until):
 		return nil, l.until.Sub(now), l.changed
-	case background && l.asking > 0: // of few who may ask, admission is one
+	case background && l.asking > 0: // at low concurrency, admission takes precedence
 		return nil, quietTime, nil
 	case l.width > 0 && l.asking >= l.width:
 		return nil, 0, l.changed
@@ -181,8 +181,8 @@ func (b *Book) Rest(account Account) time.Duration {
 	return max(0, l.until.Sub(b.now()))
 }
 
-// Limited returns how many accounts at registries are held back: they rest, or are
-// asked by few at once until it is known that they bear more.
+// Limited returns the number of limited accounts: they pause, or have reduced concurrency
+// until they prove to bear more.
 func (b *Book) Limited() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +195,8 @@ func (b *Book) Limited() int {
 	return n
 }
 
-// Kept returns at how many accounts what can wait does not ask, so that admission may.
+// Kept returns the number of accounts that are reserved for admission: background requests
+// are held back.
 func (b *Book) Kept() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,8 +227,8 @@ func (t *Ticket) Heard(status int, header http.Header) {
 	}
 }
 
-// Holds reports whether the ticket still lets its question through: the account was
-// not refused since. Who waited for something else meanwhile enters anew if it does not.
+// Holds reports whether the ticket is still valid: the account got no 429 since. A caller
+// that waited for something else meanwhile must enter again if it is not.
 func (t *Ticket) Holds() bool {
 	t.book.mu.Lock()
 	defer t.book.mu.Unlock()
@@ -257,7 +258,7 @@ func (t *Ticket) Leave() {
 	l.tell()
 }
 
-// forgive forgets a limit of which nothing was heard for long.
+// forgive resets a limit after a long time without a report.
 func (l *line) forgive(now time.Time) {
 	if l.width > 0 && now.Sub(l.until) > longestCare {
 		l.width, l.asking, l.times = 0, 0, 0
@@ -265,7 +266,7 @@ func (l *line) forgive(now time.Time) {
 	}
 }
 
-// tell wakes those who wait.
+// tell wakes the waiting callers.
 func (l *line) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -299,7 +300,7 @@ func (b *Book) left(account Account, said left) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.line(account)
-	if l.limit = max(l.limit, said.remaining); said.limit > 0 { // else the most that was left is as much as is known
+	if l.limit = max(l.limit, said.remaining); said.limit > 0 { // else the highest remaining value is a lower bound
 		l.limit = said.limit
 	}
 	now := b.now()
@@ -312,7 +313,7 @@ func (b *Book) left(account Account, said left) {
 	}
 }
 
-// line returns the account's line, and makes room for it.
+// line returns the account's line, and evicts another one if the book is full.
 func (b *Book) line(account Account) *line {
 	l, ok := b.lines[account]
 	if ok {
@@ -326,8 +327,7 @@ func (b *Book) line(account Account) *line {
 	return l
 }
 
-// forget drops the line that was asked about longest ago, those that hold nobody back
-// first.
+// forget evicts the least recently used line, unlimited accounts first.
 func (b *Book) forget() {
 	var oldest Account
 	var found *line

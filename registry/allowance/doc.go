@@ -1,18 +1,16 @@
-// Package allowance answers: may this registry be asked now, or has it said that it
-// is asked too often?
+// Package allowance keeps the rate limits that registries impose on clients.
 //
-// A Book knows, for each account at each host, what the registry said last. One that
-// answers 429 is left alone for as long as it asks, and longer each time it says so
-// again; then one question is let through, and with each that is answered more. What
-// can wait (a scan, a trial run) asks by Background: it stops at the first 429, and
-// when less than half of what the registry allows is left, so that the other half is
-// there for admission.
+// A Book holds, for each account at each host, the last reported limit. After a 429 no
+// request is sent for as long as the registry asks, and longer after each further 429;
+// then one request is let through, and more with each answer. Background requests (a scan,
+// a dry run) stop at the first 429, and when less than half of the limit is left, so that
+// the other half is available to admission.
 //
-// Replicas and clusters behind one address share an allowance without talking: what
-// is left is in the registry's answers to each of them, and rests are jittered so
-// that they do not come back together.
+// Replicas and clusters behind one address share a limit without communication: each
+// answer reports the remaining limit, and pauses are jittered so that they do not end
+// together.
 //
-// It follows RFC 6585 (429), RFC 9110 (Retry-After), and for what is left
-// draft-ietf-httpapi-ratelimit-headers-02 as Docker Hub writes it
+// It follows RFC 6585 (429), RFC 9110 (Retry-After), and for the remaining limit
+// draft-ietf-httpapi-ratelimit-headers-02 as Docker Hub implements it
 // ("ratelimit-remaining: 76;w=21600").
 package allowance

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// RetryAfter reads a Retry-After (RFC 9110, section 10.2.3): seconds or a date.
-// Anything else is 0, and so is what has passed.
+// RetryAfter reads a Retry-After (RFC 9110, section 10.2.3): seconds or a date. Anything
+// else is 0, and so is a past date.
 func RetryAfter(value string, now time.Time) time.Duration {
 	text := strings.TrimSpace(value)
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -31,9 +31,9 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return RetryAfter(header.Get("Retry-After"), now)
 }
 
-// left is what an answer says of the limit.
+// left is the limit that an answer reports.
 type left struct {
-	remaining, limit int64 // limit is 0 where it is not said
+	remaining, limit int64 // limit is 0 where it is not reported
 	window           time.Duration
 }
 
@@ -50,7 +50,7 @@ func readLeft(header http.Header) (left, bool) {
 	return said, true
 }
 
-// maxQuantity is above what anybody allows, and twice it still a number.
+// maxQuantity is above any real limit, and twice its value does not overflow.
 const maxQuantity = 1 << 50
 
 // quantity reads "76" or "76;w=21600"; false where it is neither.

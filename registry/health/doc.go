@@ -1,12 +1,11 @@
-// Package health answers: does this registry answer at the moment?
+// Package health is a circuit breaker for registries.
 //
-// It is a circuit breaker for each registry's host. One question that nobody
-// answered opens it: the registry rests, and whoever would have asked goes on to
-// the next one at once. After the rest the registry is probed in the background,
-// beside requests: none waits for a probe, and none is used as one. An answer
-// closes the breaker, silence lengthens the rest.
+// Each registry host has a breaker. One unanswered request opens it: the registry rests,
+// and callers go on to the next registry at once. After the rest the registry is probed in
+// the background, in parallel with requests: none waits for a probe, and none is used as
+// one. An answer closes the breaker, a failed probe lengthens the rest.
 //
-// Only silence counts (image.Unavailable, time that ran out). A registry that
-// does not have an image, refuses a credential or contradicts itself is there.
-// It follows no specification; the pattern is M. Nygard's, Release It!, 2007.
+// Only a missing answer counts (image.Unavailable, timeouts). A registry that does not
+// have an image, refuses a credential or contradicts itself is available. It follows no
+// specification; the pattern is M. Nygard's, Release It!, 2007.
 package health

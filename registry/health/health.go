@@ -13,26 +13,25 @@ import (
 
 // Bounds, with their reason.
 const (
-	// maxRegistries bounds the memory: mirrors name a handful, but a template
-	// makes hosts of image names. Past it, who was not asked for longest is
-	// forgotten, those that answer first.
+	// maxRegistries bounds the memory: mirrors name a handful, but a template makes hosts of
+	// image names. Beyond it, the least recently used entry is evicted, closed ones first.
 	maxRegistries = 256
 	// maxProbes bounds how many registries are probed at once.
 	maxProbes = 8
-	// idleTime ends the probing of a registry that nobody asks about. Who asks
-	// again waits once more.
+	// idleTime ends the probing of an unused registry. The next request after it waits for an
+	// answer again.
 	idleTime = 10 * time.Minute
 )
 
-// Config is what a Breaker cannot do without.
+// Config holds the required dependencies of a Breaker.
 type Config struct {
 	// Probe asks whether a registry (host or host:port) answers, as
 	// (*registry.Client).Ping does. It must heed its context.
 	Probe func(ctx context.Context, registry string) error
 }
 
-// Breaker knows which registries answer. It is safe for concurrent use. Close it
-// to end its probes.
+// Breaker tracks which registries answer. It is safe for concurrent use. Close it to end
+// its probes.
 type Breaker struct {
 	probe       func(ctx context.Context, registry string) error
 	first, most time.Duration // of rests
@@ -91,8 +90,8 @@ func WithObserver(seen func(State)) Option {
 	}
 }
 
-// WithClock replaces the clock that States speak by, for tests. Rests are counted
-// by the runtime's.
+// WithClock replaces the clock of the times in States, for tests. Rests are timed by the
+// runtime's clock.
 func WithClock(now func() time.Time) Option {
 	return func(b *Breaker) error {
 		if now == nil {
@@ -103,7 +102,7 @@ func WithClock(now func() time.Time) Option {
 	}
 }
 
-// New makes a Breaker that knows of no registry.
+// New makes a Breaker without entries.
 func New(config Config, with ...Option) (*Breaker, error) {
 	if config.Probe == nil {
 		return nil, errors.New("health of registries: want a probe")
@@ -150,12 +149,12 @@ func (b *Breaker) Rest(registry string) (why string, resting bool) {
 	return reason(e.Err), true
 }
 
-// Told says how asking the registry ended. Silence opens; a success closes, also
-// one that was asked for before the rest began: it came after the silence, so the
-// registry lives, and the worst that can come of it is one more question. What is
-// told is never a probe, since who rests is not asked. An error of the registry's own may
-// be about one image, of whoever likes it to be: it has the registry probed at once, once
-// in the time of a first rest, and only the probe opens.
+// Told records the result of a request to the registry. A missing answer opens the
+// breaker; a success closes it, also that of a request sent before the rest began: it came
+// after the failure, and costs at most one more request. These results are never probes,
+// since resting registries are not asked. A registry's own error may concern one image,
+// which an attacker can choose: it triggers a probe at once, at most one in the time of a
+// first rest, and only the probe opens the breaker.
 func (b *Breaker) Told(registry string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +185,7 @@ func (b *Breaker) Told(registry string, err error) {
 	}
 }
 
-// States returns what is known, sorted by registry.
+// States returns the entries, sorted by registry.
 func (b *Breaker) States() []State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,8 +197,8 @@ func (b *Breaker) States() []State {
 	return states
 }
 
-// add makes room for a registry, and an entry that is closed; nil where those that
-// rest fill all the room and the new one answers.
+// add adds a closed entry for a registry and evicts another one if full; nil where all
+// entries rest and the new one answers.
 func (b *Breaker) add(registry string, verdict verdict) *entry {
 	if len(b.entries) >= maxRegistries {
 		oldest := b.answering.Back()
@@ -231,7 +230,7 @@ func (b *Breaker) forget(e *entry) {
 	b.tell(gone)
 }
 
-// touch notes that somebody asked.
+// touch records the time of use.
 func (b *Breaker) touch(e *entry) {
 	e.asked = b.now()
 	b.answering.MoveToFront(e.place)

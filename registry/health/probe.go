@@ -22,8 +22,8 @@ func (b *Breaker) look(e *entry, turn int) {
 	})
 }
 
-// clear probes a registry that is asked on meanwhile, and has it rest if that fails, with
-// what settle takes for a failure.
+// clear probes a registry while requests continue, and opens the breaker if that fails by
+// the rules of settle.
 func (b *Breaker) clear(e *entry, turn int) {
 	b.inTurn(func(ctx context.Context) {
 		err := b.safeProbe(ctx, e.Registry)
@@ -82,9 +82,9 @@ func (b *Breaker) halfOpen(e *entry, turn int) (now int, ok bool) {
 	return e.turn, true
 }
 
-// settle ends a probe. Almost whatever it fails with speaks against the registry:
-// somebody else who answers in its place serves no image. A probe that could not be
-// sent says nothing, and is due again after the same rest.
+// settle ends a probe. Almost every failure counts against the registry: another server
+// that answers in its place serves no image. A probe that could not be sent does not
+// count, and is repeated after the same rest.
 func (b *Breaker) settle(e *entry, turn int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,18 +18,18 @@ const (
 	Closed   Phase = "closed"    // it is asked
 	Open     Phase = "open"      // it rests
 	HalfOpen Phase = "half-open" // it rests, and is being probed
-	// Forgotten is only told to an observer: nobody asked for a long time, or there
-	// were too many registries. Who asks now, asks as if for the first time.
+	// Forgotten is only reported to an observer: the entry was unused for long, or was
+	// evicted. The next request starts a new one.
 	Forgotten Phase = "forgotten"
 )
 
-// State is what is known of one registry.
+// State is the state of one registry.
 type State struct {
 	// Registry is a host or host:port, as references write it.
 	Registry string
 	Phase    Phase
-	// Since is when it was first known to answer, or not to; a probe that fails
-	// does not change it.
+	// Since is when it was first found to answer, or not to; a failed probe does not change
+	// it.
 	Since time.Time
 	// Err is the last failure; nil if there was none. It stays when the registry
 	// answers again.
@@ -40,7 +40,7 @@ type State struct {
 type entry struct {
 	State
 	rest  time.Duration // the present rest, or the last
-	asked time.Time     // when somebody last wanted to know or told
+	asked time.Time     // time of the last use
 	doubt time.Time     // when a failure of one image last had it probed
 	turn  int           // counts the changes, so that a late probe changes nothing
 	timer *time.Timer   // of the next probe; nil when closed
@@ -49,18 +49,18 @@ type entry struct {
 
 func (e *entry) resting() bool { return e.Phase != Closed }
 
-// verdict is what an error says of a registry.
+// verdict is the meaning of an error for a registry.
 type verdict int
 
 const (
 	nothing  verdict = iota // of the registry
-	present                 // it answered, or somebody did
+	present                 // it, or another server, answered
 	doubtful                // it answered with an error of its own, which may be about one image
 	silent
 )
 
-// judge sorts an error. What a caller did to itself says nothing: it left, has no
-// credential or one that has reached its limit, or could not send its question.
+// judge classifies an error. Failures on the caller's side do not count: it was cancelled,
+// has no credential or one that has reached its limit, or could not send its request.
 func judge(err error) verdict {
 	if failure, ok := errors.AsType[interface {
 		error

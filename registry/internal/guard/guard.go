@@ -1,11 +1,10 @@
-// Package guard answers: what may leave for whom, on behalf of one registry?
+// Package guard restricts the requests and credentials sent on behalf of one registry.
 //
-// A registry names other hosts: its token service, where a blob is stored, the
-// next page. The guard stands below every request of one call and lets a
-// credential go only to the registry itself and to a token service that
-// belongs to it, follows redirects without it, and keeps strangers away from
-// this machine's own ports. oras-go's advisory GHSA-vh4v-2xq2-g5cg shows what
-// goes wrong otherwise.
+// A registry names other hosts: its token service, the storage of a blob, the next page.
+// The guard sits below every request of one call. It sends a credential only to the
+// registry itself and to a token service that belongs to it, follows redirects without it,
+// and keeps other hosts away from this machine's own ports. oras-go's advisory
+// GHSA-vh4v-2xq2-g5cg shows the attack that it prevents.
 package guard
 
 import (
@@ -25,7 +24,7 @@ type Transport struct {
 	Base http.RoundTripper
 	// Home is the origin of the registry that the call is for.
 	Home *url.URL
-	// Realms says which token services may be given its credential.
+	// Realms selects the token services that may receive its credential.
 	Realms Realms
 	// Loopback lists hosts that may be this machine although their name does
 	// not say so.
@@ -56,7 +55,7 @@ func (t *Transport) check(q *http.Request) error {
 	return nil
 }
 
-// StrayError says that the registry led to where this client does not go.
+// StrayError reports that the registry led to a forbidden address.
 type StrayError struct{ reason string }
 
 // Error implements error.
@@ -65,8 +64,7 @@ func (e *StrayError) Error() string { return e.reason }
 // MaxRedirects is enough: a blob takes one or two (to a store, to its region).
 const MaxRedirects = 5
 
-// ErrTooManyRedirects says that a request was sent on more than MaxRedirects
-// times.
+// ErrTooManyRedirects reports that a request was redirected more than MaxRedirects times.
 var ErrTooManyRedirects = errors.New("too many redirects")
 
 // Redirect is the http.Client's CheckRedirect: followed without credentials,

@@ -75,7 +75,7 @@ func registrable(host string) string {
 	return domain
 }
 
-// RealmError says that a credential was about to leave home.
+// RealmError reports a credential that would have been sent to a foreign token service.
 type RealmError struct {
 	Home   string // the registry it is for
 	Realm  string // the token service that was named

@@ -1,8 +1,7 @@
-// Package login answers: how does this registry want to be asked, and with
-// which token?
+// Package login caches authentication schemes and tokens of registries.
 //
-// It is the memory behind oras-go's auth client: bounded, by repository and
-// scope, and with one fetch for all who want the same token.
+// It is the cache of oras-go's auth client: bounded, by repository and scope, and with one
+// fetch for concurrent requests of the same token.
 package login
 
 import (
@@ -17,20 +16,20 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
-// The memory's bounds. Tokens live for minutes; one of an hour is not worth
-// its place, and a removed credential is forgotten with it.
+// The cache's bounds. Tokens live for minutes; a token of an hour is not worth keeping for
+// so long, and the token of a removed credential is evicted with it.
 const (
 	maxTokens  = 4096
 	maxSchemes = 1024
 	tokenAge   = 10 * time.Minute
 )
 
-// errNotRemembered is what auth.Cache says for "ask".
+// errNotRemembered is auth.Cache's result for a miss.
 var errNotRemembered = errors.New("not remembered")
 
-// Tokens remembers how a host wants to be asked, and the tokens that were
-// given out, each for its repository and scope: credentials may differ by
-// repository. It is bounded where oras-go's own cache grows for ever.
+// Tokens caches the authentication scheme of a host, and its tokens, each for its
+// repository and scope: credentials may differ by repository. It is bounded, unlike
+// oras-go's own cache.
 type Tokens struct {
 	schemes *memory.Map[auth.Scheme]
 	values  *memory.Map[string]
@@ -46,7 +45,7 @@ type flight struct {
 	err   error
 }
 
-// NewTokens returns an empty memory.
+// NewTokens returns an empty cache.
 func NewTokens() *Tokens {
 	return &Tokens{
 		schemes: memory.New[auth.Scheme](maxSchemes, tokenAge),
@@ -65,7 +64,7 @@ type repositoryTokens struct {
 	path string
 
 	mu    sync.Mutex
-	tried map[string]string // what GetToken gave, and what did not do if Set follows
+	tried map[string]string // results of GetToken, which were refused if Set follows
 }
 
 func (r *repositoryTokens) key(registry string, scheme auth.Scheme, key string) string {
@@ -92,9 +91,9 @@ func (r *repositoryTokens) GetToken(_ context.Context, registry string, scheme a
 	return "", errNotRemembered
 }
 
-// Set implements auth.Cache. Requests that want the same token wait for one
-// fetch; when that one's caller goes away, the next one fetches. Whoever comes
-// when it is over, since its challenge was late, takes what was fetched.
+// Set implements auth.Cache. Concurrent requests for the same token share one fetch; when
+// its caller is cancelled, the next one fetches. A request with a late challenge uses the
+// fetched token.
 func (r *repositoryTokens) Set(ctx context.Context, registry string, scheme auth.Scheme, key string,
 	fetch func(context.Context) (string, error)) (string, error) {
 	name := r.key(registry, scheme, key)
@@ -125,7 +124,7 @@ func (r *repositoryTokens) Set(ctx context.Context, registry string, scheme auth
 	}
 }
 
-// untried returns a token that was remembered after this request went out.
+// untried returns a token that was cached after this request was sent.
 func (r *repositoryTokens) untried(name string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

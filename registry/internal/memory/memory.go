@@ -1,4 +1,4 @@
-// Package memory answers: was this learnt a short while ago?
+// Package memory is a cache bounded by age and size.
 package memory
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Map is a map that forgets, by age and by number.
+// Map is a map with eviction by age and by number.
 type Map[V any] struct {
 	most int
 	age  time.Duration
@@ -20,12 +20,12 @@ type remembered[V any] struct {
 	until time.Time
 }
 
-// New returns a Map of at most most entries, each remembered for age.
+// New returns a Map of at most most entries, each cached for age.
 func New[V any](most int, age time.Duration) *Map[V] {
 	return &Map[V]{most: most, age: age, entries: map[string]remembered[V]{}}
 }
 
-// Get returns what is remembered of key.
+// Get returns the cached value of key.
 func (m *Map[V]) Get(key string) (V, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,8 +37,8 @@ func (m *Map[V]) Get(key string) (V, bool) {
 	return entry.value, true
 }
 
-// Set remembers value; a full memory drops what is old, else any one entry:
-// what it loses costs a round trip and no more.
+// Set caches value. A full map evicts expired entries, else any one entry: a lost entry
+// costs only a round trip.
 func (m *Map[V]) Set(key string, value V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
