@@ -16,9 +16,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// book is the memory of Secrets that were read: parsing one costs more than all
-// the rest, and it seldom changes. What it knows of a Secret holds for the very
-// bytes it was read from.
+// book caches parsed Secrets: parsing one costs more than all the rest, and it seldom
+// changes. An entry is valid only for the very bytes it was parsed from.
 type book struct {
 	secrets Secrets
 	key     []byte // of scopes
@@ -38,8 +37,8 @@ type page struct {
 	hosts map[string]*bound // nil values for hosts that it has nothing for
 }
 
-// bound is what one Secret has for one host. Sessions that are bound to equal
-// entries see the same on that host.
+// bound holds the entries of one Secret for one host. Sessions that are bound to equal
+// entries have the same access to that host.
 type bound struct {
 	entries []entry
 	scope   string
@@ -76,7 +75,7 @@ func (b *book) read(ctx context.Context, name secretName) (*page, error) {
 	return fresh, nil
 }
 
-// forHost returns what the page has for a host, or nil.
+// forHost returns the page's entries for a host, or nil.
 func (b *book) forHost(p *page, host string) *bound {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +93,8 @@ func (b *book) forHost(p *page, host string) *bound {
 	return found
 }
 
-// scopeOf names credentials and what they are for. It is keyed, so that nobody
-// who sees it can try passwords.
+// scopeOf identifies credentials and their use. It is a keyed hash, so that passwords
+// cannot be guessed from it.
 func (b *book) scopeOf(entries []entry) string {
 	parts := []string{"secret"}
 	for _, e := range entries {
@@ -147,8 +146,8 @@ func (l lookup) candidates(ctx context.Context, repository, host string) ([]entr
 	return p.file.candidates(ctx, repository, host)
 }
 
-// elsewhere is a source for every repository but one, whose credential is
-// already decided.
+// elsewhere is a source for every repository but one with a credential that is already
+// decided.
 type elsewhere struct {
 	home     string // as authn.Resource.String has it
 	keychain authn.Keychain

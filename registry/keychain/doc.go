@@ -1,22 +1,20 @@
-// Package keychain answers: with which credential is a workload's image looked
-// at?
+// Package keychain selects the registry credential for a workload's image.
 //
-// The places are asked in order: the pod's imagePullSecrets, those of its
-// service account, the Secrets that the policy names, the Secrets of the
-// gateway, the cloud's credential providers (those that the policy names, then
-// those of the gateway); without any, the registry is asked anonymously. The
-// first place that knows the repository wins, and is named when it is refused.
-// Among the Secrets of one place the most specific entry wins.
+// The sources are consulted in order: the pod's imagePullSecrets, those of its service
+// account, the Secrets that the policy names, the Secrets of the gateway, the cloud's
+// credential providers (those that the policy names, then those of the gateway); without
+// any, the request is anonymous. The first source with an entry for the repository is
+// used, and is named in a refusal. Among the Secrets of one source the most specific entry
+// is used.
 //
-// What a place says is one of three things. It has a credential, or not: a
-// Secret that is missing, of another type or unreadable has none, as the kubelet
-// sees it, and is noted in the refusal that may follow. Or it could not be
-// looked at. If no other place has a credential, that is an error, never an
-// anonymous request; if a later one has, it is used, and a refusal by it, or an
-// image that it does not find, remains could-not-look.
+// A lookup in a source has one of three results: a credential, none, or a failure. A
+// Secret that is missing, of another type or unreadable has none, as for the kubelet, and
+// is noted in the refusal that may follow. If a lookup fails and no other source has a
+// credential, that is an error, never an anonymous request. If a later source has one, it
+// is used; a refusal of it, or an image that it does not find, is then an error, too,
+// since the missing credential might have more rights.
 //
-// Secrets hold Docker's configuration as the kubelet of Kubernetes 1.36 reads
-// it (kubernetes.io/dockerconfigjson, kubernetes.io/dockercfg; hosts with
-// wildcards, paths as prefixes). Credential helpers that they name are never
-// run.
+// Secrets hold Docker's configuration as the kubelet of Kubernetes 1.36 reads it
+// (kubernetes.io/dockerconfigjson, kubernetes.io/dockercfg; hosts with wildcards, paths as
+// prefixes). Credential helpers that they name are never run.
 package keychain

@@ -25,9 +25,9 @@ const (
 	keyLegacy  = ".dockercfg"
 )
 
-// File is a docker configuration: credentials by host and path. Only what
-// stands in it is used; credential stores and helpers that it names would be
-// programs to run. It satisfies authn.Keychain, and is never changed.
+// File is a docker configuration: credentials by host and path. Only its own entries are
+// used: credential stores and helpers that it names would be programs to run. It satisfies
+// authn.Keychain, and is never changed.
 type File struct {
 	exact map[string][]entry // by host, longer paths first
 	globs []entry            // longer paths first
@@ -120,7 +120,7 @@ func newFile(auths map[string]written) (*File, error) {
 		}
 		host, prefix, ok := cutLocation(where)
 		if !ok || auth == (authn.AuthConfig{}) {
-			continue // a host whose credential is kept elsewhere, or an address of nothing
+			continue // the credential is kept elsewhere, or the address is empty
 		}
 		e := entry{host: host, prefix: prefix, auth: auth}
 		if isGlob(host) {

@@ -14,23 +14,22 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// Secrets looks Secrets up. It is asked for each image of each request, so it
-// should answer from memory.
+// Secrets looks Secrets up. It is called for each image of each request, so it should
+// answer from a cache.
 type Secrets interface {
-	// Secret returns the type and content of a Secret, which nobody changes
-	// afterwards. An error whose image.KindOf is image.NotFound says that there
-	// is no such Secret, any other one that it could not be looked up.
+	// Secret returns the type and content of a Secret, which must not be changed afterwards.
+	// An error of the kind image.NotFound (image.KindOf) means that there is no such Secret,
+	// any other error that the lookup failed.
 	Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error)
 }
 
-// Accounts looks service accounts up, from memory and with errors as Secrets
-// has them.
+// Accounts looks service accounts up, from a cache and with errors as for Secrets.
 type Accounts interface {
 	// PullSecrets returns the names of an account's imagePullSecrets.
 	PullSecrets(ctx context.Context, namespace, serviceAccount string) ([]string, error)
 }
 
-// Config says where credentials come from.
+// Config configures the sources of credentials.
 type Config struct {
 	// Registry is the client that all others derive from; required. Its own
 	// credentials are not used.
@@ -52,7 +51,7 @@ type Config struct {
 	Key []byte
 }
 
-// Request says on whose behalf an image is looked at.
+// Request identifies the workload for which an image is read.
 type Request struct {
 	Namespace      string   // of the workload
 	ServiceAccount string   // "" where there is none
@@ -74,12 +73,12 @@ type Keychain struct {
 	book      *book
 	providers *providers
 
-	making  sync.Mutex // clients, so that nobody makes one twice and fetches two tokens
+	making  sync.Mutex // held while a client is made, so that it is made once and fetches one token
 	clients *cache.Cache[clientKey, *registry.Client]
 }
 
-// clientKey names a client. Its tokens are of one credential for one
-// repository; evidence elsewhere has tokens beside.
+// clientKey identifies a client. Its tokens are for one credential and one repository;
+// evidence elsewhere has tokens of its own.
 type clientKey struct {
 	scope      string
 	repository image.Repository
@@ -126,15 +125,14 @@ func New(config Config) (*Keychain, error) {
 	}, nil
 }
 
-// Open returns the client that looks at a repository for a workload, and the
-// scope that names its credential: who has an equal scope sees the same. A scope
+// Open returns the client that reads a repository for a workload, and the scope that
+// identifies its credential: workloads with an equal scope have the same access. A scope
 // holds no secret. The error is an image.Unavailable or an image.Bound: the credential
-// could not be had, and nothing is known of the image.
+// could not be obtained, and the image is not requested.
 //
-// The client may also be asked for other repositories, where a policy keeps
-// evidence. There, the same Secret's entries for the host hold, then the places
-// of the policy, of the gateway and of the cloud; never other Secrets of the
-// workload.
+// The client may also be used for other repositories, where a policy keeps evidence. For
+// these it uses the same Secret's entries for the host, then the sources of the policy, of
+// the gateway and of the cloud; never other Secrets of the workload.
 func (k *Keychain) Open(ctx context.Context, request Request, repository image.Repository) (*registry.Client, string, error) {
 	if repository.IsZero() {
 		return nil, "", fail(repository, errors.New("the repository is empty"))
@@ -161,8 +159,8 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 			k.providers.search(ctx, &s, names)
 		}
 	}
-	// What the gateway may never read says nothing of an image that anybody may see: it is
-	// asked for without, and a refusal is one of that kind.
+	// A Secret that the gateway may never read does not affect public images: the request is
+	// sent without it, and a refusal is then of that kind.
 	if kind := doubtOf(s.unlooked); !s.found() && len(s.unlooked) > 0 && kind != image.Refused {
 		failure := fail(repository, errors.Join(s.unlooked...))
 		failure.Kind = kind
@@ -176,13 +174,13 @@ func (k *Keychain) Open(ctx context.Context, request Request, repository image.R
 	return provenance(client, &s), scope, nil
 }
 
-// fail says that a credential could not be had.
+// fail reports a credential that could not be obtained.
 func fail(repository image.Repository, err error) *image.Error {
 	return &image.Error{Kind: image.Unavailable, Op: "look for the credential of", On: repository.String(), Err: err}
 }
 
-// doubtOf is how the places as a whole could not be looked at. Who writes the workload
-// chooses what it names: where that is part of the reason, nobody was merely silent.
+// doubtOf is the kind of the failed lookups together. The author of the workload chooses
+// the names in it: if that is part of the cause, the kind is not image.Unavailable.
 func doubtOf(unlooked []error) image.Kind {
 	kind := image.Unavailable
 	for _, err := range unlooked {
@@ -199,10 +197,9 @@ func doubtOf(unlooked []error) image.Kind {
 // anonymous is the scope without credential.
 const anonymous = registry.Anonymous
 
-// scope names the credential that was found, what else the policy names for
-// evidence in other repositories, and whether TLS is given up. A provider is
-// named, not its password, which changes by the hour: it is the gateway's own
-// identity.
+// scope identifies the selected credential, the other Secrets of the policy for evidence
+// in other repositories, and whether TLS is insecure. A provider is identified by name and
+// not by its password, which changes by the hour: it is the gateway's own identity.
 func (k *Keychain) scope(s *search, request Request) string {
 	scope := anonymous
 	switch bounds := s.bounds(); {
@@ -227,8 +224,7 @@ func (k *Keychain) scope(s *search, request Request) string {
 	return scope
 }
 
-// client returns the client for a scope, the same one each time, since it
-// remembers tokens.
+// client returns the client for a scope, the same one each time, since it caches tokens.
 func (k *Keychain) client(key clientKey, s *search, request Request, policy []place) (*registry.Client, error) {
 	if known, ok := k.clients.Get(key); ok {
 		return known, nil
@@ -276,11 +272,10 @@ func (k *Keychain) sources(s *search, request Request, policy []place) []registr
 	return sources
 }
 
-// provenance has the client say whose credential it uses, and what was of no
-// use.
+// provenance adds to the client the origin of its credential, and the Secrets without use.
 func provenance(client *registry.Client, s *search) *registry.Client {
 	if len(s.finds)+len(s.notes)+len(s.unlooked) == 0 {
-		return client // it says so already
+		return client // it has the provenance already
 	}
 	p := registry.Provenance{Notes: s.notes, Advice: adviceAnonymous}
 	for _, f := range s.choices() {

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/redact"
 )
 
-// owner says who named a Secret.
+// owner is the origin of a Secret's name.
 type owner int
 
 const (
@@ -21,16 +21,16 @@ const (
 	ofGateway
 )
 
-// place is a Secret and who named it.
+// place is a Secret and the origin of its name.
 type place struct {
 	owner   owner
 	secret  secretName
 	account string // of ofAccount
 }
 
-// String names the place for messages. The Secrets of a workload go without
-// their namespace: two that share a credential share the wait for an answer,
-// and neither is told where the other lives.
+// String names the place in messages. The Secrets of a workload are named without their
+// namespace: two workloads that share a credential share an answer, and must not learn
+// each other's namespace.
 func (p place) String() string {
 	switch p.owner {
 	case ofPod:
@@ -47,7 +47,7 @@ func (p place) String() string {
 // isForeign reports whether the author of the workload writes the Secret.
 func (p place) isForeign() bool { return p.owner == ofPod || p.owner == ofAccount }
 
-// search is what was found on the way through the places for one repository.
+// search is the result of the lookups for one repository.
 type search struct {
 	repository image.Repository
 
@@ -108,7 +108,7 @@ func (s *search) missed(what string, err error) {
 	s.unlooked = append(s.unlooked, &unlookedError{place: what, err: err})
 }
 
-// unlookedError says that a place could not be looked at.
+// unlookedError reports a failed lookup.
 type unlookedError struct {
 	place string
 	err   error
@@ -176,7 +176,7 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 	}
 }
 
-// compare puts the entry first that says more exactly what it is for.
+// compare sorts the more specific entry first.
 func (e entry) compare(other entry) int {
 	switch {
 	case isGlob(e.host) == isGlob(other.host):
@@ -187,7 +187,7 @@ func (e entry) compare(other entry) int {
 	return -1
 }
 
-// check refuses what is no name, since names become addresses.
+// check refuses invalid names, since names become URLs.
 func (n secretName) check() error {
 	for _, part := range []string{n.namespace, n.name} {
 		if part == "" || len(part) > 253 || strings.ContainsAny(part, "/%?#\\ ") || part == "." || part == ".." {
@@ -197,10 +197,10 @@ func (n secretName) check() error {
 	return nil
 }
 
-// isMissing reports whether an error says that a thing does not exist.
+// isMissing reports whether the error is "not found".
 func isMissing(err error) bool { return image.KindOf(err) == image.NotFound }
 
-// workload looks through what the pod and its service account name.
+// workload looks up the Secrets of the pod and of its service account.
 func (k *Keychain) workload(ctx context.Context, s *search, request Request) {
 	if k.config.Secrets == nil {
 		return

@@ -14,9 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// providers are the credentials of clouds. Whether one has a credential for a
-// repository is remembered for a short while, since asking may mean a call to a
-// metadata service.
+// providers are the credentials of clouds. Whether one has a credential for a repository
+// is cached briefly, since asking may require a call to a metadata service.
 type providers struct {
 	sources map[string]registry.Source
 	known   *cache.Cache[provided, bool]
@@ -45,7 +44,7 @@ func newProviders(sources map[string]registry.Source) (*providers, error) {
 	return &providers{sources: maps.Clone(sources), known: known, flights: flights}, nil
 }
 
-// check refuses names that nobody provides for.
+// check refuses unknown provider names.
 func (p *providers) check(names []string) error {
 	for _, name := range names {
 		if _, ok := p.sources[name]; !ok {
@@ -78,7 +77,7 @@ func (p *providers) has(ctx context.Context, name string, repository image.Repos
 func (p *providers) ask(ctx context.Context, name string, repository image.Repository) (bool, error) {
 	authenticator, err := authn.Resolve(ctx, p.sources[name].Keychain, registry.Resource(repository))
 	if err != nil {
-		return false, fmt.Errorf("%T", err) // helpers may print what they like
+		return false, fmt.Errorf("%T", err) // helpers may print secrets
 	}
 	config, err := authn.Authorization(ctx, authenticator)
 	if err != nil {

@@ -191,7 +191,7 @@ func Endless() Action {
 
 // Oversize answers 200 with a body of size bytes of JSON.
 func Oversize(mediaType string, size int) Action {
-	made := sync.OnceValues(func() (body []byte, digest string) { // once: whoever lies pays little
+	made := sync.OnceValues(func() (body []byte, digest string) { // once: the fault must be cheap
 		body = slices.Concat([]byte(`{"padding":"`), bytes.Repeat([]byte{'x'}, size), []byte(`"}`))
 		return body, DigestOf(body)
 	})
@@ -251,8 +251,8 @@ func ForgeReferrers(list ...Descriptor) Action {
 	})
 }
 
-// OnlyBearer answers 401 to whoever does not come with a bearer token, as a
-// registry whose tokens are given out elsewhere.
+// OnlyBearer answers 401 to requests without a bearer token, as a registry with an
+// external token service.
 func OnlyBearer(token string) Action {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

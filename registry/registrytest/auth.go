@@ -78,7 +78,7 @@ func (r *Registry) authorized(q *http.Request, target target) bool {
 	}
 }
 
-// challenge answers 401 and says how to ask again.
+// challenge answers 401 with the required authentication.
 func (r *Registry) challenge(w http.ResponseWriter, q *http.Request, target target) {
 	header := `Basic realm="registrytest"`
 	if r.options.Auth.Scheme == Token {
@@ -113,7 +113,7 @@ func (r *Registry) service(q *http.Request) string {
 	return q.Host
 }
 
-// serveToken gives tokens: GET with Basic (or nobody), POST as OAuth2 does.
+// serveToken issues tokens: GET with Basic or without credentials, POST as OAuth2 does.
 func (r *Registry) serveToken(w http.ResponseWriter, q *http.Request, entry *Request) {
 	scopes, known, ok := r.tokenRequest(w, q, entry)
 	if !ok {
@@ -130,8 +130,8 @@ func (r *Registry) serveToken(w http.ResponseWriter, q *http.Request, entry *Req
 	writeJSON(w, http.StatusOK, map[string]any{"token": token, "access_token": token, "expires_in": 300})
 }
 
-// tokenRequest reads the scopes that are asked for, and whether the asker is
-// known; ok is false for a wrong credential.
+// tokenRequest reads the requested scopes, and whether the client is authenticated; ok is
+// false for a wrong credential.
 func (r *Registry) tokenRequest(w http.ResponseWriter, q *http.Request, entry *Request) (scopes []string, known, ok bool) {
 	auth := r.options.Auth
 	if q.Method == http.MethodPost {
@@ -169,7 +169,7 @@ func splitScopes(values []string) []string {
 	return scopes
 }
 
-// onlyPull narrows scopes to what an anonymous asker may do.
+// onlyPull narrows scopes to the rights of an anonymous client.
 func onlyPull(scopes []string) []string {
 	var narrowed []string
 	for _, scope := range scopes {

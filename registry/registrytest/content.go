@@ -233,8 +233,8 @@ func (r *Registry) serveTags(w http.ResponseWriter, q *http.Request, target targ
 	}{target.repository, tags[from:to]})
 }
 
-// page returns the part of a list of n that this request wants, and writes the
-// Link to the next part.
+// page returns the part of a list of n that this request selects, and writes the Link to
+// the next part.
 func (r *Registry) page(w http.ResponseWriter, q *http.Request, n int) (from, to int) {
 	query := q.URL.Query()
 	from, _ = strconv.Atoi(query.Get("from"))

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Fault is one row of the table of misbehaviour: which requests, and what
-// happens to them. The first row that matches wins. Faults come after
-// authentication: a request that is challenged does not count.
+// Fault is one row of the table of faults: a selection of requests, and an action. The
+// first matching row applies. Faults come after authentication: a challenged request does
+// not count.
 type Fault struct {
 	Method     string // "" means any
 	Kind       Kind   // "" means any
@@ -16,7 +16,7 @@ type Fault struct {
 	// Nth is the one matching request that is hit, counted from 1; 0 means
 	// each.
 	Nth int
-	// Do is what happens; see Action.
+	// Do is the action; see Action.
 	Do Action
 }
 

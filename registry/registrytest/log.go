@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Kind says what a request is about.
+// Kind classifies a request.
 type Kind string
 
 // The kinds of requests.
@@ -35,11 +35,11 @@ type Request struct {
 	Header     http.Header
 	// Proto is the version of HTTP, as in "HTTP/2.0".
 	Proto string
-	// HasCertificate says that the client presented a certificate.
+	// HasCertificate: the client presented a certificate.
 	HasCertificate bool
 	// Body is the form of a token request; nil for every other kind.
 	Body []byte
-	// Status is what was answered; 0 while there is no answer.
+	// Status is the response's status; 0 before a response.
 	Status int
 
 	// start and end are ticks of a logical clock, which advances at every start
@@ -96,7 +96,7 @@ func (r *Registry) Requests() []Request {
 	return list
 }
 
-// Reset forgets the requests that were seen; content stays.
+// Reset clears the log of requests; content stays.
 func (r *Registry) Reset() {
 	r.log.mu.Lock()
 	defer r.log.mu.Unlock()
@@ -146,9 +146,9 @@ func rounds(requests []Request) int {
 	return n
 }
 
-// Saw reports whether secret reached the registry in any header, URI or token
-// form. It looks for the plain text and for what Basic makes of
-// "user:secret", so give it the encoded form for that.
+// Saw reports whether secret reached the registry in any header, URI or token form. It
+// searches for the plain text and for the Basic encoding of "user:secret", so pass the
+// encoded form for that.
 func (r *Registry) Saw(secret string) bool {
 	for _, request := range r.Requests() {
 		if strings.Contains(request.URI, secret) || strings.Contains(string(request.Body), secret) {

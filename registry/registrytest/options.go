@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Options says what the registry is like. The zero value is an honest,
-// anonymous OCI 1.1 registry over plain HTTP.
+// Options configures the registry. The zero value is an honest, anonymous OCI 1.1 registry
+// over plain HTTP.
 type Options struct {
 	// TLS serves HTTPS under a throw-away certificate (Server.CertPEM).
 	TLS bool
-	// Names are further DNS names for the certificate, beside localhost and
-	// the loopback addresses.
+	// Names are further DNS names for the certificate, in addition to localhost and the
+	// loopback addresses.
 	Names []string
-	// HTTP2 speaks HTTP/2, too, with clients that want it (TLS only).
+	// HTTP2 enables HTTP/2 for clients that negotiate it (TLS only).
 	HTTP2 bool
 	// ClientCAs, when set, has everybody present a certificate of theirs (TLS
 	// only); see NewClientCertificate.
@@ -23,7 +23,7 @@ type Options struct {
 	AskCertificate bool
 	// Address to listen on; the default is a free port of 127.0.0.1.
 	Address string
-	// Auth is who may do what; the zero value lets everybody do everything.
+	// Auth restricts access; the zero value permits everything.
 	Auth Auth
 	// PageSize is the most referrers or tags in one answer; 0 means all.
 	PageSize int
@@ -42,7 +42,7 @@ type Options struct {
 	Faults []Fault
 }
 
-// Auth says how the registry wants to be asked.
+// Auth configures authentication.
 type Auth struct {
 	// Scheme is NoAuth, Basic or Token.
 	Scheme Scheme

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Bounds of what may be pushed, so that a test that goes wrong does not eat
-// the machine.
+// Bounds of pushed content, so that a failing test does not exhaust the machine.
 const (
 	maxBlob     = 256 << 20
 	maxManifest = 8 << 20
@@ -39,14 +38,14 @@ func New(options Options) *Registry {
 	return r
 }
 
-// target is what a request is about, read from its path.
+// target is the object of a request, read from its path.
 type target struct {
 	kind       Kind
 	repository string
 	reference  string
 }
 
-// parseTarget takes /v2/<name>/<what>/<reference> apart; names have slashes.
+// parseTarget splits /v2/<name>/<kind>/<reference>; names have slashes.
 func parseTarget(path string) target {
 	if path == "/token" {
 		return target{kind: TokenKind}

@@ -30,7 +30,7 @@ const (
 	mediaTypeEmpty    = "application/vnd.oci.empty.v1+json"
 )
 
-// manifest is what the registry must read of a manifest to list referrers.
+// manifest holds the fields of a manifest that list referrers.
 type manifest struct {
 	ArtifactType string            `json:"artifactType"`
 	Annotations  map[string]string `json:"annotations"`
@@ -81,7 +81,7 @@ func (s *store) open(name string) *repository {
 	return repo
 }
 
-// digestAs hashes body as the algorithm of want does.
+// digestAs hashes body with the algorithm of want.
 func digestAs(want string, body []byte) (string, error) {
 	algorithm, _, _ := strings.Cut(want, ":")
 	switch algorithm {
