@@ -21,19 +21,19 @@ const (
 	kind       = "ImageOverride"
 )
 
-// The bounds of a document. It names what is wrong today and not a whole registry,
-// and each entry may be looked at for each image.
+// The bounds of a document. It lists individual images and not a whole registry, and each
+// entry may be compared with each image.
 const (
 	maxDocument = 1 << 20
 	maxEntries  = 200     // of each list
 	maxReason   = 1 << 10 // bytes
 )
 
-// longestAllow is how long after its creation an Allow may hold. One that is needed
-// for longer is a policy that wants mending.
+// longestAllow bounds how long after its creation an Allow may hold. A longer exception
+// belongs into the policy.
 const longestAllow = 90 * 24 * time.Hour
 
-// FieldError says what is wrong with a document, and where in it.
+// FieldError reports an invalid field of a document with its path.
 type FieldError = field.Error
 
 // document is an ImageOverride as it is written.
@@ -68,15 +68,14 @@ type signer struct {
 	SubjectRegExp  string `json:"subjectRegExp"`
 }
 
-// metadata is what is read of the API server's own part, of which it may know more
-// fields than anybody here.
+// metadata holds the fields that are read of the API server's own part, which may have
+// more fields than are known here.
 type metadata struct {
 	Name              string    `json:"name"`
 	CreationTimestamp time.Time `json:"creationTimestamp"`
 }
 
-// Overrides reads documents, as package catalog wants it done. The zero value is
-// ready for use.
+// Overrides compiles documents for package catalog. The zero value is ready for use.
 type Overrides struct{}
 
 // Recognises reports whether a document of this apiVersion and kind is an override.
@@ -84,9 +83,8 @@ func (Overrides) Recognises(version, named string) bool {
 	return strings.HasPrefix(version, "quaymaster.dev/") && named == kind
 }
 
-// Compile reads one document, YAML or JSON. Source says where it was read. Errors
-// are about fields (*FieldError), all that were found joined. One that has expired
-// is no error: it says nothing any more.
+// Compile compiles one document, YAML or JSON. Source is its origin. The error joins all
+// field errors (*FieldError). An expired document is no error: it has no effect any more.
 func (Overrides) Compile(text []byte, source string) (*policy.Override, error) {
 	read, err := compile(text)
 	if err != nil {
@@ -96,10 +94,11 @@ func (Overrides) Compile(text []byte, source string) (*policy.Override, error) {
 	return read, nil
 }
 
-// Broken stands for a document that does not compile. A Deny holds as far as it can
-// be read: each entry that is right by itself, everywhere if the namespaces are not,
-// and until it is mended if the end is not. It is nil where nothing is left to hold,
-// and for an Allow, which in part would allow what nobody asked for.
+// Broken returns an override in place of a document that does not compile. A Deny holds as
+// far as it can be read: each entry that is valid by itself, everywhere if the namespaces
+// are invalid, and until the document is corrected if the end is invalid. It is nil where
+// nothing is left to enforce, and for an Allow, which in part could allow unintended
+// images.
 func (Overrides) Broken(text []byte, source string, why error) *policy.Override {
 	if len(text) > maxDocument {
 		return nil
@@ -186,8 +185,8 @@ func readMetadata(raw json.RawMessage) (metadata, error) {
 	return meta, nil
 }
 
-// checkSpan compares the end with the creation, where the API server says when that
-// was: so it is the same whenever the document is read.
+// checkSpan compares the end with the creation, where the API server reports that time: so
+// the result does not depend on when the document is read.
 func checkSpan(o *policy.Override, meta metadata) error {
 	switch span := o.Expires.Sub(meta.CreationTimestamp); {
 	case o.Expires.IsZero() || meta.CreationTimestamp.IsZero():

@@ -121,7 +121,7 @@ func readRepository(text, path string) (string, error) {
 	return pattern, nil
 }
 
-// read returns the signer. What an Allow believes, it must be able to prove.
+// read returns the signer. An Allow requires a signer that can be verified.
 func (s signer) read(effect policy.OverrideEffect, path string) (policy.OverrideSigner, error) {
 	keys, identities := 0, 0
 	for _, text := range []string{s.Key, s.KeyFingerprint} {
@@ -173,7 +173,7 @@ func (s signer) readKey(effect policy.OverrideEffect, path string) (policy.Overr
 	out := policy.OverrideSigner{KeyFingerprint: hex.EncodeToString(sum[:])}
 	if effect == policy.OverrideAllow {
 		text := pem.EncodeToMemory(&pem.Block{Type: block.Type, Bytes: der})
-		// Nobody waits for a log on a bad day; the key is proof enough.
+		// No wait for a log during an incident; the key suffices as evidence.
 		out.Authority = &verify.Authority{Name: path, Key: &verify.Key{Ref: string(text)}, Log: verify.Log{Ignore: true}}
 	}
 	return out, nil
@@ -204,8 +204,8 @@ func (s signer) readIdentity(effect policy.OverrideEffect, path string) (policy.
 	return out, nil
 }
 
-// matchesStrangers reports whether an expression fits two names of which nobody can
-// mean both: hosts that have nothing in common, or people there.
+// matchesStrangers reports whether an expression matches two unrelated names: hosts that
+// have nothing in common, or accounts there.
 func matchesStrangers(m verify.Matcher) bool {
 	return m.Match("https://a.example/0") && m.Match("https://b.test/c") || m.Match("d@a.example") && m.Match("e@b.test")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// salvaged is what can be read of a broken document.
+// salvaged is the readable part of a broken document.
 type salvaged struct {
 	name, reason string
 	effect       policy.OverrideEffect
@@ -19,7 +19,7 @@ type salvaged struct {
 	signers      []policy.OverrideSigner
 }
 
-// salvage reads each field by itself; what cannot be read stays empty.
+// salvage reads each field by itself; unreadable fields stay empty.
 func salvage(data []byte) salvaged {
 	var out salvaged
 	top := fieldsOf(data)
@@ -45,8 +45,8 @@ func salvage(data []byte) salvaged {
 	return out
 }
 
-// rest returns the entries of a list that can be read, also beyond the bound of a list
-// that compiles: what holds of a Deny is not to depend on their order.
+// rest returns the readable entries of a list, also beyond the bound of a valid list: the
+// effect of a Deny must not depend on their order.
 func rest[T, V any](data json.RawMessage, read func(entry T, path string) (V, error)) []V {
 	var entries []json.RawMessage
 	if json.Unmarshal(data, &entries) != nil {

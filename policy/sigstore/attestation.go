@@ -71,7 +71,7 @@ func (c *Compiler) condition(one *statement, doc statePolicy) (err error) {
 	return err
 }
 
-// ofStatements is what a condition sees of a statement.
+// ofStatements is the input of a condition on a statement.
 func ofStatements() sees {
 	return sees{
 		members: []string{"predicateType", "predicate"},
@@ -79,7 +79,7 @@ func ofStatements() sees {
 	}
 }
 
-// ask returns the attestation as it is asked for, by what stands elsewhere now.
+// ask returns the requirement for the attestation, with the current external texts.
 func (s *statement) ask(c *Compiler, said map[string]string, by policy.Requirement) (policy.Attestation, error) {
 	out := policy.Attestation{Name: s.name, Path: s.short(), PredicateType: s.predicateType, Signers: []policy.Requirement{by}}
 	if s.script.language == "" {

@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// publicRekor stands for any log of the trusted root, of which the public root
-	// has several.
+	// publicRekor selects any log of the trusted root, of which the public root has several.
 	publicRekor = "https://rekor.sigstore.dev"
 )
 
@@ -26,8 +25,8 @@ const (
 type signer struct {
 	path, name string
 	static     *static
-	// any are authorities of which one must have signed, as far as they are known
-	// without the TrustRoots that refs name.
+	// any are authorities of which one must have signed, without the TrustRoots that refs
+	// name.
 	any  []verify.Authority
 	refs refs
 	// keySecret and caSecret hold the key and the certificates; nil where they do not.
@@ -239,9 +238,8 @@ func (i identity) compile(path string) (verify.Identity, error) {
 	return out, errors.Join(errs[:]...)
 }
 
-// matcher compiles a text or an expression, which must match the whole text. One
-// of them is required: an identity of which half is left open is one that anybody
-// can get.
+// matcher compiles a text or an expression, which must match the whole text. One of them
+// is required: any signer can get an identity of which half is left open.
 func matcher(text, expression, path, name string) (verify.Matcher, error) {
 	switch {
 	case text != "" && expression != "":
@@ -255,9 +253,9 @@ func matcher(text, expression, path, name string) (verify.Matcher, error) {
 	return verify.Matcher{}, field.Fail(path+"."+name, "is missing, so that any %s would do: name it, or write %sRegExp: .+ if that is meant", name, name)
 }
 
-// terms reads what is asked of log, time and format. A log that is not named is
-// not asked about a key; a certificate of a short life is worth nothing without a
-// trusted time, which the log gives unless a timestamp authority is named.
+// terms reads the requirements on log, time and format. A key requires no log unless one
+// is named. A short-lived certificate is worthless without a trusted time, which the log
+// provides unless a timestamp authority is named.
 func (s *signer) terms(doc authority) error {
 	var errs []error
 	var common verify.Authority
@@ -311,8 +309,8 @@ func (s *signer) bundleRefs(doc authority) error {
 	return errors.Join(errs...)
 }
 
-// source is where evidence is kept; none means beside the image, and so does one that
-// names no repository.
+// source is the repository of evidence; without one, or without a repository in it, it is
+// the image's own.
 func (s *signer) source(list []source) ([]attest.Source, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -347,7 +345,7 @@ func (s *signer) source(list []source) ([]attest.Source, error) {
 	return nil, nil
 }
 
-// maxTagPrefix leaves room for sha256-<64 letters>.sig in the 128 of a tag.
+// maxTagPrefix leaves space for sha256-<64 letters>.sig in the 128 characters of a tag.
 const maxTagPrefix = 52
 
 func notInTag(r rune) bool {

@@ -12,10 +12,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// Broken returns a policy that stands for a document which does not compile, so
-// that what it means to protect is undecided and not admitted: pods and what
-// makes pods, for which images are meant cannot be known. Its action is what the
-// document says, if that can be read. It is nil for what is no document at all.
+// Broken returns a policy in place of a document that does not compile, so that its images
+// are undecided and not admitted: it matches pods and objects that create pods, since the
+// intended images are unknown. Its action is the document's, if that can be read. It is
+// nil for content that is no document at all.
 func Broken(document []byte, source string, why error) *policy.Policy {
 	if len(document) > field.MaxDocument {
 		return nil
@@ -34,7 +34,7 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 	var settings struct {
 		Mode any `json:"mode"`
 	}
-	_ = json.Unmarshal(data, &d) // what cannot be read stays empty
+	_ = json.Unmarshal(data, &d) // unreadable fields stay empty
 	_ = json.Unmarshal(d.Metadata, &meta)
 	_ = json.Unmarshal(d.Spec, &settings)
 	sum := sha256.Sum256(data)
@@ -64,13 +64,13 @@ func (r *brokenRule) Name() string { return ruleName }
 // Extractors returns none: nothing is asked of the images.
 func (r *brokenRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
-// Targets returns what the rule may speak of.
+// Targets returns the objects that the rule may match.
 func (r *brokenRule) Targets() []policy.Target { return targets(r.match) }
 
-// ImagePatterns returns false: which images are meant is not known.
+// ImagePatterns returns false: the intended images are unknown.
 func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }
 
-// Plan returns why the policy is broken, for subjects that it may speak of.
+// Plan returns why the policy is broken, for subjects that it may match.
 func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil

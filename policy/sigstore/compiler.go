@@ -21,16 +21,16 @@ const maxEntries = 200
 
 // TrustRoots answers for TrustRoots by name.
 type TrustRoots interface {
-	// TrustedRoot returns the trusted_root.json that a TrustRoot stands for now. An
-	// error means that nobody knows: what is asked of it is undecided. It is asked
-	// within requests, and so must answer from memory.
+	// TrustedRoot returns the current trusted_root.json of a TrustRoot. After an error,
+	// requirements that need it are undecided. It is called within requests, and so must
+	// answer from memory.
 	TrustedRoot(name string) ([]byte, error)
 }
 
-// FieldError says what is wrong with a document, and where in it.
+// FieldError reports an invalid field of a document with its path.
 type FieldError = field.Error
 
-// Lookup reads what a policy names from the cluster.
+// Lookup reads objects that a policy names from the cluster.
 type Lookup interface {
 	// ConfigMap returns the object as JSON. A ConfigMap that is not there is an
 	// error.
@@ -39,21 +39,21 @@ type Lookup interface {
 
 // Secrets reads Secrets of the cluster.
 type Secrets interface {
-	// Secret returns the type and the entries of a Secret. One that is not there is an
-	// error. It is asked within requests, and so should answer from memory.
+	// Secret returns the type and the entries of a Secret. A missing one is an error. It is
+	// called within requests, and so should answer from a cache.
 	Secret(ctx context.Context, namespace, name string) (kind string, data map[string][]byte, err error)
 }
 
-// Options are what a Compiler needs.
+// Options are the dependencies and settings of a Compiler.
 type Options struct {
 	// TrustRoots answers for trustRootRef; without it a policy that has one cannot
 	// be asked.
 	TrustRoots TrustRoots
 	// Lookup reads ConfigMaps; without it a policy that needs one cannot be asked.
 	Lookup Lookup
-	// Secrets reads the Secrets of keys and certificates, whose only entry may have any
-	// name. Without it a key in a Secret is named k8s://namespace/name, for whoever
-	// resolves authorities, and a certificate in a Secret is refused.
+	// Secrets reads the Secrets of keys and certificates, each with one entry of any name.
+	// Without it a key in a Secret is named k8s://namespace/name for the resolver of
+	// authorities, and a certificate in a Secret is refused.
 	Secrets Secrets
 	// Fetcher gets policies from their addresses; without it a policy that has one is
 	// refused.
@@ -79,9 +79,8 @@ func New(options Options) *Compiler {
 	return &Compiler{options: options}
 }
 
-// Compile compiles one document, YAML or JSON. Source says where it was read.
-// Errors are about fields (*FieldError), all that were found joined; a policy
-// with an error never becomes active in part.
+// Compile compiles one document, YAML or JSON. Source is its origin. The error joins all
+// field errors (*FieldError); a policy with an error never becomes active in part.
 func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
 	compiled, err := c.compile(text)
 	if err != nil {
@@ -119,7 +118,7 @@ func (c *Compiler) compile(text []byte) (*policy.Policy, error) {
 	}, nil
 }
 
-// staleOf reads how old what was proved may be where the registry does not answer.
+// staleOf reads the maximum age of stale entries for an unresponsive registry.
 func staleOf(metadata json.RawMessage) (*time.Duration, error) {
 	var meta struct {
 		Annotations map[string]string `json:"annotations"`

@@ -12,7 +12,7 @@ const (
 	kind  = "ClusterImagePolicy"
 )
 
-// Policies is the dialect of policies as package catalog wants one.
+// Policies implements the dialect of policies for package catalog.
 type Policies struct{ *Compiler }
 
 // Recognises is the function of that name.

@@ -11,23 +11,22 @@ import (
 	"github.com/quaymaster/quaymaster/policy/reference"
 )
 
-// glob is a pattern for image references: `*` stands for any run of characters
-// without a slash, `**` for any run.
+// glob is a pattern for image references: `*` matches any run of characters without a
+// slash, `**` any run.
 type glob struct {
 	// text is the pattern with its registry spelt as image.Ref spells it.
 	text string
 	re   *regexp.Regexp
-	// named is what stands before a digest in the pattern; nil where it has none.
+	// named is the part before a digest in the pattern; nil where it has none.
 	named *regexp.Regexp
-	// open says that the registry has a wildcard, so that it may stand for any of
-	// Docker Hub's names.
+	// open: the registry has a wildcard, so that it may match any of Docker Hub's names.
 	open bool
 }
 
 const dockerHub = "docker.io/"
 
-// parseGlob refuses what could match no reference. Of two globs policy-controller
-// says that they mean images of Docker Hub alone.
+// parseGlob refuses patterns that can match no reference. policy-controller documents that
+// two of the globs match images of Docker Hub alone.
 func parseGlob(text, path string) (glob, error) {
 	switch text {
 	case "":
@@ -63,9 +62,9 @@ func notInGlob(r rune) bool {
 	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_:/*.@", r)
 }
 
-// concerns reports whether the glob speaks of an image. Where a reference has
-// several spellings, one that the glob matches is enough: who writes the
-// reference must not choose whether it is looked at.
+// concerns reports whether the glob matches an image. Where a reference has several
+// spellings, one matching spelling suffices: the author of the reference must not choose
+// whether it is verified.
 func (g glob) concerns(ref image.Ref) bool {
 	untagged := reference.Untagged(g.text)
 	for _, base := range g.bases(ref) {
@@ -73,8 +72,8 @@ func (g glob) concerns(ref image.Ref) bool {
 		switch {
 		case untagged && g.re.MatchString(base):
 			return true
-		// A glob for every tag speaks of an image that is named by digest alone, too: an
-		// empty tag is one.
+		// A glob for every tag matches an image that is named by digest alone, too: an empty tag
+		// is one.
 		case g.re.MatchString(base + ":" + tag):
 			return true
 		case digest.IsZero():
@@ -85,8 +84,8 @@ func (g glob) concerns(ref image.Ref) bool {
 	return false
 }
 
-// hangsOnDigest reports whether the glob speaks of what an image without a digest may stand
-// for: policy-controller resolves tags before it compares.
+// hangsOnDigest reports whether a match depends on the digest of an image without one:
+// policy-controller resolves tags before it compares.
 func (g glob) hangsOnDigest(ref image.Ref) bool {
 	return g.named != nil && ref.Digest().IsZero() && slices.ContainsFunc(g.bases(ref), func(base string) bool {
 		return g.named.MatchString(base) || g.named.MatchString(base+":"+ref.Tag())

@@ -16,8 +16,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// judge says what the authorities mean together about an object's images: any of
-// them suffices, and where there is a policy over all of them, it has the last word.
+// judge combines the authorities' results for an object's images: one of them suffices,
+// and a policy over all of them, where there is one, decides last.
 type judge struct {
 	rule   *rule
 	made   *made
@@ -55,7 +55,7 @@ func undecided(reasons ...policy.Reason) policy.Decision {
 	return policy.Decision{Result: policy.Undecided, Reasons: reasons}
 }
 
-// named judges one image, unless it turns out that no glob speaks of it.
+// named judges one image, unless no glob matches it after all.
 func (j *judge) named(given *policy.Given) policy.Decision {
 	ref := given.Check.Image.Ref
 	if j.rule.concerns(ref) {
@@ -92,8 +92,8 @@ func (j *judge) image(given *policy.Given) policy.Decision {
 	return j.none(decisions)
 }
 
-// none says why no authority passes: what is certain or could not be looked at first,
-// as the result is, and of these the nearest miss.
+// none returns why no authority passes: failures or errors first, as the result requires,
+// and of these the nearest miss.
 func (j *judge) none(decisions []policy.Decision) policy.Decision {
 	out := policy.Decision{Result: policy.Fail}
 	for _, d := range decisions {
@@ -108,8 +108,8 @@ func (j *judge) none(decisions []policy.Decision) policy.Decision {
 // overallPath is the place of the policy over all authorities.
 const overallPath = "policy"
 
-// all asks the policy over all authorities. What of an authority could not be looked
-// at might be what the policy minds, so that nobody can say then.
+// all evaluates the policy over all authorities. If a part of an authority's claims could
+// not be verified, the policy might depend on it, so the result is undecided.
 func (j *judge) all(given *policy.Given, decisions []policy.Decision) policy.Decision {
 	data := input{Matches: map[string]match{}, object: j.object}
 	for _, s := range j.rule.signers {
@@ -144,7 +144,7 @@ func (j *judge) all(given *policy.Given, decisions []policy.Decision) policy.Dec
 	return j.ask(&data, facts)
 }
 
-// lookReason puts into words why it is not known what an authority proved.
+// lookReason describes why the claims of an authority are unknown.
 func lookReason(err error, path string) policy.Reason {
 	if errors.Is(err, errGaps) {
 		return policy.LookReason(err, path)
@@ -186,9 +186,9 @@ func names(matches map[string]match) []string {
 }
 
 // configs returns an image's configurations by their platforms, read and written as
-// container runtimes do, who mind neither case nor unknown fields. Two for one
-// platform are a fault, and so is one that the index lists for another: the runtime
-// may choose what the policy did not see.
+// container runtimes do: they ignore case and unknown fields. Two for one platform are a
+// fault, and so is one that the index lists for another: the runtime may choose a
+// configuration that the policy did not see.
 func configs(data policy.ImageData) (list map[string]json.RawMessage, fault string) {
 	list = make(map[string]json.RawMessage, len(data.Children))
 	for _, child := range data.Children {

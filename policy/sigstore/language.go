@@ -16,11 +16,10 @@ import (
 
 // Fetcher reads policies that stand at an address.
 type Fetcher interface {
-	// Fetch returns the document at an https address. Its SHA-256, sum, is given in
-	// lower-case hexadecimal so that it can be known from memory; the caller compares
-	// it, too. It is asked within requests until it answers, and what it says is then
-	// kept, since no other document has that sum. An error means that the policy
-	// cannot be asked yet.
+	// Fetch returns the document at an https address. Its SHA-256, sum, is given in lower-case
+	// hexadecimal as a cache key; the caller compares it, too. It is called within requests
+	// until it succeeds, and the document is then kept, since no other document has that sum.
+	// An error means that the policy cannot be evaluated yet.
 	Fetch(ctx context.Context, url, sum string) ([]byte, error)
 }
 
@@ -29,7 +28,7 @@ type Fetcher interface {
 type script struct {
 	// path is its field; language is empty for none.
 	path, language string
-	// text is what it says; empty where it stands elsewhere.
+	// text is the policy's text; empty where it is elsewhere.
 	text string
 	// condition is of text; nil where it stands elsewhere.
 	condition *remembering
@@ -39,11 +38,10 @@ type script struct {
 	sees
 }
 
-// sees says what a policy is handed: members, and neither what is absent nor anything
-// else.
+// sees describes a policy's input: its members, and the absent ones.
 type sees struct {
 	members, absent []string
-	// why says why what is absent is.
+	// why is the reason for the absent members.
 	why string
 }
 
@@ -80,8 +78,8 @@ func (c *Compiler) script(doc statePolicy, path string, data sees) (script, erro
 	return s, field.Below(path+".data", err)
 }
 
-// remote checks an address. Without the sum, whoever answers there would write the
-// policy.
+// remote checks an address. The sum is required: without it, the server at the address
+// would control the policy.
 func (c *Compiler) remote(doc remotePolicy, path string) (*remotePolicy, error) {
 	doc.Sha256sum = strings.ToLower(doc.Sha256sum)
 	sum, err := hex.DecodeString(doc.Sha256sum)
@@ -118,7 +116,7 @@ func (c *Compiler) compileScript(s *script, text string) (*remembering, error) {
 // elsewhere reports whether the text is not in the document.
 func (s *script) elsewhere() bool { return s.configMap != nil || s.remote != nil }
 
-// place says where the text stands.
+// place is the location of the text.
 func (s *script) place() string {
 	switch {
 	case s.configMap != nil:
@@ -135,7 +133,7 @@ func (s *script) same(other *script) bool {
 		(!s.elsewhere() || s.place() == other.place())
 }
 
-// now returns the condition by what stands elsewhere now.
+// now returns the condition with the current external text.
 func (s *script) now(c *Compiler, said map[string]string) (*remembering, error) {
 	condition := s.condition
 	if s.elsewhere() {
@@ -147,7 +145,7 @@ func (s *script) now(c *Compiler, said map[string]string) (*remembering, error) 
 	return condition, nil
 }
 
-// read returns what stands elsewhere now.
+// read returns the current external text.
 func (c *Compiler) read(ctx context.Context, s *script) (string, error) {
 	text, err := c.readText(ctx, s)
 	if err != nil {

@@ -22,7 +22,7 @@ func resources() []resource {
 	}
 }
 
-// includeLabel on a namespace says that it opted in.
+// includeLabel on a namespace opts it in.
 const includeLabel = group + "/include"
 
 // selected is one entry of match.
@@ -31,8 +31,8 @@ type selected struct {
 	labels *labelSelector
 }
 
-// compileMatch reads match; none means every resource. An entry that could match
-// nothing is an error: its policy would not be what its author believes.
+// compileMatch reads match; none means every resource. An entry that can match nothing is
+// an error: its policy would not have the effect that its author intends.
 func compileMatch(list []matchResource) ([]selected, error) {
 	var out []selected
 	var errs []error
@@ -66,7 +66,7 @@ func compileMatch(list []matchResource) ([]selected, error) {
 	return out, errors.Join(errs...)
 }
 
-// targets returns what the entries may speak of.
+// targets returns the objects that the entries may match.
 func targets(list []selected) []policy.Target {
 	var out []policy.Target
 	add := func(t policy.Target) {
@@ -94,8 +94,8 @@ func (r resource) is(s *policy.Subject) bool {
 	return r.kind == s.Kind && r.group == s.Group && (s.Subresource == "" || r.kind == "Pod" && s.Subresource == ephemeral)
 }
 
-// matches reports whether one of the entries matches. An error means that it
-// depends on what nobody knows.
+// matches reports whether one of the entries matches. An error means that this depends on
+// unknown values.
 func matches(list []selected, s *policy.Subject) (bool, error) {
 	var unknown error
 	for _, entry := range list {

@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// match is what an authority that passes proved, with policy-controller's names.
+// match holds the verified claims of a passing authority, with policy-controller's names.
 type match struct {
 	Signatures   []signature            `json:"signatures,omitempty"`
 	Attestations map[string][]signature `json:"attestations,omitempty"`
@@ -34,8 +34,8 @@ type signature struct {
 	PredicateType   string `json:"predicateType,omitempty"`
 }
 
-// signatureOf returns what is shown of a proved claim. Its id is of what was said and
-// by whom, so that who signs the same twice has one.
+// signatureOf returns the policy's view of a verified claim. Its id is derived from
+// content and signer, so that repeated signatures of one signer have one.
 func signatureOf(f verify.Fact, predicateType string) signature {
 	out := signature{PredicateType: predicateType}
 	by := f.Signer.KeyFingerprint
@@ -55,8 +55,8 @@ func signatureOf(f verify.Fact, predicateType string) signature {
 	return out
 }
 
-// signatures shows proved claims, each once, in an order of their own: neither who
-// signed twice nor where the evidence lay makes a difference.
+// signatures returns the policy's view of verified claims, each once and in a canonical
+// order: repeated signatures and the location of the evidence make no difference.
 func signatures(facts []verify.Fact, predicateType string) []signature {
 	list := make([]signature, len(facts))
 	for i, f := range facts {
@@ -69,11 +69,11 @@ func signatures(facts []verify.Fact, predicateType string) []signature {
 	return slices.Compact(list)
 }
 
-// errGaps says that what an authority proved is not known in full.
+// errGaps means that an authority's claims are not known in full.
 var errGaps = errors.New("not everything could be looked at")
 
-// matched shows what an authority that passes proved, and returns the facts. A gap in
-// it is an error: the policy may mind what was not seen.
+// matched returns the policy's view of a passing authority's claims, and the facts. A gap
+// is an error: the policy may depend on the missing claims.
 func (m *member) matched(answers policy.Answers) (match, []verify.Fact, error) {
 	var out match
 	var all []verify.Fact

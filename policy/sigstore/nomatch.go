@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Unmatched is what becomes of images that no ClusterImagePolicy names:
+// Unmatched is the action for images that no ClusterImagePolicy matches:
 // policy-controller's no-match-policy.
 type Unmatched string
 
@@ -56,7 +56,7 @@ func (c *Compiler) NoMatch(choice Unmatched, policies []*policy.Policy) (*policy
 // noMatchName is no name that an object can have.
 const noMatchName = "(no match)"
 
-// noMatchRule refuses what no other rule names.
+// noMatchRule refuses images that no other rule matches.
 type noMatchRule struct {
 	options    Options
 	action     policy.Action
@@ -72,14 +72,14 @@ func (r *noMatchRule) Name() string { return "no-match-policy" }
 // Extractors returns none: images stand at the places of a pod specification.
 func (r *noMatchRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
-// Targets returns pods and what makes pods.
+// Targets returns pods and objects that create pods.
 func (r *noMatchRule) Targets() []policy.Target { return targets(r.everything) }
 
-// ImagePatterns returns false: it speaks of what others do not name.
+// ImagePatterns returns false: it matches the images that other rules do not.
 func (r *noMatchRule) ImagePatterns() ([]string, bool) { return nil, false }
 
-// Plan refuses each image that no policy names. Where it depends on what nobody
-// knows whether one does, the rule cannot be asked.
+// Plan refuses each image that no policy matches. If the match depends on unknown values,
+// the rule returns an error.
 func (r *noMatchRule) Plan(_ context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	skip, err := r.options.skips(s)
 	if skip != "" {

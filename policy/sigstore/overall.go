@@ -7,14 +7,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// overall is a policy over what all authorities proved, and what else it sees.
+// overall is a policy over the verified claims of all authorities, and its other input.
 type overall struct {
 	script                    script
 	spec, meta, types, config bool
 }
 
-// overall reads spec.policy. What it does not ask for it is not handed, and one that
-// speaks of that is refused: it would compare it with nothing.
+// overall reads spec.policy. Its input holds only the data that it requests; a policy that
+// refers to other data is refused: it would compare it with nothing.
 func (c *Compiler) overall(doc statePolicy) (*overall, error) {
 	is := func(choice *bool) bool { return choice != nil && *choice }
 	out := &overall{
@@ -46,7 +46,7 @@ type input struct {
 	object
 }
 
-// object is what the policy sees of the object.
+// object is the policy's view of the object.
 type object struct {
 	Spec     any       `json:"spec,omitempty"`
 	Metadata any       `json:"metadata,omitempty"`
@@ -58,7 +58,7 @@ type typeMeta struct {
 	Kind       string `json:"kind"`
 }
 
-// object returns what is handed on of a subject's object.
+// object returns the policy's view of a subject's object.
 func (o *overall) object(s *policy.Subject) (object, error) {
 	var out object
 	if s.Bare && (o.spec || o.meta || o.types) {

@@ -9,12 +9,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy/rego"
 )
 
-// maxRemembered bounds the data whose answers a condition remembers: twice as many
-// images as a large cluster runs of one policy, at some hundred bytes each.
+// maxRemembered bounds the cached answers of a condition: twice as many images as a large
+// cluster runs of one policy, at some hundred bytes each.
 const maxRemembered = 2048
 
-// remembering is a condition that remembers its answers by the data's content,
-// unless they depend on the time; that nobody could ask is not remembered.
+// remembering is a condition that caches its answers by the data's content, unless they
+// depend on the time. Errors are not cached.
 type remembering struct {
 	inner    policy.Condition
 	timeless bool
@@ -76,7 +76,7 @@ func (r *remembering) recall(key [sha256.Size]byte) (remembered, bool) {
 	return known, ok
 }
 
-// keep forgets what was not asked for while the recent ones became too many.
+// keep evicts answers that were not used while the recent ones became too many.
 func (r *remembering) keep(key [sha256.Size]byte, known remembered) {
 	if r.recent == nil || len(r.recent) >= maxRemembered/2 {
 		r.older, r.recent = r.recent, map[[sha256.Size]byte]remembered{}
@@ -84,7 +84,7 @@ func (r *remembering) keep(key [sha256.Size]byte, known remembered) {
 	r.recent[key] = known
 }
 
-// ofStatement asks a condition about the statement whose predicate it is given.
+// ofStatement evaluates a condition on a statement, given its predicate.
 type ofStatement struct {
 	inner         policy.Condition
 	predicateType string
@@ -97,8 +97,8 @@ func (c ofStatement) Holds(predicate any) (bool, string, error) {
 	return c.inner.Holds(map[string]any{"predicateType": c.predicateType, "predicate": predicate})
 }
 
-// HoldsText asks about the statement whose predicate is written so, with its integers
-// past 2^53, which a predicate that was decoded to float64 has lost.
+// HoldsText evaluates the condition on the statement with this predicate text. It keeps
+// integers past 2^53, which a predicate decoded to float64 has lost.
 func (c ofStatement) HoldsText(predicate []byte) (bool, string, error) {
 	data, err := rego.Decode(predicate)
 	if err != nil {

@@ -26,9 +26,9 @@ func (r refs) names() []string {
 	return list
 }
 
-// resolved returns the authorities with what Secrets and TrustRoots say now. An
-// authority that takes nothing from the gateway's own root gets one root, of parts of
-// those that it names; one that does gets what it names in its place.
+// resolved returns the authorities with the current Secrets and TrustRoots. An authority
+// that uses no part of the gateway's own root gets one root, composed of the TrustRoots
+// that it names; otherwise the named parts replace those of the gateway's root.
 func (s *signer) resolved(secrets map[secretRef]string, roots map[string]*prototrust.TrustedRoot) ([]verify.Authority, error) {
 	list, err := s.unsealed(secrets)
 	if err != nil || len(s.refs.names()) == 0 {
@@ -47,7 +47,7 @@ func (s *signer) resolved(secrets map[secretRef]string, roots map[string]*protot
 	return list, nil
 }
 
-// unsealed returns the authorities with what Secrets say now.
+// unsealed returns the authorities with the current Secrets.
 func (s *signer) unsealed(secrets map[secretRef]string) ([]verify.Authority, error) {
 	switch {
 	case s.keySecret != nil:
@@ -76,7 +76,7 @@ func (s *signer) unsealed(secrets map[secretRef]string) ([]verify.Authority, err
 func (r secretRef) String() string { return "Secret " + r.Namespace + "/" + r.Name }
 
 // entry returns the only entry of a Secret, whatever its name, as policy-controller
-// wants it.
+// requires.
 func (c *Compiler) entry(ctx context.Context, r secretRef) (string, error) {
 	_, data, err := c.options.Secrets.Secret(ctx, r.Namespace, r.Name)
 	if err != nil {
@@ -91,8 +91,7 @@ func (c *Compiler) entry(ctx context.Context, r secretRef) (string, error) {
 	return "", nil
 }
 
-// beside puts a log's keys and a timestamp authority's chain beside the gateway's
-// own root.
+// beside adds a log's keys and a timestamp authority's chain to the gateway's own root.
 func (s *signer) beside(a *verify.Authority, roots map[string]*prototrust.TrustedRoot) error {
 	if s.refs.log != "" {
 		var keys bytes.Buffer
@@ -123,8 +122,8 @@ func (s *signer) beside(a *verify.Authority, roots map[string]*prototrust.Truste
 }
 
 // compose makes one root: certificates of keyless.trustRootRef, logs of
-// ctlog.trustRootRef, timestamp authorities of rfc3161timestamp.trustRootRef; what
-// is not named is taken from the first that is.
+// ctlog.trustRootRef, timestamp authorities of rfc3161timestamp.trustRootRef; a part
+// without a name is taken from the first named one.
 func (s *signer) compose(roots map[string]*prototrust.TrustedRoot) ([]byte, error) {
 	first := s.refs.names()[0]
 	log, tsa := first, first

@@ -27,17 +27,17 @@ type rule struct {
 	// overall is asked where an authority passes; nil for none.
 	overall *overall
 
-	// live are the signers that are to be asked; passes says that one passes whatever
-	// it is asked about, refusals why others never can.
+	// live are the signers to be verified; passes means that one passes without verification,
+	// refusals are the reasons why others never can.
 	live     []*signer
 	passes   bool
 	refusals []policy.Reason
-	// judged says that a check alone cannot say what the authorities mean together, or
-	// whether a glob speaks of the image.
+	// judged means that a check alone cannot express the authorities together, or cannot
+	// decide whether a glob matches the image.
 	judged bool
-	// byDigest says that a glob has a digest.
+	// byDigest means that a glob has a digest.
 	byDigest bool
-	// made is what was made of the texts that were last looked up.
+	// made is the template of the last external texts.
 	made atomic.Pointer[made]
 }
 
@@ -46,10 +46,9 @@ var (
 	_ policy.Pinner    = (*rule)(nil)
 )
 
-// shape finds what the authorities mean together: any of them suffices. A check can
-// say that of signatures, and of statements of one type and condition; of different
-// statements, or of statements and signatures, a judge says it, and so of a policy
-// over all of them.
+// shape determines how the authorities combine: one of them suffices. A check can express
+// that for signatures, and for statements of one type and condition. Different statements,
+// statements together with signatures, and a policy over all authorities require a judge.
 func (r *rule) shape() {
 	r.byDigest = slices.ContainsFunc(r.globs, func(g glob) bool { return g.named != nil })
 	for _, s := range r.signers {
@@ -69,7 +68,7 @@ func (r *rule) shape() {
 		return
 	}
 	if r.passes {
-		r.live = nil // nobody needs to be asked
+		r.live = nil // no verification needed
 		return
 	}
 	r.judged = r.byDigest || slices.ContainsFunc(r.live, func(s *signer) bool {
@@ -92,17 +91,16 @@ func (r *rule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 // Targets returns the kinds that the rule matches.
 func (r *rule) Targets() []policy.Target { return r.targets }
 
-// PinsNamed reports whether images are pinned in objects whose pods the policy is not
-// sure to match.
+// PinsNamed reports whether images are pinned in objects that may create pods which the
+// policy does not match.
 func (r *rule) PinsNamed() bool {
 	return !slices.ContainsFunc(r.match, func(s selected) bool {
 		return s.kind == "Pod" && (s.labels == nil || s.labels.empty())
 	})
 }
 
-// ImagePatterns returns the globs, unless one has a wildcard for the registry,
-// which may stand for a name that references do not have. Whether a digest is one that a
-// glob has is known later.
+// ImagePatterns returns the globs, unless one has a wildcard for the registry, which may
+// match a name that references do not have. Digests in globs are compared later.
 func (r *rule) ImagePatterns() ([]string, bool) {
 	var patterns []string
 	for _, g := range r.globs {
@@ -115,7 +113,7 @@ func (r *rule) ImagePatterns() ([]string, bool) {
 	return patterns, true
 }
 
-// Plan says what the policy asks of the images that a glob speaks of.
+// Plan returns the policy's checks of the images that a glob matches.
 func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	skip, err := r.compiler.options.skips(s)
 	if skip != "" {
@@ -149,14 +147,14 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	for _, i := range concerned {
 		check := template
 		check.Image = i
-		check.Required = check.Required && r.concerns(i.Ref) // else the judge says whether it is
+		check.Required = check.Required && r.concerns(i.Ref) // else the judge decides
 		plan.Checks = append(plan.Checks, check)
 	}
 	return plan, nil
 }
 
-// skips says why no policy is asked about a subject. The error matters only if
-// one would be.
+// skips returns why no policy is evaluated for a subject. The error matters only if one
+// would be.
 func (o Options) skips(s *policy.Subject) (string, error) {
 	if s.Operation == "DELETE" {
 		return "nothing will run after a deletion", nil

@@ -16,7 +16,7 @@ import (
 type made struct {
 	texts texts
 	check policy.Check
-	// members and overall are what a judge asks; none where the check says it all.
+	// members and overall are the judge's input; none where the check expresses everything.
 	members []member
 	overall *remembering
 }
@@ -27,8 +27,8 @@ type member struct {
 	check  policy.Check
 }
 
-// texts are what TrustRoots, by their names, Secrets, and policies that stand
-// elsewhere, by their places, say now.
+// texts are the current contents of TrustRoots, by their names, Secrets, and external
+// policies, by their locations.
 type texts struct {
 	roots   map[string][]byte
 	secrets map[secretRef]string
@@ -39,7 +39,7 @@ func (t texts) equal(other texts) bool {
 	return maps.EqualFunc(t.roots, other.roots, bytes.Equal) && maps.Equal(t.secrets, other.secrets) && maps.Equal(t.scripts, other.scripts)
 }
 
-// template returns what TrustRoots, Secrets and ConfigMaps make of the rule now.
+// template returns the rule with the current TrustRoots, Secrets and ConfigMaps.
 func (r *rule) template(ctx context.Context) (*made, error) {
 	now, err := r.look(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
-// make makes the check. What passes unasked is neither resolved nor pinned; what is
-// refused unasked is not looked at either.
+// make makes the check. An image that passes without verification is neither resolved nor
+// pinned; one that is refused without verification is not requested either.
 func (r *rule) make(m *made) error {
 	out := &m.check
 	*out = policy.Check{Entry: ruleName, Action: r.action, Required: !r.passes}
@@ -215,8 +215,8 @@ func (s *signer) join(anyOf *policy.Requirement, now texts, roots map[string]*pr
 	return nil
 }
 
-// ask asks the set for the statements that an authority wants, or for a signature
-// where it wants none.
+// ask adds the statements that an authority requires to the check, or a signature where it
+// requires none.
 func (r *rule) ask(check *policy.Check, s *signer, anyOf policy.Requirement, now texts) error {
 	for i := range s.attestations {
 		a, err := s.attestations[i].ask(r.compiler, now.scripts, anyOf)

@@ -6,25 +6,24 @@ import (
 	"sync"
 )
 
-// Roots keeps TrustRoots in memory. Those of keys stand for themselves; whoever
-// reads TUF repositories, beside the requests, says with Answer what one stands for,
-// or with Fail why nobody knows. It is safe for concurrent use; the zero Roots is
-// empty.
+// Roots keeps TrustRoots in memory. Those of keys are complete by themselves. The reader
+// of TUF repositories, which runs outside of requests, sets a root with Answer, or reports
+// an error with Fail. It is safe for concurrent use; the zero Roots is empty.
 type Roots struct {
 	mu    sync.RWMutex
 	known map[string]rootState
 }
 
-// rootState is a TrustRoot and what its repository said; failed is why the
-// document, or its repository, cannot be read.
+// rootState is a TrustRoot and the root from its repository; failed is why the document,
+// or its repository, cannot be read.
 type rootState struct {
 	root   *TrustRoot
 	answer []byte
 	failed error
 }
 
-// Put adds a TrustRoot or replaces the one of its name. What its TUF repository
-// said is kept while the document stays the same.
+// Put adds a TrustRoot or replaces the one of its name. The root from its TUF repository
+// is kept while the document stays the same.
 func (r *Roots) Put(root *TrustRoot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,24 +33,23 @@ func (r *Roots) Put(root *TrustRoot) {
 	r.set(root.Name, rootState{root: root})
 }
 
-// Break says that the TrustRoot of a name cannot be read, so that nobody goes on
-// with what it once said.
+// Break marks a TrustRoot as unreadable, so that its earlier root is not used any more.
 func (r *Roots) Break(name string, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.set(name, rootState{failed: why})
 }
 
-// Remove forgets a TrustRoot.
+// Remove deletes a TrustRoot.
 func (r *Roots) Remove(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.known, name)
 }
 
-// Answer says what the TUF repository of a TrustRoot said. It is refused if the
-// document has changed since, and if it is no trusted_root.json; then what was
-// known before stays.
+// Answer sets the root from the TUF repository of a TrustRoot. It is refused if the
+// document has changed since, and if it is no trusted_root.json; then the earlier root
+// stays.
 func (r *Roots) Answer(name, hash string, trustedRoot []byte) error {
 	if _, err := Unmarshal(trustedRoot); err != nil {
 		return fmt.Errorf("TrustRoot %s: %w", name, err)
@@ -67,9 +65,9 @@ func (r *Roots) Answer(name, hash string, trustedRoot []byte) error {
 	return nil
 }
 
-// Fail says why the TUF repository of a TrustRoot cannot be read. What it said before
-// stays; where it said nothing yet, who asks is told why. Of a document that has
-// changed since, it is nothing.
+// Fail records why the TUF repository of a TrustRoot cannot be read. An earlier root
+// stays; without one, TrustedRoot returns the error. It has no effect if the document has
+// changed since.
 func (r *Roots) Fail(name, hash string, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +84,7 @@ func (r *Roots) set(name string, state rootState) {
 	r.known[name] = state
 }
 
-// TrustedRoot returns what a TrustRoot stands for now.
+// TrustedRoot returns the current root of a TrustRoot.
 func (r *Roots) TrustedRoot(name string) ([]byte, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

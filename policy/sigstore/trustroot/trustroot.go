@@ -35,12 +35,12 @@ const (
 	maxRepository = 16 << 20
 )
 
-// TrustRoot is a compiled TrustRoot: what it trusts, or the TUF repository that
-// says so. Exactly one of TrustedRoot and TUF is set.
+// TrustRoot is a compiled TrustRoot: its trusted root, or the TUF repository that provides
+// it. Exactly one of TrustedRoot and TUF is set.
 type TrustRoot struct {
 	Name, Source string
-	// Hash is the SHA-256 of the name and of spec, in hexadecimal: what a repository
-	// said, and the metadata that guards it against rollback, outlives a label.
+	// Hash is the SHA-256 of the name and of spec, in hexadecimal. The repository's root, and
+	// the metadata that protects it against rollback, are kept when only a label changes.
 	Hash string
 	// TrustedRoot is a trusted_root.json, of spec.sigstoreKeys.
 	TrustedRoot []byte
@@ -65,8 +65,8 @@ func Recognises(apiVersion, kind string) bool {
 	return apiVersion == "policy.sigstore.dev/v1alpha1" && kind == "TrustRoot"
 }
 
-// Parse reads a TrustRoot, YAML or JSON. Source says where it was read.
-// Errors are about fields, with their paths, all that were found joined.
+// Parse reads a TrustRoot, YAML or JSON. Source is its origin. The error joins all field
+// errors with their paths.
 func Parse(text []byte, source string) (*TrustRoot, error) {
 	root, err := parseTrustRoot(text)
 	if err != nil {
@@ -139,8 +139,8 @@ func (r *repositoryRoot) compile(path string) (*TUF, error) {
 	}, errors.Join(errs...)
 }
 
-// checkRoot wants the first root.json, so that a document which cannot be used is
-// found when it is read.
+// checkRoot requires a valid first root.json, so that an unusable document is reported
+// when it is read.
 func checkRoot(text []byte, path string) error {
 	var root struct {
 		Signed struct {
@@ -269,8 +269,8 @@ func (ca certificateAuthority) compile(path string) (*prototrust.CertificateAuth
 	}, nil
 }
 
-// compile reads a log, which is known by its key (RFC 6962). It has no times of
-// its own, so that it counts from the beginning of time.
+// compile reads a log, which is identified by its key (RFC 6962). It has no validity
+// period of its own, so it is valid from the earliest time.
 func (l transparencyLog) compile(path string) (*prototrust.TransparencyLogInstance, error) {
 	hashes := map[string]protocommon.HashAlgorithm{
 		"sha-256": protocommon.HashAlgorithm_SHA2_256, "sha-384": protocommon.HashAlgorithm_SHA2_384, "sha-512": protocommon.HashAlgorithm_SHA2_512,
