@@ -93,7 +93,7 @@ func readers() map[Format]func(*source.Conversion, []source.Document) {
 	}
 }
 
-// titles are what the formats are called in the output.
+// titles are the names of the formats in the output.
 func titles() map[Format]string {
 	return map[Format]string{
 		Connaisseur: "Connaisseur's application values", Notation: "a notation trust policy", Containers: "a containers policy.json",

@@ -26,7 +26,7 @@ func detect(documents []source.Document) (Format, error) {
 	return last, nil
 }
 
-// formatOf recognises one document; empty if it is none that is known.
+// formatOf detects the format of one document; empty if unknown.
 func formatOf(d source.Document) Format {
 	group, _, _ := strings.Cut(d.APIVersion, "/")
 	switch group {

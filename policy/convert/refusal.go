@@ -7,11 +7,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
-// Problem is a part of a policy that cannot be carried: where it stands, what was
-// found and what to do about it.
+// Problem is a part of a policy that cannot be converted: its location, its content and
+// the remedy.
 type Problem = source.Problem
 
-// Refusal says what of a policy cannot be carried. Nothing of it was converted.
+// Refusal lists the parts of a policy that cannot be converted. Nothing was converted.
 type Refusal struct {
 	// Problems are all of them, in the order of reading; never empty.
 	Problems []Problem

@@ -10,8 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
-// values are the chart's values. What is about Connaisseur itself stays
-// raw.
+// values are the chart's values. Settings of Connaisseur itself stay raw.
 type values struct {
 	Kubernetes  json.RawMessage `json:"kubernetes"`
 	Application application     `json:"application"`
@@ -98,11 +97,11 @@ type with struct {
 	VerifyTimestamp   string   `json:"verifyTimestamp"`
 }
 
-// reader fills in what it understands.
+// reader converts the fields that it supports.
 type reader struct{ *source.Conversion }
 
-// Read adds the policies of the only document, Connaisseur's values or what is
-// below application in them.
+// Read adds the policies of the only document: Connaisseur's values, or their application
+// part.
 func Read(conversion *source.Conversion, documents []source.Document) {
 	c := reader{conversion}
 	d, ok := c.One(documents)
@@ -137,18 +136,18 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 	c.rules(a, prefix, template)
 }
 
-// failOpen reports whether Connaisseur's webhook admits what it cannot answer.
+// failOpen reports whether Connaisseur's webhook admits requests that it cannot answer.
 func failOpen(kubernetes json.RawMessage) bool {
 	var k struct {
 		Webhook struct {
 			FailurePolicy string `json:"failurePolicy"`
 		} `json:"webhook"`
 	}
-	_ = json.Unmarshal(kubernetes, &k) // what cannot be read does not weaken anything
+	_ = json.Unmarshal(kubernetes, &k) // unreadable fields do not weaken anything
 	return k.Webhook.FailurePolicy == "Ignore"
 }
 
-// features returns what all policies have in common.
+// features returns the common part of all policies.
 func (c reader) features(f features, path string) said.Policy {
 	var template said.Policy
 	if f.DetectionMode {
@@ -228,7 +227,7 @@ func (c reader) rules(a application, prefix string, template said.Policy) {
 	}
 }
 
-// judge fills in who judges; false if nobody needs to.
+// judge sets the attestors; false if no signature is required.
 func (c reader) judge(p *said.Policy, v validator, rule rule, at, ruleAt string) bool {
 	w := rule.With
 	switch w.Mode {

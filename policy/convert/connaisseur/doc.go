@@ -1,7 +1,6 @@
-// Package connaisseur answers: what do the application values of Connaisseur 3 ask of
-// images?
+// Package connaisseur reads the application values of Connaisseur 3.
 //
-// It follows Connaisseur 3's documentation of validators, image policy and features.
-// Of its rules the most specific one alone judges an
-// image; so each policy leaves out what a more specific pattern takes.
+// It follows Connaisseur 3's documentation of validators, image policy and features. The
+// most specific matching rule alone decides about an image; so each policy excludes the
+// images of more specific patterns.
 package connaisseur

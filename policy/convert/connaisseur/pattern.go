@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
-// pattern is a pattern of Connaisseur's: * stands for any run of
-// characters, slashes too, ? for one, and * is added at both ends.
+// pattern is a pattern of Connaisseur's: * matches any run of characters, slashes too, ?
+// one, and * is added at both ends.
 type pattern string
 
 type patterns []pattern
@@ -116,8 +116,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// selection is what is left for a pattern. Where two are equally specific for an
-// image, both keep it, and so both must allow.
+// selection is the images of a pattern without those of more specific ones. Where two are
+// equally specific for an image, both keep it, and so both must allow.
 func (list patterns) selection(i int) images.Selection {
 	s := images.Selection{Spelling: images.AsWritten, Takes: list[i].takes()}
 	for j, q := range list {
@@ -136,7 +136,7 @@ func (list patterns) selection(i int) images.Selection {
 	return s
 }
 
-// unmatched is what no pattern takes.
+// unmatched selects the images that no pattern matches.
 func (list patterns) unmatched() images.Selection {
 	var taken []images.Test
 	for _, p := range list {

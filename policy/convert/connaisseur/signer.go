@@ -59,7 +59,7 @@ func (c reader) cosign(p *said.Policy, v validator, w with, at, ruleAt string) {
 	c.count(p, w, names, len(chosen), ruleAt)
 }
 
-// count says how many must have signed.
+// count sets the number of required signatures.
 func (c reader) count(p *said.Policy, w with, names map[string]string, roots int, at string) {
 	var everyone []string
 	for _, a := range p.Attestors {

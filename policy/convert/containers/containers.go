@@ -46,7 +46,7 @@ func local() []string {
 	return []string{"containers-storage", "dir", "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree", "sif", "tarball"}
 }
 
-// reader fills in what it understands.
+// reader converts the fields that it supports.
 type reader struct{ *source.Conversion }
 
 // Read adds the policies of the only document, a policy.json.
@@ -209,8 +209,8 @@ func (c reader) fulcioSigner(roots []string, who said.Identity, at string) said.
 	}
 }
 
-// contents is a field with one value, lists one with several; a field whose name
-// ends in Path names files, one that ends in Data holds base64.
+// contents is a field with one value, lists one with several. Fields with a name that ends
+// in Path name files, in Data hold base64.
 type (
 	contents struct{ field, value string }
 	lists    struct {

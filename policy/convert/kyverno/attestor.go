@@ -14,7 +14,7 @@ import (
 // maxDepth bounds sets of attestors within sets.
 const maxDepth = 10
 
-// builder makes attestors of an entry, and what is asked of them.
+// builder makes the attestors of an entry, and the conditions on them.
 type builder struct {
 	reader
 	said  *said.Policy
@@ -22,8 +22,7 @@ type builder struct {
 	taken map[string]bool
 }
 
-// set returns what a set asks of the signatures of an image, or of an attestation
-// that has a name.
+// set returns a set's condition on the signatures of an image, or of a named attestation.
 func (b *builder) set(set set, attestation, at string, depth int) string {
 	if depth > maxDepth {
 		b.Refuse(at, fmt.Sprintf("attestors are nested more than %d deep", maxDepth), "write them flat")
@@ -235,7 +234,7 @@ func (b *builder) logs(l logs, at string) *said.CTLog {
 	return out
 }
 
-// attestations carries statements and who must have made them.
+// attestations converts statements and their required signers.
 func (b *builder) attestations(at string) {
 	names := map[string]bool{}
 	for i, a := range b.entry.Attestations {

@@ -6,8 +6,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 )
 
-// document is a ClusterPolicy or Policy of kyverno.io, as far as verifyImages
-// goes. What cannot be carried stays raw.
+// document is a ClusterPolicy or Policy of kyverno.io with its verifyImages fields. Fields
+// that cannot be converted stay raw.
 type document struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`

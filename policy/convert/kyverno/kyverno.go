@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/reference"
 )
 
-// reader fills in what it understands.
+// reader converts the fields that it supports.
 type reader struct{ *source.Conversion }
 
 // Read adds the policies of each ClusterPolicy or Policy.
@@ -174,7 +174,7 @@ func (c reader) variables(raw json.RawMessage, at string) bool {
 			}
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(v)) {
-				_, text := v[name].(string) // of annotations, whose names are free
+				_, text := v[name].(string) // of annotations, which have free names
 				if text || name != "conditions" && name != "validate" {
 					walk(v[name], source.Below(at, name))
 				}

@@ -72,7 +72,7 @@ func (c reader) filter(p *said.Policy, f filter, at string) {
 	p.Match = match
 }
 
-// onlyResources refuses what is said of who asks, and of names and annotations.
+// onlyResources refuses conditions on the user, and on names and annotations.
 func (c reader) onlyResources(f filter, at string) {
 	if len(f.Subjects) > 0 || len(f.Roles)+len(f.ClusterRoles) > 0 {
 		c.Refuse(at, "speaks of subjects, roles or clusterRoles", "write a matchCondition over request.userInfo into the new policy by hand, or keep the rule as it is")

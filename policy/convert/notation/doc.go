@@ -1,5 +1,5 @@
-// Package notation answers: what does a trust policy of notation ask of images?
+// Package notation reads trust policies of the Notary Project.
 //
-// It follows the Notary Project's trust store and trust policy specification,
-// version 1.0. Ratify holds such a document, and so uses TrustPolicies, too.
+// It follows the Notary Project's trust store and trust policy specification, version 1.0.
+// Ratify embeds such a document, and so uses TrustPolicies, too.
 package notation

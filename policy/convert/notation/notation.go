@@ -42,7 +42,7 @@ type signatureVerification struct {
 // Stores returns the certificates of a trust store, in PEM.
 type Stores func(store, name, at string) []string
 
-// reader fills in what it understands.
+// reader converts the fields that it supports.
 type reader struct{ *source.Conversion }
 
 // Read adds the policies of the only document; the trust stores are looked up in
@@ -132,7 +132,7 @@ func (c reader) registryScopes(doc Document, at string) (named [][]images.Test, 
 	return named, global
 }
 
-// trustPolicy fills in who must have signed; false if nobody must.
+// trustPolicy sets the required signers; false if there are none.
 func (c reader) trustPolicy(p *said.Policy, policy Policy, at string, certificates Stores) bool {
 	if policy.Name == "" {
 		c.Refuse(at+".name", "is missing", "name the trust policy")
@@ -190,15 +190,15 @@ func (c reader) notarySigner(p *said.Policy, certs, tsa, identities []string, at
 	p.Validations = []said.Validation{{Expression: said.Every(said.Signed([]string{"notary"}, 1)), Message: "no notation signature that the trust policy accepts"}}
 }
 
-// Pinned returns the certificates that sign for the trusted identities, and a comment
-// on what was left out; what cannot be said so is refused.
+// Pinned returns the certificates that sign for the trusted identities, and a comment on
+// omitted ones; identities that cannot be expressed this way are refused.
 func Pinned(conversion *source.Conversion, certs, identities []string, at string) ([]string, string) {
 	return reader{conversion}.pinned(certs, identities, at)
 }
 
-// pinned returns the certificates that sign for the identities. A notary attestor
-// has no identities; but where every certificate is itself a signer's, and not an
-// authority's, the ones with another subject can be left out, which says the same.
+// pinned returns the certificates that sign for the identities. A notary attestor has no
+// identities. Where every certificate is itself a signer's, and not an authority's,
+// omitting the ones with another subject has the same effect.
 func (c reader) pinned(certs, identities []string, at string) ([]string, string) {
 	if len(identities) == 0 {
 		c.Refuse(at, "is empty", `name signers, or "*" for all whom the trust stores vouch for`)

@@ -1,7 +1,6 @@
-// Package ratify answers: what do Ratify's resources ask of images?
+// Package ratify reads the resources of Ratify.
 //
 // It follows Verifier and KeyManagementProvider of Ratify 1
 // (config.ratify.deislabs.io/v1beta1) and Executor of Ratify 2
-// (config.ratify.sh/v2alpha1). What a plug-in outside of Ratify would be asked is
-// refused.
+// (config.ratify.sh/v2alpha1). Plug-ins outside of Ratify are refused.
 package ratify

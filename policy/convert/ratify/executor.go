@@ -80,8 +80,8 @@ type thresholdRule struct {
 	Rules        []thresholdRule `json:"rules"`
 }
 
-// executorScope is a repository, a registry, or *. and a registry's domain, which
-// stands for one label. The more specific of them decides.
+// executorScope is a repository, a registry, or *. and a registry's domain, where *
+// matches one label. The more specific of them decides.
 func executorScope(text string) (images.Pattern, int, bool) {
 	domain, wild := strings.CutPrefix(text, "*.")
 	switch {
@@ -156,7 +156,7 @@ func (c reader) executor(p *said.Policy, spec executorSpec, at string) {
 	if spec.Concurrency != nil {
 		c.Note("Left out, since it is no policy: %s.concurrency.", at)
 	}
-	// who is what a verifier asks of an image, by the verifier's name.
+	// who is a verifier's condition on an image, by the verifier's name.
 	who := map[string]string{}
 	taken := map[string]bool{}
 	for i, v := range spec.Verifiers {
@@ -180,7 +180,7 @@ func (c reader) executor(p *said.Policy, spec executorSpec, at string) {
 	c.threshold(p, spec.PolicyEnforcer, who, at+".policyEnforcer")
 }
 
-// threshold is how many verifiers must be satisfied.
+// threshold is the number of verifiers that must be satisfied.
 func (c reader) threshold(p *said.Policy, enforcer *executorPart, who map[string]string, at string) {
 	var parameters struct {
 		Policy thresholdRule `json:"policy"`
@@ -327,7 +327,7 @@ func (c reader) executorCosign(v executorPart, scopes []string, at string) said.
 	return said.Attestor{Cosign: &signer, Comment: source.Anchored(who)}
 }
 
-// stores carries what an ImageValidatingPolicy can say of registries.
+// stores converts the registry settings that an ImageValidatingPolicy supports.
 func (c reader) stores(p *said.Policy, list []executorStore, at string) {
 	for i, s := range list {
 		place := source.Index(at, i)

@@ -82,7 +82,7 @@ type signer struct {
 	OIDCIssueRegExp string `json:"certificateOIDCIssuerRegExp"`
 }
 
-// reader fills in what it understands.
+// reader converts the fields that it supports.
 type reader struct{ *source.Conversion }
 
 // Read adds the policies of Executors of version 2, or of one Verifier of version 1
@@ -219,7 +219,7 @@ func (c reader) notation(raw json.RawMessage, at string, providers map[string]ke
 	})
 }
 
-// provided returns what an inline provider of this file holds.
+// provided returns the content of an inline provider of this file.
 func (c reader) provided(name, content, at string, providers map[string]keyManagementProvider) (string, bool) {
 	p, ok := providers[name]
 	if !ok {

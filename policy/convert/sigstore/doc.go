@@ -1,7 +1,5 @@
-// Package sigstore answers: what does policy-controller's ClusterImagePolicy ask of
-// images?
+// Package sigstore reads ClusterImagePolicies of policy-controller.
 //
-// It follows policy.sigstore.dev/v1beta1 and v1alpha1. What is said in CUE or Rego, or
-// in a TrustRoot, is refused: the gateway takes these policies as they are, too
-// (package policy/sigstore).
+// It follows policy.sigstore.dev/v1beta1 and v1alpha1. CUE, Rego and TrustRoots are
+// refused: the gateway also accepts these policies unconverted (package policy/sigstore).
 package sigstore

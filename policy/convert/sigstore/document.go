@@ -6,7 +6,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 )
 
-// document is a ClusterImagePolicy of policy-controller. What cannot be carried stays raw.
+// document is a ClusterImagePolicy of policy-controller. Fields that cannot be converted
+// stay raw.
 type document struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`

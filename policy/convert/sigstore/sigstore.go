@@ -17,7 +17,7 @@ import (
 // included is the label by which a namespace opts in.
 const included = "policy.sigstore.dev/include"
 
-// reader fills in what it understands.
+// reader converts the fields that it supports.
 type reader struct{ *source.Conversion }
 
 // Read adds the policies of all ClusterImagePolicies together: an image that none of
@@ -56,8 +56,7 @@ func includedPods() *said.MatchConstraints {
 	return m
 }
 
-// policy makes a policy for each entry of match, and returns the images
-// that it speaks of.
+// policy makes a policy for each entry of match, and returns the images that it matches.
 func (c reader) policy(s spec, name, at string) []images.Test {
 	globs := c.images(s, at)
 	p := said.Policy{Name: name}
@@ -118,8 +117,8 @@ func (c reader) images(s spec, at string) []images.Test {
 	return tests
 }
 
-// globPattern is a glob, whose * crosses no slash and whose ** does, as a question
-// about a name by its identity.
+// globPattern is a glob, in which * matches no slash and ** does, as a test of a name by
+// its identity.
 func globPattern(text string) images.Pattern {
 	text = reference.Normal(text)
 	prefix, rest := "^", text

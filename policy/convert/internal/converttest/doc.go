@@ -1,7 +1,8 @@
-// Package converttest answers, for tests of the formats: is a policy of another system
-// carried as its golden file says, is it refused with one thing wrong, and of which
-// images do the policies speak that were written?
+// Package converttest tests the conversion of each format.
 //
-// Policies are handed to convert.Convert as a user would hand them in; the expressions
-// of matchImageReferences (policies.kyverno.io/v1) are evaluated as the dialect does.
+// It compares converted policies with golden files, checks the refusal of each invalid
+// variant, and evaluates which images the written policies match.
+//
+// Policies are passed to convert.Convert as by a user; the expressions of
+// matchImageReferences (policies.kyverno.io/v1) are evaluated as the dialect does.
 package converttest

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert"
 )
 
-// Golden converts a policy, whose format must be recognised, and compares what was
-// written with the golden file beside it; update writes that anew.
+// Golden converts a policy of a detectable format, and compares the result with the golden
+// file next to it; update rewrites that file.
 func Golden(file string, format convert.Format, update bool) error {
 	filled, err := Read(file)
 	if err != nil {
@@ -48,8 +48,8 @@ func Golden(file string, format convert.Format, update bool) error {
 	return nil
 }
 
-// Exchange is one thing that is otherwise in a policy: what stands in it, what stands there
-// instead, and a part of what comes of it, a refusal or a policy.
+// Exchange is one replacement in a policy: the old text, the new text, and an expected
+// part of the result, a refusal or a policy.
 type Exchange [3]string
 
 // Refused converts a policy, and then refuses it with one thing exchanged at a time,
@@ -69,9 +69,9 @@ func Refused(base string, rows []Exchange) error {
 	return errors.Join(wrong...)
 }
 
-// Accepted converts a policy with one thing exchanged at a time, and wants the last part
-// of each row in what is written, or, behind "without: ", not in it. The error is
-// everything that went otherwise.
+// Accepted converts a policy with one replacement at a time, and expects the last part of
+// each row in the result, or, after "without: ", not in it. The error lists all
+// deviations.
 func Accepted(base string, rows []Exchange) error {
 	var wrong []error
 	for _, row := range rows {
@@ -80,8 +80,9 @@ func Accepted(base string, rows []Exchange) error {
 	return errors.Join(wrong...)
 }
 
-// Told refuses a text for what is wrong with it, in the order of reading, and for nothing
-// that merely follows: each of the parts belongs to a problem, and each problem to a part.
+// Told expects a text to be refused for exactly the given problems, in the order of
+// reading, and not for consequences of them: each part matches one problem, and each
+// problem one part.
 func Told(text string, parts ...string) error {
 	filled, err := Fill(text)
 	if err != nil {

@@ -26,13 +26,13 @@ func Files() fs.FS {
 	return files
 }
 
-// Options are those of a user who says everything.
+// Options are those of a user who sets everything.
 func Options() convert.Options {
 	return convert.Options{Files: Files(), DropSignedIdentity: true}
 }
 
-// Fill puts files of etc/pki into a policy: ${file} stands for one as JSON text, and
-// ${base64:file} for its bytes in base64.
+// Fill puts files of etc/pki into a policy: ${file} is replaced by one as JSON text, and
+// ${base64:file} by its bytes in base64.
 func Fill(text string) ([]byte, error) {
 	var failed error
 	filled := regexp.MustCompile(`\$\{(base64:)?([a-z.]+)\}`).ReplaceAllStringFunc(text, func(place string) string {

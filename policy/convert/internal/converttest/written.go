@@ -18,7 +18,7 @@ import (
 // Digest is one that no image has.
 const Digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// Written is what tests read of a policy that was written.
+// Written holds the fields of a written policy that tests read.
 type Written struct {
 	Kind     string
 	Metadata struct{ Name, Namespace string }
@@ -28,7 +28,7 @@ type Written struct {
 	}
 }
 
-// Policies converts a policy and reads what was written.
+// Policies converts a policy and reads the result.
 func Policies(text string, options convert.Options) ([]Written, error) {
 	out, err := convert.Convert([]byte(text), options)
 	if err != nil {
@@ -67,7 +67,7 @@ func NewMatcher() (*Matcher, error) {
 	return &Matcher{scope: scope, programs: map[string]*cel.Program{}}, nil
 }
 
-// Speaks reports whether a policy speaks of a reference, spelt as it is.
+// Speaks reports whether a policy matches a reference, without normalization.
 func (m *Matcher) Speaks(p Written, ref string) (bool, error) {
 	for _, one := range p.Spec.MatchImageReferences {
 		program, known := m.programs[one.Expression]
@@ -89,8 +89,8 @@ func (m *Matcher) Speaks(p Written, ref string) (bool, error) {
 	return false, nil
 }
 
-// Names returns the names of the policies that speak of a reference; empty, not nil,
-// if none does.
+// Names returns the names of the policies that match a reference; empty, not nil, if none
+// does.
 func (m *Matcher) Names(list []Written, ref string) ([]string, error) {
 	names := []string{}
 	for _, p := range list {
@@ -106,8 +106,8 @@ func (m *Matcher) Names(list []Written, ref string) ([]string, error) {
 }
 
 // Chosen converts the policy of a file and compares for each image the names of the
-// policies that speak of it: none where the source admits unseen. The error is
-// everything that is otherwise.
+// policies that match it: none where the source admits without verification. The error
+// lists all deviations.
 func Chosen(file string, want map[string][]string) error {
 	text, err := Read(file)
 	if err != nil {

@@ -30,12 +30,11 @@ func Hub(name string) string {
 	return name
 }
 
-// Scope is a scope of containers-policy.json(5): an image by tag or digest, a
-// repository, a namespace or a registry with all below it, or *.domain; empty
-// stands for every image.
+// Scope is a scope of containers-policy.json(5): an image by tag or digest, a repository,
+// a namespace or a registry with all below it, or *.domain; empty matches every image.
 type Scope string
 
-// Valid says whether the scope is one.
+// Valid reports whether the scope is valid.
 func (s Scope) Valid() bool {
 	text := string(s)
 	if domain, ok := strings.CutPrefix(text, "*."); ok {

@@ -11,17 +11,17 @@ import (
 type Spelling int
 
 const (
-	// ByIdentity is registry/repository with the digest, or else the tag, or else
-	// :latest. A tag beside a digest is decoration.
+	// ByIdentity is registry/repository with the digest, or else the tag, or else :latest. A
+	// tag with a digest is ignored.
 	ByIdentity Spelling = iota
-	// AsWritten is registry/repository with the tag and the digest that the
-	// reference has, or :latest if it has neither, and Docker Hub as
-	// index.docker.io: what go-containerregistry prints.
+	// AsWritten is registry/repository with the tag and the digest of the reference, or
+	// :latest if it has neither, and Docker Hub as index.docker.io: the output of
+	// go-containerregistry.
 	AsWritten
 )
 
-// cel is the expression of the spelling over ref. References are normalised
-// there, so that nobody chooses by the way of writing which rule applies.
+// cel is the expression of the spelling over ref. References are normalised there, so that
+// the spelling does not select the rule.
 func (s Spelling) cel() string {
 	hub, version := "docker.io", `(ref.contains("@") ? ref.find("@.*$") : ref.matches(":[^/:]+$") ? ref.find(":[^/:]+$") : ":latest")`
 	if s == AsWritten {
@@ -117,7 +117,7 @@ func (s Selection) Reference(comment string) said.ImageReference {
 	}
 }
 
-// Others selects what no rule takes.
+// Others selects the images that no rule matches.
 func Others(s Spelling, rules []Test) Selection {
 	return Selection{Spelling: s, Takes: All{}, Before: rules}
 }

@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// Policy is one policy, in the words of an ImageValidatingPolicy. What a source says
-// is put into this form and nothing else; habits that all have (which requests,
-// which failure setting) are filled in by Write.
+// Policy is one policy, with the fields of an ImageValidatingPolicy that a source can set.
+// Write adds common defaults (which requests, which failure setting).
 type Policy struct {
-	// Name is made of the source's own; whoever keeps the policy makes it a DNS label
-	// that no other one has.
+	// Name is derived from the source's name; the collection of policies turns it into a
+	// unique DNS label.
 	Name string
 	// Namespace makes it a NamespacedImageValidatingPolicy.
 	Namespace string
-	// About is what a reader must know of the policy as a whole.
+	// About holds the comments about the policy as a whole.
 	About []string
 
-	// Match is which requests it speaks of; nil stands for all pods.
+	// Match selects the requests; nil selects all pods.
 	Match *MatchConstraints
 	// Conditions narrow match.
 	Conditions []Condition
-	// Images are those that it speaks of: any of the references.
+	// Images are the matched images: any of the references.
 	Images       []ImageReference
 	Attestors    []Attestor
 	Attestations []Attestation
@@ -31,7 +30,7 @@ type Policy struct {
 	FailurePolicy string   // empty means Fail
 	Timeout       int      // seconds; 0 leaves it out
 	Background    *bool
-	// Pin says what is asked of digests; nil stands for all three.
+	// Pin holds the requirements on digests; nil means all three.
 	Pin         *Pinning
 	Credentials *Credentials
 }
@@ -86,14 +85,14 @@ type Pinning struct {
 	Required bool `yaml:"required"`
 }
 
-// Credentials are what registries are asked with.
+// Credentials are the credentials for registries.
 type Credentials struct {
 	AllowInsecureRegistry bool     `yaml:"allowInsecureRegistry,omitempty"`
 	Providers             []string `yaml:"providers,omitempty"`
 	Secrets               []string `yaml:"secrets,omitempty"`
 }
 
-// Attestor is one who may have signed.
+// Attestor is one possible signer.
 type Attestor struct {
 	Name   string  `yaml:"name"`
 	Cosign *Cosign `yaml:"cosign,omitempty"`
@@ -120,7 +119,7 @@ type Key struct {
 	Hash string `yaml:"hashAlgorithm,omitempty"`
 }
 
-// Keyless is who signs with certificates of an authority like Fulcio.
+// Keyless is a signer with certificates of an authority like Fulcio.
 type Keyless struct {
 	Identities []Identity        `yaml:"identities"`
 	Roots      string            `yaml:"roots,omitempty"`
@@ -154,7 +153,7 @@ type SecretRef struct {
 	Name string `json:"name" yaml:"name"`
 }
 
-// CTLog is what is asked of logs and timestamps.
+// CTLog holds the requirements on logs and timestamps.
 type CTLog struct {
 	URL        string `yaml:"url,omitempty"`
 	RekorKey   string `yaml:"rekorPubKey,omitempty"`
@@ -189,7 +188,7 @@ type OfType struct {
 	Type string `yaml:"type"`
 }
 
-// Validation is what must hold, in CEL, and what is said if it does not.
+// Validation is a condition in CEL, and its message.
 type Validation struct {
 	Expression string `yaml:"expression"`
 	Message    string `yaml:"message,omitempty"`
@@ -197,8 +196,8 @@ type Validation struct {
 	Comment string `yaml:"-"`
 }
 
-// Every is an expression about each image that the policy speaks of, whatever part
-// of the object it was found in.
+// Every is an expression about each matched image, whatever part of the object it was
+// found in.
 func Every(expression string) string {
 	return "images.all(kind, images[kind].all(image,\n  " + expression + "))"
 }
@@ -225,13 +224,13 @@ func ListOf(attestors []string) string {
 	return text + "]"
 }
 
-// Denied is true for no image: the policy speaks of it, and nobody can sign it.
-// A pod without such an image passes.
+// Denied is true for no image: the policy matches it, and no signature can meet it. A pod
+// without such an image passes.
 func Denied() string {
 	return "images.all(kind, images[kind].size() == 0)"
 }
 
-// Deny is a policy that refuses the images it speaks of.
+// Deny is a policy that denies the images it matches.
 func Deny(name string, images ImageReference, message string, about ...string) *Policy {
 	return &Policy{
 		Name: name, About: about, Images: []ImageReference{images}, Pin: &Pinning{},

@@ -47,7 +47,7 @@ type evaluation struct {
 	} `yaml:"background"`
 }
 
-// Write returns the policies as YAML, in the order in which they were said.
+// Write returns the policies as YAML, in their order of reading.
 func Write(title string, notes []string, policies []*Policy) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(comment("Converted from " + title + " by quaymaster convert. Read the comments: they say where the meaning is subtle."))
@@ -156,7 +156,7 @@ func remark(list *yaml.Node, i int, text string) {
 	}
 }
 
-// comment wraps a text. What comes from a source must not end the comment.
+// comment wraps a text. Content of a source must not end the comment.
 func comment(text string) string {
 	const width = 90
 	var out strings.Builder

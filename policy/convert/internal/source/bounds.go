@@ -1,6 +1,6 @@
 package source
 
-// Bounds on what is read. A policy that people write stays far below them.
+// Bounds of the input. Hand-written policies stay far below them.
 const (
 	// maxFile is the largest file that a policy may name, in bytes: a chain of
 	// certificates has a few KiB.
@@ -9,7 +9,7 @@ const (
 	maxDocuments = 100
 	// MaxRules bounds the rules of one source: each is compared with each.
 	MaxRules = 200
-	// maxExpression bounds one expression that is written, in bytes: the gateway's
-	// own bound on what it compiles is 64 KiB.
+	// maxExpression bounds one written expression, in bytes: the gateway compiles at most 64
+	// KiB.
 	maxExpression = 60 << 10
 )

@@ -8,19 +8,19 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 )
 
-// Conversion is what was understood so far.
+// Conversion is the result so far.
 type Conversion struct {
 	Options
-	// Problems are what cannot be carried, in the order of reading.
+	// Problems are the parts that cannot be converted, in the order of reading.
 	Problems []Problem
-	// Notes are comments about the whole: what is not part of a policy.
+	// Notes are comments about the whole: content that belongs to no policy.
 	Notes []string
-	// Policies are what was said, in the order of reading.
+	// Policies are the converted policies, in the order of reading.
 	Policies []*said.Policy
 	names    map[string]bool
 }
 
-// Options are what the caller grants.
+// Options are the caller's permissions.
 type Options struct {
 	// Files is the folder in which files are looked up that the policy names; nil if
 	// none can be read.
@@ -45,7 +45,7 @@ func (c *Conversion) Say(p *said.Policy) {
 	c.Policies = append(c.Policies, p)
 }
 
-// Refuse notes what cannot be carried, and what to do about it.
+// Refuse records a part that cannot be converted, and the remedy.
 func (c *Conversion) Refuse(path, found, do string) {
 	c.Problems = append(c.Problems, Problem{Path: path, Found: found, Do: do})
 }

@@ -60,7 +60,7 @@ func Split(data []byte) ([]Document, error) {
 		if err := json.Unmarshal(text, &d.fields); err != nil {
 			return nil, fmt.Errorf("document %d is no object: a policy was expected", len(documents)+1)
 		}
-		_ = json.Unmarshal(d.fields["apiVersion"], &d.APIVersion) // what is no text stays empty
+		_ = json.Unmarshal(d.fields["apiVersion"], &d.APIVersion) // a value that is no text stays empty
 		_ = json.Unmarshal(d.fields["kind"], &d.Kind)
 		documents = append(documents, d)
 	}

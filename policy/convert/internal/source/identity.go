@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 )
 
-// CheckIdentity refuses identities of which half is open, or said twice.
+// CheckIdentity refuses identities that are half open, or set twice.
 func (c *Conversion) CheckIdentity(i said.Identity, at string) {
 	if (i.Issuer == "") == (i.IssuerRegExp == "") {
 		c.Refuse(at, "has no issuer, or one and an expression for it, too", "give exactly one of them")
@@ -22,8 +22,8 @@ func (c *Conversion) CheckIdentity(i said.Identity, at string) {
 	c.checkExpression(i.SubjectRegExp, at)
 }
 
-// checkLetters refuses a star where texts are compared letter by letter: whoever
-// wrote it meant something else.
+// checkLetters refuses a star where texts are compared literally: its author meant a
+// pattern.
 func (c *Conversion) checkLetters(text, at string) {
 	if strings.Contains(text, "*") {
 		c.Refuse(at, fmt.Sprintf("%q is compared letter by letter, so that * is no wildcard", text), "write an expression, or the whole text")

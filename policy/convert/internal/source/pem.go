@@ -17,8 +17,8 @@ const (
 	Certificate = "CERTIFICATE"
 )
 
-// PEM checks PEM blocks of one type and returns them, one text each, without what
-// stands around them. It refuses text that has none, or others.
+// PEM checks PEM blocks of one type and returns them, one text each, without surrounding
+// text. It refuses text without such blocks, or with others.
 func (c *Conversion) PEM(text, kind, at string) []string {
 	blocks, why := pemBlocks(text, kind)
 	if why != "" {

@@ -7,13 +7,13 @@ type Problem struct {
 	// Path is where it stands, dotted, with indices in brackets; a file of several
 	// documents has "document 2: " before it.
 	Path string
-	// Found is what stands there.
+	// Found is the content at the location.
 	Found string
-	// Do is what to do about it.
+	// Do is the remedy.
 	Do string
 }
 
-// Error returns "path: what was found: what to do".
+// Error returns "path: found: remedy".
 func (p Problem) Error() string {
 	text := p.Found + ": " + p.Do
 	if p.Path != "" {
