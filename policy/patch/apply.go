@@ -27,7 +27,7 @@ type target struct {
 	field mergekey.Field
 }
 
-// outcome says what became of a place.
+// outcome is the result for a location.
 type outcome byte
 
 const (
@@ -301,7 +301,7 @@ func (r *merging) literal(p *part) any {
 	return p.constant
 }
 
-// union adds what is missing in a list whose elements are strings, each once.
+// union adds the missing elements of a list of strings, each once.
 func (r *merging) union(p *part, items []any, s target, depth int) (any, outcome, error) {
 	fresh, _, err := r.replace(p, target{field: s.field}, depth)
 	if err != nil {
@@ -337,7 +337,7 @@ func (r *merging) elements(p *part, items []any, s target, depth int) (any, outc
 	return nil, kept, nil
 }
 
-// skipped returns the condition that did not hold, if that is what err says.
+// skipped returns the failed condition, if err holds one.
 func skipped(err error) (*SkippedError, bool) {
 	var s *SkippedError
 	ok := errors.As(err, &s)

@@ -10,9 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/patch/internal/mergekey"
 )
 
-// elementMerge merges the elements of a patch into those of a list. In a list with
-// one merge key, what the patch concerns comes first in the result, in the order of the
-// patch.
+// elementMerge merges the elements of a patch into those of a list. In a list with one
+// merge key, the patched elements come first in the result, in the order of the patch.
 type elementMerge struct {
 	*merging
 	field mergekey.Field

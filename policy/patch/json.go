@@ -31,9 +31,9 @@ type location struct {
 	at       string // in the policy
 }
 
-// CompileJSON reads patchesJson6902: a text of YAML or JSON, with {{ variables }} in
-// it, quoted or not, or the list that it would be, whose strings follow package
-// variable. Errors are *variable.CompileError.
+// CompileJSON reads patchesJson6902: a text of YAML or JSON, with {{ variables }} in it,
+// quoted or not, or the equivalent list with strings that follow package variable. Errors
+// are *variable.CompileError.
 func CompileJSON(engine *jmespath.Engine, value any) (*JSON, error) {
 	text, ok := value.(string)
 	if !ok {
@@ -50,8 +50,8 @@ func CompileJSON(engine *jmespath.Engine, value any) (*JSON, error) {
 	return compileOperations(document, document.Root)
 }
 
-// source compiles what an operation is made of. A text knows how each scalar was
-// written, a list does not.
+// source compiles the parts of an operation. A text keeps the style of each scalar, a list
+// does not.
 type source interface {
 	Value(raw any, at string) (yamltemplate.Node, error)
 	Text(raw any, at string) (*variable.Template, error)
@@ -159,7 +159,7 @@ func (j *JSON) Apply(data variable.Context, object map[string]any) (map[string]a
 	return j.ApplyWithin(data, object, NewRoom())
 }
 
-// ApplyWithin is Apply in a room that other patches share.
+// ApplyWithin is Apply within a Room that other patches share.
 func (j *JSON) ApplyWithin(data variable.Context, object map[string]any, room *Room) (map[string]any, error) {
 	steps := make([]operation.Step, len(j.operations))
 	for i, o := range j.operations {
@@ -185,7 +185,7 @@ func (j *JSON) ApplyWithin(data variable.Context, object map[string]any, room *R
 	return result, nil
 }
 
-// templated is a value whose strings follow package variable.
+// templated is a value with strings that follow package variable.
 type templated struct{ template *variable.Template }
 
 func (t templated) Value(data variable.Context) (any, error) { return t.template.Execute(data) }

@@ -33,8 +33,8 @@ const (
 // part is a part of a patch.
 type part struct {
 	kind int
-	// constant is the part if nothing in it depends on the object or on variables;
-	// fixed says so, and size is its cost.
+	// constant is the part if nothing in it depends on the object or on variables; fixed
+	// reports this, and size is its cost.
 	constant any
 	fixed    bool
 	size     int
@@ -47,9 +47,9 @@ type part struct {
 	elements   []*part
 	directive  string // delete, replace or ""
 
-	// What is in the part or below it: an anchor; <(x); an anchor or a directive; null.
+	// Contents of the part or below it: an anchor; <(x); an anchor or a directive; null.
 	anchored, global, active, null bool
-	// plain says that it writes something which no anchor is in front of.
+	// plain: it writes something without an anchor in front.
 	plain bool
 }
 
@@ -87,7 +87,7 @@ func CompileMerge(engine *jmespath.Engine, value any) (*Merge, error) {
 	return c.merge, nil
 }
 
-// directive is the member that says what to do with an object or a list.
+// directive is the member that selects the operation on an object or a list.
 const directive = "$patch"
 
 type mergeCompiler struct {
@@ -133,7 +133,7 @@ func (c mergeCompiler) text(s, at string) (*part, error) {
 	return &part{kind: leafPart, slot: name.slot, plain: true}, nil
 }
 
-// name compiles a string, and remembers its variables.
+// name compiles a string, and records its variables.
 func (c mergeCompiler) name(s, at string) (text, error) {
 	template, err := variable.CompileAt(c.engine, s, at)
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *part) direct(value any, at string) error {
 	return nil
 }
 
-// adopt notes what is in a part of p.
+// adopt adds the contents of a child to those of p.
 func (p *part) adopt(child *part) {
 	p.anchored = p.anchored || child.anchored
 	p.global = p.global || child.global
@@ -250,7 +250,7 @@ func (c mergeCompiler) member(p *part, key string, value any, at string, depth i
 	return p.unique(m, at)
 }
 
-// unique refuses x beside +(x).
+// unique refuses x together with +(x).
 func (p *part) unique(added member, at string) error {
 	for _, m := range p.members[:len(p.members)-1] {
 		if m.name.slot < 0 && added.name.slot < 0 && m.name.is == added.name.is {
@@ -280,7 +280,7 @@ func (m *Merge) Apply(data variable.Context, object map[string]any) (map[string]
 	return m.ApplyWithin(data, object, NewRoom())
 }
 
-// ApplyWithin is Apply in a room that other patches share.
+// ApplyWithin is Apply within a Room that other patches share.
 func (m *Merge) ApplyWithin(data variable.Context, object map[string]any, room *Room) (map[string]any, error) {
 	r := merging{data: data, values: make([]any, len(m.values)), left: room}
 	for i, template := range m.values {

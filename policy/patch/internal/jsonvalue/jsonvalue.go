@@ -1,5 +1,5 @@
-// Package jsonvalue answers what patches ask about values of JSON: are two equal, how large
-// is one, what is it called in a message? It holds the bounds of package patch.
+// Package jsonvalue compares, measures and describes JSON values. It holds the bounds of
+// package patch.
 package jsonvalue
 
 import (
@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// MaxDepth bounds objects and lists in one another, in patches and in what
-	// they make; the API server stops at 10,000, honest objects at about 20.
+	// MaxDepth bounds the nesting of patches and of their results; the API server stops at
+	// 10,000, real objects at about 20.
 	MaxDepth = 200
 	// MaxOperations bounds the operations of one patch, and those of one Diff; the
 	// API server stops at 10,000.
 	MaxOperations = 10_000
-	// MaxAdded bounds what one patch writes, or those of one rule together, in bytes of text plus Cost for each
-	// value; the API server takes objects of 3 MiB.
+	// MaxAdded bounds the output of one patch, or of all patches of one rule, in bytes of text
+	// plus Cost for each value; the API server accepts objects of 3 MiB.
 	MaxAdded = 3 << 20
-	// Cost is what a value costs besides its text.
+	// Cost is the cost of a value in addition to its text.
 	Cost = 8
 	// MaxText bounds a JSON patch that is written as text.
 	MaxText = 3 << 20
@@ -46,7 +46,7 @@ func KindOf(value any) string {
 	return "a number"
 }
 
-// Allowance is what a patch may still write, in bytes.
+// Allowance is the remaining output of a patch, in bytes.
 type Allowance int
 
 // Spend takes bytes from the allowance.
@@ -132,8 +132,8 @@ func equalLists(a, b []any) bool {
 	return true
 }
 
-// SameObject reports whether two objects are one in memory: a patch shares what it
-// does not change.
+// SameObject reports whether two objects are the same map: a patch shares the parts that
+// it does not change.
 func SameObject(a, b map[string]any) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }

@@ -1,29 +1,27 @@
-// Package mergekey answers: by which of their members are the elements of a list told
-// apart when a strategic merge patch is applied?
+// Package mergekey returns the merge keys of lists for strategic merge patches.
 //
-// The answer is that of Kubernetes 1.36 for its own types: the tags patchStrategy
-// and patchMergeKey, and the list-map keys of its API.
+// The keys are those of Kubernetes 1.36 for its own types: the tags patchStrategy and
+// patchMergeKey, and the list-map keys of its API.
 package mergekey
 
 import "strings"
 
-// Shape is what Kubernetes says about merging the members of an object: only
-// members that are lists which merge, or that lead to such, are in it. A nil Shape
-// knows none.
+// Shape holds the merge rules for the members of an object. It has only members that are
+// lists which merge, or that lead to such. A nil Shape has none.
 type Shape map[string]Field
 
 // Field is a member of an object.
 type Field struct {
-	// Keys are the members by which the elements of a list are told apart; the
-	// first of them every element has. Without them a list is replaced.
+	// Keys are the members that identify the elements of a list; every element has the first
+	// of them. Without keys a list is replaced.
 	Keys []string
-	// Set says that a list has strings, each once.
+	// Set: the list is a set of strings.
 	Set bool
 	// Shape is of the object, or of the elements of the list.
 	Shape Shape
 }
 
-// keyed is a list whose elements have a name of some kind.
+// keyed is a list with elements that have an identifying member.
 func keyed(elements Shape, keys ...string) Field { return Field{Keys: keys, Shape: elements} }
 
 func of(members Shape) Field { return Field{Shape: members} }
@@ -32,8 +30,8 @@ func of(members Shape) Field { return Field{Shape: members} }
 // alike.
 type schema map[string]Shape
 
-// Of returns what is known about an object, by its apiVersion and kind; nil for types
-// that are not Kubernetes' own.
+// Of returns the merge rules of an object, by its apiVersion and kind; nil for types that
+// are not Kubernetes' own.
 func Of(object map[string]any) Shape { return kubernetes.shapeOf(object) }
 
 func (s schema) shapeOf(object map[string]any) Shape {

@@ -16,8 +16,8 @@ const maxAligned = 40_000
 type Operation struct {
 	Op   string
 	Path string // a JSON pointer
-	// Value is what add and replace write, null included. It shares memory with
-	// the object that it is from.
+	// Value is the value of add and replace, null included. It shares data with the object
+	// that it is from.
 	Value any
 }
 
@@ -36,12 +36,11 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 	}{o.Op, o.Path, o.Value})
 }
 
-// Diff returns the operations that make after of before, none if they are
-// equal. They are the same every time: members in the order of their names,
-// elements of a list from the last to the first. What is changed inside of a
-// member or an element is changed there; elements are recognised by what they are
-// equal to, or by their name. If these were more than 10,000 operations, whole
-// fields at the top are written instead.
+// Diff returns the operations that turn before into after, none if they are equal. They
+// are deterministic: members in the order of their names, elements of a list from the last
+// to the first. Changes inside of a member or an element are made there; elements are
+// matched by equality, or by their name. Above 10,000 operations, whole fields at the top
+// are written instead.
 func Diff(before, after map[string]any) []Operation {
 	d := differ{}
 	d.object(before, after)
@@ -62,7 +61,7 @@ func (d *differ) emit(op, token string, value any) {
 	d.operations = append(d.operations, Operation{Op: op, Path: Pointer(append(d.path, token)), Value: value})
 }
 
-// value compares what is at a token in both.
+// value compares the values at a token.
 func (d *differ) value(token string, a, b any) {
 	if d.shallow {
 		if !jsonvalue.Equal(a, b) {
@@ -133,7 +132,7 @@ func identical(a, b any) bool {
 	return jsonvalue.Equal(a, b)
 }
 
-// list leaves out what both begin and end with, and aligns the rest.
+// list removes the common beginning and end, and aligns the rest.
 func (d *differ) list(a, b []any) {
 	if jsonvalue.SameList(a, b) {
 		return
@@ -148,16 +147,16 @@ func (d *differ) list(a, b []any) {
 	d.align(a[start:], b[start:], start)
 }
 
-// What it costs to make one list of another, in quarters of an operation.
+// Costs of turning one list into another, in quarters of an operation.
 const (
 	costOne     = 4 // an element is added, removed, or changed inside
 	costText    = 5 // an element that is no object is replaced
-	costGuess   = 6 // an element is changed inside that has nothing to be known by
+	costGuess   = 6 // an element without identifying member is changed inside
 	costReplace = 7 // an element is replaced by another one
 )
 
-// align finds the cheapest way to make b of a, which start at an index, and takes it
-// from the end, so that indices before it stay what they are.
+// align finds the cheapest way to turn a into b, which start at an index. It emits
+// operations from the end, so that earlier indices stay valid.
 func (d *differ) align(a, b []any, start int) {
 	if len(a) == 0 || len(b) == 0 || len(a)*len(b) > maxAligned {
 		d.positions(a, b, start)

@@ -1,5 +1,5 @@
-// Package operation answers: what do operations of RFC 6902 make of a value, and
-// which operations make one object of another?
+// Package operation applies operations of RFC 6902, and computes those between two
+// objects.
 package operation
 
 import (
@@ -17,7 +17,7 @@ var (
 	errMissing  = errors.New("there is nothing here")
 	errNegative = errors.New("a negative index: count from 0, or use - for the end")
 
-	// ErrWhole says that a pointer is that of the whole object.
+	// ErrWhole reports a pointer to the whole object.
 	ErrWhole = errors.New("the whole object cannot be replaced: name a field")
 	// ErrTestFailed is wrapped by the error about an operation `test` that fails.
 	ErrTestFailed = errors.New("the test failed")
@@ -54,7 +54,7 @@ func Tokens(pointer string) ([]string, error) {
 	return parts, nil
 }
 
-// Pointer writes what Tokens reads.
+// Pointer is the inverse of Tokens.
 func Pointer(tokens []string) string {
 	var out strings.Builder
 	for _, token := range tokens {
@@ -149,7 +149,7 @@ func (s Step) move(whole any, left *jsonvalue.Allowance) (any, error) {
 	return s.add(whole, value, left)
 }
 
-// test counts what is missing as null, as Kyverno does.
+// test treats a missing value as null, as Kyverno does.
 func (s Step) test(whole any) error {
 	found, err := find(whole, s.Path)
 	if err != nil && !errors.Is(err, errMissing) {
@@ -185,7 +185,7 @@ func find(value any, path []string) (any, error) {
 	return value, nil
 }
 
-// change is what is done where a path ends.
+// change is the action at the end of a path.
 type change struct {
 	what  string // add, replace or remove
 	value any

@@ -1,8 +1,7 @@
-// Package yamltemplate answers: what does a text of YAML say that has {{ variables }}
-// in it, quoted or not?
+// Package yamltemplate parses a YAML text with {{ variables }} in it, quoted or not.
 //
-// Kyverno fills variables into such a text and reads it then. Here it is read once,
-// with the variables in their places, so that a value never becomes structure.
+// Kyverno substitutes variables in such a text and then parses it. This package parses it
+// once, with the variables as placeholders, so that a value never becomes structure.
 package yamltemplate
 
 import (
@@ -26,8 +25,8 @@ import (
 // bytes: no number of JSON is as long.
 const maxScalar = 64
 
-// Document is a text that has been read. In its scalars a mark stands for each
-// variable; the index in a mark says for which.
+// Document is a parsed text. In its scalars a mark replaces each variable; the mark holds
+// the variable's index.
 type Document struct {
 	// Root is made of lists, objects and scalars, which Value, Text and Constant
 	// read. Keys of objects have their variables in them.
@@ -155,7 +154,7 @@ func (d *Document) restore(text string) string {
 
 func (d *Document) marked(s string) bool { return strings.Contains(s, d.mark) }
 
-// read turns YAML into JSON whose strings are scalars; keys have their variables
+// read converts YAML to JSON with scalars in place of strings; keys have their variables
 // again.
 func (d *Document) read(n *yaml.Node, at string, depth int) (any, error) {
 	if depth > jsonvalue.MaxDepth {
@@ -201,7 +200,7 @@ func (d *Document) readObject(n *yaml.Node, at string, depth int) (any, error) {
 	return object, nil
 }
 
-// Constant reads a scalar that must not have variables; want says what it is.
+// Constant reads a scalar that must not have variables; want describes it.
 func (d *Document) Constant(raw any, at, want string) (string, error) {
 	s, ok := raw.(scalar)
 	if !ok {
@@ -213,7 +212,7 @@ func (d *Document) Constant(raw any, at, want string) (string, error) {
 	return s.text, nil
 }
 
-// Text compiles a scalar that is text, whatever it looks like.
+// Text compiles a scalar as text, whatever its style.
 func (d *Document) Text(raw any, at string) (*variable.Template, error) {
 	s, ok := raw.(scalar)
 	if !ok {
@@ -282,7 +281,7 @@ func (d *Document) object(members map[string]any, at string) (Node, error) {
 	return fold(nodes, constant)
 }
 
-// fold evaluates what has no variables.
+// fold evaluates constant nodes.
 func fold(n Node, constant bool) (Node, error) {
 	if !constant {
 		return n, nil
@@ -356,8 +355,8 @@ func (o objectNode) Value(data variable.Context) (any, error) {
 	return result, nil
 }
 
-// plainScalar reads a plain scalar as YAML 1.1 does, as Kyverno's library reads it:
-// yes is true, 0x10 is 16, and what is no null, number or bool is a string.
+// plainScalar reads a plain scalar as YAML 1.1 does, as Kyverno's library reads it: yes is
+// true, 0x10 is 16, and anything but null, number and bool is a string.
 func plainScalar(s string) any {
 	const scalarLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._~"
 	trimmed := strings.TrimSpace(s)
