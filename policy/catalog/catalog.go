@@ -40,8 +40,8 @@ type Exceptions interface {
 type Overrides interface {
 	Recognises(apiVersion, kind string) bool
 	Compile(document []byte, source string) (*policy.Override, error)
-	// Broken stands for a document that does not compile; nil if nothing of it is to
-	// hold.
+	// Broken returns an override in place of a document that does not compile; nil if no part
+	// of it is to be enforced.
 	Broken(document []byte, source string, why error) *policy.Override
 }
 
@@ -55,7 +55,7 @@ func (e *BackgroundError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *BackgroundError) Unwrap() error { return e.Err }
 
-// State is what became of a document.
+// State is the result for a document.
 type State string
 
 // The states.
@@ -67,19 +67,19 @@ const (
 
 // Document is a policy or an exception as it is written.
 type Document struct {
-	// Key tells it from others, such as its source and its UID.
+	// Key identifies it, such as by its source and its UID.
 	Key string
-	// Text is JSON or YAML; Source says where it was read.
+	// Text is JSON or YAML; Source is its origin.
 	Text   []byte
 	Source string
 }
 
-// Entry is a document and what became of it.
+// Entry is a document and its state.
 type Entry struct {
 	Key, Source string
 	State       State
-	// Why says it for a state other than Ours, and of one of ours which resources that it
-	// names are not there, and its warnings; of a broken document it is Err's text.
+	// Why is the reason for a state other than Ours. For Ours it lists missing resources that
+	// the document names, and its warnings; for a broken document it is Err's text.
 	Why string
 	Err error
 	// Policy is set for a policy that is ours or broken, Override for an override that
@@ -96,7 +96,7 @@ type Entry struct {
 	root string // the name of a TrustRoot, broken ones included
 }
 
-// Snapshot is what is active at one moment. It is immutable.
+// Snapshot is the set of active policies at one moment. It is immutable.
 type Snapshot struct {
 	// Set is never nil.
 	Set *policy.Set
@@ -104,7 +104,7 @@ type Snapshot struct {
 	Entries []Entry
 }
 
-// Options are what a Catalog needs.
+// Options are the dependencies and settings of a Catalog.
 type Options struct {
 	// Dialects, at least one.
 	Dialects   []Dialect
@@ -114,25 +114,22 @@ type Options struct {
 	ExceptionNamespaces []string
 	// Overrides may be nil: then an override is no document.
 	Overrides Overrides
-	// Selects says by its labels whether a policy or an exception is for this
-	// gateway; nil selects all. It is not asked about an override, which is about
-	// images and not policies, nor about a TrustRoot, which asks for nothing by
-	// itself.
+	// Selects reports by its labels whether a policy or an exception is for this gateway; nil
+	// selects all. It does not apply to overrides, which match images and not policies, nor to
+	// TrustRoots, which require nothing by themselves.
 	Selects func(labels map[string]string) bool
-	// Notes returns what the settings here make of an active policy, a sentence each, as
-	// Policy.Warnings are; nil means nothing.
+	// Notes returns the effects of the settings on an active policy, a sentence each, like
+	// Policy.Warnings; nil means none.
 	Notes func(*policy.Policy) []string
-	// TrustRoots is told what the TrustRoots among the documents trust, before the
-	// policies that name them become active; nil means that a TrustRoot is no
-	// document.
+	// TrustRoots receives the TrustRoots among the documents, before the policies that name
+	// them become active; nil means that a TrustRoot is no document.
 	TrustRoots *trustroot.Roots
-	// Beside returns the policies that follow from those that are active, such as
-	// one about what none of them names. They have no document and no entry. nil
-	// means none.
+	// Beside returns additional policies derived from the active ones, such as one about
+	// images that none of them matches. They have no document and no entry. nil means none.
 	Beside func(active []*policy.Policy) ([]*policy.Policy, error)
-	// InForce returns what is asked in place of a policy: itself, one that was made of
-	// it, or one of the same ID from before. It is called while the catalog is being
-	// changed, and must not call it but for Compile. nil means the policy itself.
+	// InForce returns the policy to activate in place of a policy: itself, one derived from
+	// it, or an earlier one of the same ID. It is called while the catalog is being changed,
+	// and must not call it except for Compile. nil means the policy itself.
 	InForce func(key string, text []byte, p *policy.Policy) *policy.Policy
 }
 
@@ -143,7 +140,7 @@ type Catalog struct {
 
 	mu      sync.Mutex
 	entries map[string]compiled
-	roots   map[string]bool // names that TrustRoots was told
+	roots   map[string]bool // names passed to TrustRoots
 }
 
 // compiled is an entry with the text that it was made from.
@@ -166,11 +163,11 @@ func New(options Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Snapshot returns what is active. It is never nil.
+// Snapshot returns the active snapshot. It is never nil.
 func (c *Catalog) Snapshot() *Snapshot { return c.snapshot.Load() }
 
-// Replace makes these the documents of a source, whose keys begin with prefix:
-// what is no longer there goes, what changed is compiled, all at once.
+// Replace makes these the documents of a source with keys that begin with prefix: it
+// removes missing ones and compiles changed ones, all at once.
 func (c *Catalog) Replace(prefix string, documents []Document) *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,8 +192,8 @@ func (c *Catalog) Put(documents ...Document) *Snapshot {
 	return c.publish()
 }
 
-// Again compiles the documents of some kinds again, since what they were compiled
-// with has changed.
+// Again compiles the documents of some kinds again, since a dependency of theirs has
+// changed.
 func (c *Catalog) Again(is func(apiVersion, kind string) bool) *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,8 +224,9 @@ func (c *Catalog) put(d Document) {
 	c.entries[d.Key] = compiled{Entry: c.compile(d), text: bytes.Clone(d.Text)}
 }
 
-// Check says why a document would be broken, or which resources that it names are not
-// there and cannot come; nil for what is ours else, and for what is not ours.
+// Check returns why a document would be broken, or which resources that it names are
+// missing and cannot be created later; nil for other documents of this gateway, and for
+// foreign ones.
 func (c *Catalog) Check(text []byte) error {
 	entry := c.compile(Document{Text: text, Source: "the request"})
 	if entry.State == Broken {
@@ -246,7 +244,7 @@ func (c *Catalog) Check(text []byte) error {
 	return errors.Join(errs...)
 }
 
-// noted adds what the author of an active policy should know.
+// noted adds the notes for the author of an active policy.
 func (c *Catalog) noted(entry Entry) Entry {
 	if warnings := c.warningsOf(entry); len(warnings) > 0 {
 		entry.Why = strings.TrimPrefix(entry.Why+"; "+strings.Join(warnings, "; "), "; ")
@@ -264,12 +262,12 @@ func (c *Catalog) warningsOf(entry Entry) []string {
 	return slices.Concat(entry.Policy.Warnings, c.options.Notes(entry.Policy))
 }
 
-// Warnings returns what the author of a document that is ours is warned of.
+// Warnings returns the warnings for the author of a document of this gateway.
 func (c *Catalog) Warnings(text []byte) []string {
 	return c.warningsOf(c.compile(Document{Text: text, Source: "the request"}))
 }
 
-// Compile says what would become of a document, which is not kept.
+// Compile returns the entry that a document would have, without storing it.
 func (c *Catalog) Compile(d Document) Entry { return c.compile(d) }
 
 // Texts calls do with each policy of the catalog and the text that it was made of, in
@@ -284,14 +282,14 @@ func (c *Catalog) Texts(do func(entry Entry, text []byte)) {
 	}
 }
 
-// Publish makes the snapshot again: what InForce says has changed.
+// Publish rebuilds the snapshot after a change of InForce's result.
 func (c *Catalog) Publish() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.publish()
 }
 
-// head is what is read of a document before it is known whose it is.
+// head holds the fields that are read before a document's dialect is known.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -331,8 +329,7 @@ func (c *Catalog) compile(d Document) Entry {
 	return entry.notOurs(fmt.Sprintf("%s %s is no kind of policy that is known here", h.APIVersion, h.Kind))
 }
 
-// readHead is lenient: what the fields mean is the dialect's to say. A field of
-// labels that cannot be read selects as if it were not there.
+// readHead is lenient: the dialect checks the fields. Unreadable labels count as absent.
 func readHead(text []byte) (head, error) {
 	var h head
 	if len(text) > maxDocument {

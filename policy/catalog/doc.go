@@ -1,9 +1,9 @@
-// Package catalog answers: which policies are active now?
+// Package catalog holds the active policies.
 //
-// Documents come in by key, from a cluster's watch or from a folder, and each is
-// in one of three states: ours; not ours, and left alone; or broken, and then the
-// kinds that it names are undecided. Only a document that changed is compiled
-// again, in the goroutine that brings it and not in a request; what is active is
-// an immutable Snapshot that is swapped at once. TrustRoots are no policies; what
-// they trust is told before the policies that name them become active.
+// Documents come in by key, from a cluster's watch or from a folder, and each is in one of
+// three states: ours; not ours, and ignored; or broken, and then the kinds that it names
+// are undecided. Only a changed document is compiled again, in the goroutine that delivers
+// it and not in a request. The active policies are an immutable Snapshot that is replaced
+// atomically. TrustRoots are no policies; they are published before the policies that name
+// them become active.
 package catalog

@@ -50,7 +50,7 @@ type Folder struct {
 	last     string
 }
 
-// FolderOptions are what a Folder needs.
+// FolderOptions are the settings of a Folder.
 type FolderOptions struct {
 	// Paths are files, and folders that are read with all below them; required.
 	Paths []string
@@ -77,8 +77,8 @@ func NewFolder(o FolderOptions) (*Folder, error) {
 	return &Folder{paths: o.Paths, interval: o.Interval, catalog: o.Catalog, others: o.Others}, nil
 }
 
-// Load reads the files and, if they changed, swaps the catalog's documents. Files
-// that cannot be read change nothing: what was active stays so.
+// Load reads the files and, if they changed, replaces the catalog's documents. Unreadable
+// files change nothing: the active policies stay.
 func (f *Folder) Load() (changed bool, err error) {
 	files, err := f.read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,8 +97,8 @@ func (f *Folder) Load() (changed bool, err error) {
 	return true, nil
 }
 
-// Watch loads again at each interval until the context ends, and tells of each
-// change and each error that is new.
+// Watch loads again at each interval until the context ends, and reports each change and
+// each new error.
 func (f *Folder) Watch(ctx context.Context, tell func(changed bool, err error)) {
 	ticker := time.NewTicker(f.interval)
 	defer ticker.Stop()

@@ -75,7 +75,7 @@ func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception
 	return set.WithOverrides(overrides...)
 }
 
-// root says what TrustRoots trust now.
+// root publishes the current TrustRoots.
 func (c *Catalog) root(entries []Entry) {
 	if c.options.TrustRoots == nil {
 		return
@@ -100,9 +100,9 @@ func (c *Catalog) root(entries []Entry) {
 	c.roots = named
 }
 
-// twice is the entry of a document that says what an earlier one does. The earlier one may
-// have expired: so a Deny stays, as that of any broken document does, under a name that no
-// object has.
+// twice is the entry of a document that defines the same object as an earlier one. The
+// earlier one may have expired: so a Deny is enforced, as that of any broken document,
+// under a name that no object has.
 func (e Entry) twice(id, earlier, key string) Entry {
 	deny := e.Override
 	e.Policy, e.Exception, e.Override, e.Root, e.root = nil, nil, nil, nil, ""
@@ -115,7 +115,7 @@ func (e Entry) twice(id, earlier, key string) Entry {
 	return e.broken(fmt.Errorf("%s is defined twice: in %s, which is active, and in %s, which %s", id, earlier, e.Source, is))
 }
 
-// id names what a document defines; empty if nothing.
+// id is the identity of a document's object; empty if it defines none.
 func (e Entry) id() string {
 	switch {
 	case e.Policy != nil:

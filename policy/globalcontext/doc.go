@@ -1,13 +1,12 @@
-// Package globalcontext answers: what does a GlobalContextEntry stand for just
-// now?
+// Package globalcontext holds the values of GlobalContextEntries.
 //
-// It compiles documents of kyverno.io/v2, v2beta1 and v2alpha1 (Kyverno 1.19):
-// objects of a resource, or the answer of an API, with projections of either. A
-// Store keeps the current values, which rules read by globalReference and
-// expressions by globalContext.Get. Nothing here opens a connection: whoever
-// watches and calls, beside the requests, tells the Store.
+// It compiles documents of kyverno.io/v2, v2beta1 and v2alpha1 (Kyverno 1.19): objects of
+// a resource, or the answer of an API, with projections of either. A Store keeps the
+// current values, which rules read by globalReference and expressions by
+// globalContext.Get. The package opens no connection: its caller watches resources and
+// calls APIs outside of requests, and updates the Store.
 //
-// A value that is not known is an *Error that says why, and never an empty list:
-// an entry that is not there, was not read yet, could not be read for longer than
-// MaxOutage, is larger than the bounds, or whose projection has no value.
+// An unknown value is an *Error with the reason, and never an empty list: an entry that is
+// missing, was not read yet, could not be read for longer than MaxOutage, is larger than
+// the bounds, or has a projection without value.
 package globalcontext

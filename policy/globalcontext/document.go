@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// DefaultInterval is how often a call is made that says nothing of it.
+	// DefaultInterval is the interval of calls without a setting.
 	DefaultInterval = 10 * time.Minute
-	// minInterval keeps an entry from asking somebody without end; maxInterval
-	// from never asking again.
+	// minInterval limits the load on the called service; maxInterval ensures that an entry is
+	// refreshed at all.
 	minInterval = time.Second
 	maxInterval = 7 * 24 * time.Hour
-	// defaultRetries is how often a call is made in one turn, and maxRetries the
-	// most: what fails so often is not mended by asking once more.
+	// defaultRetries is the number of attempts of a call in one turn, and maxRetries its
+	// maximum: more attempts rarely help.
 	defaultRetries = 3
 	maxRetries     = 10
 	// maxProjections bounds the projections of an entry: each is evaluated whenever
@@ -39,7 +39,7 @@ const (
 // The methods of calls.
 const methodGet, methodPost = "GET", "POST"
 
-// FieldError says what is wrong with a document, and where in it.
+// FieldError reports an invalid field of a document with its path.
 type FieldError = field.Error
 
 // Recognises reports whether a document of this apiVersion and kind is one.
@@ -52,7 +52,7 @@ type Entry struct {
 	Name string
 	// Hash changes with everything that the entry asks for.
 	Hash string
-	// Resource or Call is set: what the value is.
+	// Resource or Call is set: the source of the value.
 	Resource *Resource
 	Call     *Call
 
@@ -146,7 +146,7 @@ type projectionDocument struct {
 // Compiler compiles entries. Make one with NewCompiler.
 type Compiler struct{ engine *jmespath.Engine }
 
-// NewCompiler makes a Compiler, whose projections engine evaluates; it refuses nil.
+// NewCompiler makes a Compiler that evaluates projections with engine; it refuses nil.
 func NewCompiler(engine *jmespath.Engine) (*Compiler, error) {
 	if engine == nil {
 		return nil, errors.New("global context: an engine of expressions is required")
@@ -276,7 +276,7 @@ func (d callDocument) compile(at string) (*Call, error) {
 	return c, err
 }
 
-// body is the JSON object of what is sent.
+// body is the JSON object of the request's body.
 func (d callDocument) body(method, at string) ([]byte, error) {
 	if method == methodGet {
 		if len(d.Data) > 0 {
@@ -333,9 +333,9 @@ func (s serviceDocument) compile(c *Call, at string) error {
 	return nil
 }
 
-// serverPath takes a path of the API server that leads where it says: nothing in
-// it is written in another way, so that nobody can be led elsewhere. A POST is one
-// of the reviews, which change nothing.
+// serverPath accepts only canonical paths of the API server: without other encodings of a
+// path, no request can be diverted. A POST is restricted to the reviews, which change
+// nothing.
 func (c *Call) serverPath(text, at string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.Fragment != "" || !strings.HasPrefix(text, "/api") ||

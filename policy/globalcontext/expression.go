@@ -11,8 +11,8 @@ type Expressions struct{ Store *Store }
 
 var _ cel.GlobalContext = Expressions{}
 
-// Get implements cel.GlobalContext. What is not known is a *cel.UnknownError, an
-// entry or projection that is not there included: it may be there in a moment.
+// Get implements cel.GlobalContext. An unknown value is a *cel.UnknownError, also that of
+// a missing entry or projection: it may appear at any time.
 func (e Expressions) Get(_ context.Context, name, projection string) (any, error) {
 	value, err := e.Store.GetNative(name, projection)
 	if err != nil {

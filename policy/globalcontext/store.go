@@ -13,8 +13,8 @@ import (
 const (
 	// MaxEntries bounds the entries: each is watched or called by every replica.
 	MaxEntries = 100
-	// MaxValue bounds one value, in the bytes of Size; it takes about ten times as
-	// much in memory.
+	// MaxValue bounds one value, in the bytes of Size; it takes about ten times as much in
+	// memory.
 	MaxValue = 8 << 20
 	// MaxValues bounds all of them together.
 	MaxValues = 32 << 20
@@ -23,7 +23,7 @@ const (
 	MaxOutage = 10 * time.Minute
 )
 
-// Why nothing is known. Every Error is one of them, by errors.Is.
+// Reasons for an unknown value. Every Error is one of them, by errors.Is.
 var (
 	// ErrAbsent means: there is no such entry, or it has no such projection.
 	ErrAbsent = errors.New("not there")
@@ -39,7 +39,7 @@ var (
 	ErrProjection = errors.New("without a value")
 )
 
-// Error says that the value of an entry is not known, and why.
+// Error reports that the value of an entry is unknown, and the reason.
 type Error struct {
 	// Name is the entry's; Projection may be empty.
 	Name, Projection string
@@ -77,8 +77,7 @@ type Store struct {
 	size   int // of all values
 }
 
-// state is an entry and what is known of it. Its value is replaced and never
-// changed.
+// state is an entry with its latest result. Its value is replaced and never changed.
 type state struct {
 	entry   *Entry // nil: broken
 	value   *value // nil: none
@@ -88,7 +87,7 @@ type state struct {
 	reason  error     // of why, where there is no value
 }
 
-// value is what an entry stands for.
+// value is the value of an entry.
 type value struct {
 	native    any // numbers may be int64
 	plain     any // as encoding/json decodes it
@@ -124,8 +123,8 @@ func (s *Store) Put(entry *Entry) error {
 	return nil
 }
 
-// Break says that the document of a name cannot be read, so that nobody goes on
-// with what it once stood for.
+// Break marks the document of a name as unreadable, so that its earlier value is not used
+// any more.
 func (s *Store) Break(name string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,17 +133,16 @@ func (s *Store) Break(name string, why error) {
 	}
 }
 
-// Remove forgets an entry.
+// Remove deletes an entry.
 func (s *Store) Remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.set(name, nil)
 }
 
-// Answer says what an entry stands for now: decoded JSON, whose numbers may be
-// int64, which is not changed any more. An error says that it is not kept, and is
-// what readers are told from now on. Of an entry that has changed since, it is
-// nothing.
+// Answer sets the value of an entry: decoded JSON with numbers that may be int64, which
+// must not be changed afterwards. After an error the value is not stored, and readers get
+// the error from now on. It has no effect if the entry has changed since.
 func (s *Store) Answer(name, hash string, native any) error {
 	entry := s.of(name, hash)
 	if entry == nil {
@@ -172,10 +170,9 @@ func (s *Store) Answer(name, hash string, native any) error {
 	return nil
 }
 
-// Fail says why an entry cannot be read or refreshed. A value that was known
-// before is good for MaxOutage. An error that is ErrTooLarge ends it at once: the
-// old value is not what is there. Of an entry that has changed since, it is
-// nothing.
+// Fail records why an entry cannot be read or refreshed. An earlier value is valid for
+// MaxOutage. An ErrTooLarge ends it at once: the old value is known to be outdated. It has
+// no effect if the entry has changed since.
 func (s *Store) Fail(name, hash string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +191,7 @@ func (s *Store) Fail(name, hash string, why error) {
 	s.set(name, &failed)
 }
 
-// Entries returns the entries whose documents can be read, in no order.
+// Entries returns the entries with valid documents, in no order.
 func (s *Store) Entries() []*Entry {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -207,8 +204,8 @@ func (s *Store) Entries() []*Entry {
 	return list
 }
 
-// State says when an entry was last read, zero for never, and why it cannot be
-// relied on; nil if it can.
+// State returns when an entry was last read, zero for never, and why its value is not
+// valid; nil if it is.
 func (s *Store) State(name string) (read time.Time, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -230,8 +227,8 @@ func (s *Store) State(name string) (read time.Time, err error) {
 	return have.at, nil
 }
 
-// Age says how long ago the value of an entry was read, less than 0 for never, and why
-// there is none that rules can use; nil if there is one.
+// Age returns the time since the value of an entry was read, less than 0 for never, and
+// why there is none that rules can use; nil if there is one.
 func (s *Store) Age(name string) (time.Duration, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -249,9 +246,9 @@ func (s *Store) Age(name string) (time.Duration, error) {
 	return age, nil
 }
 
-// Reference parts what a rule's globalReference.name says: the name of an entry,
-// and after a dot that of a projection. Names of entries may have dots themselves;
-// then the longest that is there is meant.
+// Reference splits a rule's globalReference.name: the name of an entry, and after a dot
+// that of a projection. Names of entries may have dots themselves; then the longest
+// existing one is used.
 func (s *Store) Reference(text string) (name, projection string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -265,8 +262,8 @@ func (s *Store) Reference(text string) (name, projection string) {
 }
 
 // Get returns the value of an entry, or of one of its projections, as encoding/json
-// decodes it (numbers are float64). It is shared, and not to be changed. Errors are
-// *Error: the value is not known.
+// decodes it (numbers are float64). It is shared, and must not be changed. Errors are
+// *Error: the value is unknown.
 func (s *Store) Get(name, projection string) (any, error) {
 	v, err := s.current(name)
 	switch {
@@ -316,7 +313,7 @@ func (v *value) projection(name, projection string) (any, error) {
 	return p.value, nil
 }
 
-// unknown says why there is no value that can be relied on; nil if there is.
+// unknown returns why there is no valid value; nil if there is one.
 func (h *state) unknown(name string, now time.Time) *Error {
 	switch {
 	case h.value == nil && h.why != nil:
@@ -326,7 +323,7 @@ func (h *state) unknown(name string, now time.Time) *Error {
 	}
 	since := h.failing
 	if call := h.entry.Call; call != nil {
-		// Also where nobody says that it failed.
+		// This also covers a refresh that stopped without reporting a failure.
 		if due := h.at.Add(call.Interval); since.IsZero() || due.Before(since) {
 			since = due
 		}
@@ -361,7 +358,7 @@ func (s *Store) of(name, hash string) *Entry {
 	return nil
 }
 
-// value makes a value of what was read, with its projections.
+// value builds a value from the decoded JSON, with its projections.
 func (e *Entry) value(native any) (*value, error) {
 	v := &value{native: native, size: Size(native), projected: make(map[string]projected, len(e.projections))}
 	if v.size > MaxValue {

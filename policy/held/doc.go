@@ -1,11 +1,12 @@
-// Package held answers: which version of a policy is in force while a newer one waits to
-// be tried against what runs?
+// Package held selects the active version of a policy during a staged rollout.
 //
-// A Ledger knows which version of each policy was approved last. A version that denies and
-// is not approved is held: what was approved before stays in force, and a policy that is
-// new only audits. So a change is delayed and opens no window. A policy that is made long
-// after one of its name went is new. Whoever wants it otherwise
-// writes an annotation (Annotation) into the policy, which who may write the policy may.
+// A newer version stays pending until its impact on running workloads is analyzed. A
+// Ledger records the last approved version of each policy. A version that denies and is
+// not approved is held: the approved version stays active, and a new policy only audits.
+// So a change is delayed, but enforcement never lapses. A policy that is created long
+// after the deletion of one of its name is new. An annotation in the policy (Annotation)
+// accepts a version at once; it requires write access to the policy.
 //
-// Everything here is pure: package scan/trial tries, and the gateway keeps the Ledger.
+// The package has no side effects: package scan/trial does the dry run, and the gateway
+// stores the Ledger.
 package held

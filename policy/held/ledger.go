@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// formatVersion is that of what Encode writes.
+	// formatVersion is the version of Encode's format.
 	formatVersion = 1
-	// MaxEncoded bounds what Encode returns, in bytes: a Secret takes a mebibyte.
+	// MaxEncoded bounds the result of Encode, in bytes: a Secret holds a mebibyte.
 	MaxEncoded = 900 << 10
-	// maxDecoded bounds what Decode reads: some ten thousand policies.
+	// maxDecoded bounds the decompressed input of Decode: some ten thousand policies.
 	maxDecoded = 64 << 20
-	// maxGone bounds the policies that are remembered though they are gone.
+	// maxGone bounds the deleted policies that are kept.
 	maxGone = 1_000
 	// goneGrace is how soon after a policy went one of its name has to be made to follow
 	// upon it, as with kubectl replace --force. It is ample for clocks that differ.
 	goneGrace = 10 * time.Minute
 )
 
-// ErrVersion says that a ledger was written by a later version of this product.
+// ErrVersion reports that a later version of this product wrote a ledger.
 var ErrVersion = errors.New("it was written by a later version")
 
 // Approved is the version of a policy that was approved last.
@@ -34,7 +34,7 @@ type Approved struct {
 	Hash string `json:"hash"`
 	// Enforcing: it denies.
 	Enforcing bool `json:"enforcing,omitempty"`
-	// Text is the document; empty where there was no room for it.
+	// Text is the document; empty where it exceeded the size bound.
 	Text []byte `json:"text,omitempty"`
 	// Gone: there is no such policy at the moment. It may come back.
 	Gone bool `json:"gone,omitempty"`
@@ -43,9 +43,9 @@ type Approved struct {
 	GoneAt int64 `json:"goneAt,omitempty"`
 }
 
-// precedes reports whether a version of the same name follows upon what was approved. It
-// does not if that was gone for long when the version was made: then it is a policy of its
-// own. What has no time of its own is made now.
+// precedes reports whether a version of the same name is a successor of the approved one.
+// It is not if that was deleted long before the version was created: then it is a policy
+// of its own. A version without a creation time counts as created now.
 func (a Approved) precedes(v Version, now time.Time) bool {
 	made := v.Created
 	if made.IsZero() {
@@ -54,26 +54,27 @@ func (a Approved) precedes(v Version, now time.Time) bool {
 	return !a.Gone || made.Sub(time.Unix(a.GoneAt, 0)) <= goneGrace
 }
 
-// Ledger knows what was approved. It is immutable; a nil one knows nothing, and holds
-// nothing.
+// Ledger records approved versions. It is immutable; a nil one is empty, and holds no
+// version.
 type Ledger struct{ approved map[string]Approved }
 
-// Standing is what is asked in place of a version.
+// Standing is the version that is active in place of a given one.
 type Standing string
 
 // The standings.
 const (
 	Itself   Standing = "itself"   // the version
-	Previous Standing = "previous" // what was approved before
+	Previous Standing = "previous" // the last approved one
 	Audited  Standing = "audited"  // the version, which denies nothing
 )
 
 // New returns a ledger that approves versions.
 func New(versions ...Version) *Ledger { return (*Ledger)(nil).Approve(versions...) }
 
-// Of says what is asked in place of a version. Where the ledger knows that another one
-// was in force and not what it said, it is the version: nothing is weakened. A version that
-// comes long after the policy of its name went is as good as new.
+// Of returns which version is active in place of a version. Where the ledger records that
+// another one was active but lacks its text, it is the given version: enforcement is not
+// weakened. A version that comes long after the deletion of the policy of its name counts
+// as new.
 func (l *Ledger) Of(v Version, now time.Time) Standing {
 	if l == nil || v.Accepted || !v.Enforcing {
 		return Itself
@@ -90,7 +91,7 @@ func (l *Ledger) Of(v Version, now time.Time) Standing {
 	return Previous
 }
 
-// Before returns what was approved of a policy.
+// Before returns the approved version of a policy.
 func (l *Ledger) Before(id string) (Approved, bool) {
 	if l == nil {
 		return Approved{}, false
@@ -108,16 +109,16 @@ func (l *Ledger) Approve(versions ...Version) *Ledger {
 	for _, v := range versions {
 		text := v.Text
 		if !v.Enforcing {
-			text = nil // nothing needs it: what follows upon it audits
+			text = nil // not needed: its successor audits
 		}
 		made.approved[v.ID] = Approved{Hash: v.Hash, Enforcing: v.Enforcing, Text: text}
 	}
 	return made
 }
 
-// There returns a ledger that notes which policies there are. Those that are gone are
-// remembered, up to a bound: one that comes back as it was is in force at once. They stay
-// gone where another policy has their name since.
+// There returns a ledger updated by the list of existing policies. Deleted ones are kept,
+// up to a bound: one that comes back unchanged is active at once. They stay deleted where
+// another policy has their name since.
 func (l *Ledger) There(now time.Time, versions ...Version) *Ledger {
 	there := make(map[string]Version, len(versions))
 	for _, v := range versions {
@@ -163,8 +164,8 @@ type encoded struct {
 	Policies map[string]Approved `json:"policies"`
 }
 
-// Encode writes a ledger, compressed. Where there is not room enough, the longest texts
-// are left out.
+// Encode encodes a ledger, compressed. If it exceeds the bound, the longest texts are left
+// out.
 func (l *Ledger) Encode() ([]byte, error) {
 	if l == nil {
 		return nil, errors.New("held: there is no ledger")
@@ -198,8 +199,8 @@ func (e encoded) compress() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode reads what Encode wrote. It refuses what is damaged, and with ErrVersion what it
-// is too old for.
+// Decode decodes the output of Encode. It refuses damaged input, and with ErrVersion input
+// of a later version.
 func Decode(text []byte) (*Ledger, error) {
 	r, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {

@@ -24,19 +24,19 @@ const (
 type Version struct {
 	// ID is the policy's (policy.Policy.ID).
 	ID string
-	// Hash names what of the document says what the policy does.
+	// Hash identifies the part of the document that determines the policy's behaviour.
 	Hash string
 	// Enforcing: the policy denies.
 	Enforcing bool
-	// Accepted: its annotation says so.
+	// Accepted: the policy's annotation accepts this version.
 	Accepted bool
 	// Created is when the API server made the object; zero where none did.
 	Created time.Time
-	// Text is the document as JSON, without what the API server notes in it.
+	// Text is the document as JSON, without the API server's own fields.
 	Text []byte
 }
 
-// Read returns a document's version. It refuses what is no JSON or YAML object.
+// Read returns a document's version. It refuses anything but a JSON or YAML object.
 func Read(p *policy.Policy, text []byte) (Version, error) {
 	if p == nil {
 		return Version{}, errors.New("held: want a policy")
@@ -53,7 +53,7 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	accepted := annotations[Annotation] == Accepted
 	written, _ := metadata["creationTimestamp"].(string)
-	created, _ := time.Parse(time.RFC3339, written) // zero of what is none
+	created, _ := time.Parse(time.RFC3339, written) // zero if invalid
 	delete(annotations, lastApplied)
 	for key := range metadata {
 		if key != "name" && key != "namespace" && key != "labels" && key != "annotations" {
@@ -64,7 +64,7 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 	if err != nil {
 		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
 	}
-	// Neither labels nor who accepts it are what a policy does.
+	// Neither labels nor the acceptance are part of a policy's behaviour.
 	delete(metadata, "labels")
 	if annotations = maps.Clone(annotations); annotations != nil {
 		delete(annotations, Annotation)
@@ -81,7 +81,7 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 	return Version{ID: p.ID(), Hash: hex.EncodeToString(sum[:]), Enforcing: Enforces(p), Accepted: accepted, Created: created, Text: kept}, nil
 }
 
-// lastApplied is what kubectl keeps in an object: the object.
+// lastApplied is the annotation in which kubectl keeps a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Enforces reports whether a policy may deny. Rules that change or make objects deny
