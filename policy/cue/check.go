@@ -24,8 +24,8 @@ func packages() []string {
 // growing are functions that make any amount of data of a number.
 func growing() []string { return []string{"Repeat", "Range"} }
 
-// check looks at a policy before it is evaluated at all, and notes what its
-// evaluation costs.
+// check validates a policy before its first evaluation, and records the cost of an
+// evaluation.
 func (c *Condition) check(options Options) error {
 	if strings.TrimSpace(c.text) == "" {
 		return errors.New("the policy is empty, and so would hold for everything")
@@ -74,7 +74,7 @@ func (c *Condition) check(options Options) error {
 	return errors.Join(errs...)
 }
 
-// checkNode finds what could make any amount of data.
+// checkNode finds operations that could produce unbounded data.
 func (c *cost) checkNode(node ast.Node) (err error) {
 	ast.Walk(node, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -92,8 +92,8 @@ func (c *cost) checkNode(node ast.Node) (err error) {
 	return err
 }
 
-// grows reports whether an operand may be a text or a list, as far as the policy says what
-// it is; through are the names by way of which it was come to.
+// grows reports whether an operand may be a text or a list, as far as the policy
+// determines it; through are the names that led to it.
 func (c *cost) grows(e ast.Expr, through []string) bool {
 	switch e := e.(type) {
 	case *ast.ListLit, *ast.Interpolation:
@@ -127,10 +127,9 @@ func (c *cost) growsByName(name string, through []string) bool {
 	return false
 }
 
-// speaks refuses what could be about an absent member. Below the members that are
-// there any name may stand; beside them no field may have that name, nor one that
-// is not written out. Definitions and hidden fields are looked through, for they
-// may be put beside.
+// speaks refuses references to absent members. Below the present members any name is
+// allowed; next to them no field may have an absent name, nor a computed one. Definitions
+// and hidden fields are searched, since they may be unified at that level.
 func speaks(d ast.Decl, options Options) (err error) {
 	ast.Walk(d, func(n ast.Node) bool {
 		field, ok := n.(*ast.Field)
@@ -157,8 +156,8 @@ func isHidden(label ast.Label) bool {
 	return isIdent && (strings.HasPrefix(name, "_") || strings.HasPrefix(name, "#"))
 }
 
-// useless finds a field at the top that says nothing of the data and that nothing
-// uses. An optional one that is not the data's is never there.
+// useless finds a field at the top that neither constrains the data nor is used. An
+// optional one that is not in the data never exists.
 func (c *cost) useless(file *ast.File, members []string) error {
 	inUse := map[string]bool{}
 	used(file, func(name string) { inUse[name] = true })

@@ -9,20 +9,20 @@ import (
 	"cuelang.org/go/cue/token"
 )
 
-// CUE cannot be interrupted, so what could take any amount of time is found before
-// it is evaluated. The bounds are far above what policies need and far below a second.
+// CUE cannot be interrupted, so operations without a time bound are found before the
+// evaluation. The bounds are far above real policies and far below a second.
 const (
 	// maxDepth bounds how deep a policy and its data are nested.
 	maxDepth = 100
-	// maxBrackets bounds the same before parsing, which takes long for very many; it
-	// leaves room for those in texts.
+	// maxBrackets bounds the same before parsing, which takes long for very many; it leaves
+	// space for those in texts.
 	maxBrackets = 500
 	// maxAlternatives bounds the combinations of alternatives (a | b) for one field;
 	// the evaluator tries them all.
 	maxAlternatives = 128
 )
 
-// cost knows the declarations of a policy by their names and by their paths.
+// cost indexes the declarations of a policy by their names and by their paths.
 type cost struct {
 	byPath map[string][]ast.Expr
 	byName map[string][]string // paths
@@ -41,8 +41,8 @@ func declarations(file *ast.File) *cost {
 	return c
 }
 
-// loopsOf refuses a policy whose evaluation has no bound, and returns how many loops
-// over independent lists are nested in it.
+// loopsOf refuses a policy with unbounded evaluation, and returns the nesting depth of its
+// loops over independent lists.
 func (c *cost) loopsOf(file *ast.File) (int, error) {
 	for name := range c.byName {
 		if c.reaches(name, name) {
@@ -82,8 +82,8 @@ func depth(file *ast.File) int {
 	return deepest / 2 // a field and its value are two
 }
 
-// declare notes what a node declares. Alternatives and elements have paths of their
-// own, since they are never one value.
+// declare records the declarations of a node. Alternatives and elements have paths of
+// their own, since they are never one value.
 func (c *cost) declare(node ast.Node, path string) {
 	note := func(name string, value ast.Expr) {
 		below := path + "." + name
@@ -131,7 +131,7 @@ func (c *cost) declare(node ast.Node, path string) {
 	}, nil)
 }
 
-// aliases returns the names of a field beside its own: X=name, and name~X.
+// aliases returns the other names of a field: X=name, and name~X.
 func aliases(field *ast.Field) (names []string) {
 	if alias, ok := field.Label.(*ast.Alias); ok {
 		names = append(names, alias.Ident.Name)
@@ -142,8 +142,8 @@ func aliases(field *ast.Field) (names []string) {
 	return names
 }
 
-// reaches reports whether a declaration refers to a name, by way of others too. It goes
-// by names alone: what it does not find is not there, and some of what it finds is not.
+// reaches reports whether a declaration refers to a name, also indirectly. It compares
+// names alone: it misses no reference, but may report false ones.
 func (c *cost) reaches(name, wanted string) bool {
 	seen := map[string]bool{}
 	var from func(string) bool
@@ -168,7 +168,7 @@ func (c *cost) reaches(name, wanted string) bool {
 	return from(name)
 }
 
-// used tells of each name that an expression refers to.
+// used reports each name that an expression refers to.
 func used(node ast.Node, tell func(string)) {
 	ast.Walk(node, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -229,8 +229,8 @@ func (c *cost) choicesOf(e ast.Expr) int {
 	return 1
 }
 
-// choicesByName returns the most that something of a name has, what is below it
-// included: a selector may mean that.
+// choicesByName returns the maximum number of choices of any declaration with a name,
+// including those below it: a selector may refer to any of them.
 func (c *cost) choicesByName(name string) int {
 	if known, ok := c.alternatives[name]; ok {
 		return known
@@ -247,13 +247,13 @@ func (c *cost) choicesByName(name string) int {
 	return most
 }
 
-// tooMany stands for any number beyond the bounds.
+// tooMany is any number beyond the bounds.
 const tooMany = 1 << 20
 
 func times(a, b int) int { return min(a*b, tooMany) }
 
-// nested returns how many loops over independent lists are nested in a node. A loop
-// over what an outer one found is no further one, for it ends with the data.
+// nested returns the nesting depth of loops over independent lists in a node. A loop over
+// the elements of an outer one does not count, since the data bounds it.
 func (c *cost) nested(node ast.Node, bound map[string]bool) int {
 	deepest := 0
 	ast.Walk(node, func(n ast.Node) bool {

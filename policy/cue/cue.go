@@ -18,25 +18,24 @@ import (
 
 // The bounds.
 const (
-	// maxPolicy is far above what a person writes.
+	// maxPolicy is far above hand-written policies.
 	maxPolicy = 64 << 10
 	// maxData is the size of a large SBOM, in bytes of JSON.
 	maxData = 4 << 20
-	// maxTime is most of what an admission may take.
+	// maxTime is most of the time of an admission.
 	maxTime = 2 * time.Second
-	// maxRunning bounds evaluations of one policy at once, those included whose
-	// time is over.
+	// maxRunning bounds concurrent evaluations of one policy, including those past their time.
 	maxRunning = 4
 	// maxWhy bounds the words of a failure.
 	maxWhy = 500
 )
 
-// Options are what a policy is compiled for.
+// Options are the options of a compilation.
 type Options struct {
-	// Absent are members that the documents have and that are not handed on. A
-	// policy that speaks of one is refused: it would compare it with nothing.
+	// Absent are members of the documents that are not in the input. A policy that refers to
+	// one is refused: it would compare it with nothing.
 	Absent []string
-	// AbsentWhy says why, for messages.
+	// AbsentWhy is the reason, for messages.
 	AbsentWhy string
 	// Members are all that the documents may have; none means any. A field at the top
 	// with another name that nothing uses, and that uses none of them, is refused: it
@@ -51,17 +50,17 @@ type Condition struct {
 	text    string
 	limit   time.Duration
 	running chan struct{}
-	// loops over independent lists are nested so deep; widest is the length of the
-	// longest list in the policy, and splits says that it takes texts apart.
+	// loops is the nesting depth of loops over independent lists; widest is the length of the
+	// longest list in the policy, and splits means that it splits texts.
 	loops, widest int
 	splits        bool
-	// declared are its declarations; hides says that some below the top are hidden.
+	// declared are its declarations; hides means that some below the top are hidden.
 	declared *cost
 	hides    bool
 }
 
-// Compile refuses what is no CUE, contradicts itself, imports what is not allowed
-// or speaks of what is absent.
+// Compile refuses text that is no CUE, contradicts itself, imports a forbidden package or
+// refers to an absent member.
 func Compile(text string, options Options) (*Condition, error) {
 	if len(text) > maxPolicy {
 		return nil, fmt.Errorf("the policy of %d bytes exceeds the bound of %d", len(text), maxPolicy)
@@ -181,7 +180,7 @@ func sorted(m map[string]any) []string {
 	return names
 }
 
-// outcome is what an evaluation came to.
+// outcome is the result of an evaluation.
 type outcome struct {
 	holds bool
 	why   string

@@ -37,7 +37,7 @@ func (s *size) measure(data any, depth int) {
 	}
 }
 
-// affordable refuses data whose evaluation would not end in time.
+// affordable refuses data for which the evaluation would exceed its time.
 func (c *Condition) affordable(data any) error {
 	var s size
 	s.measure(data, 0)

@@ -5,8 +5,8 @@ import (
 	"cuelang.org/go/cue/ast"
 )
 
-// untold returns what of the policy's own refers to something that the data does not
-// have. CUE leaves that open, which is no contradiction, and so the policy would hold.
+// untold returns the policy's own fields that refer to data which the document lacks. CUE
+// leaves them incomplete, which is no contradiction, and so the policy would hold.
 func (c *Condition) untold(unified cue.Value, data map[string]any) error {
 	fields, err := unified.Fields(cue.Hidden(true), cue.Definitions(true))
 	if err != nil {
@@ -27,8 +27,8 @@ func (c *Condition) untold(unified cue.Value, data map[string]any) error {
 	return nil
 }
 
-// speaksOf reports whether a field at the top refers to a member of the data. One whose name
-// is computed may.
+// speaksOf reports whether a field at the top refers to a member of the data. One with a
+// computed name may.
 func (c *Condition) speaksOf(name string, data map[string]any) bool {
 	if len(c.declared.byPath["."+name]) == 0 {
 		return true

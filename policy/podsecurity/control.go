@@ -7,7 +7,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 )
 
-// scope says where the fields of a control stand.
+// scope is the location of a control's fields.
 type scope int
 
 const (
@@ -22,7 +22,7 @@ type control struct {
 	level  api.Level // the lowest that has it
 	scope  scope
 	checks []string // the identifiers of Kubernetes' checks
-	fields []string // what may be excluded; containers. stands for the three lists
+	fields []string // fields that can be excluded; containers. means the three lists
 }
 
 // controls returns the controls. A check of Kubernetes that is in none of them

@@ -21,7 +21,7 @@ const (
 	maxPatterns = 500
 )
 
-// FieldError says what is wrong with a document, and where in it.
+// FieldError reports an invalid field of a document with its path.
 type FieldError = field.Error
 
 // Exclusion is an entry of validate.podSecurity.exclude, or of the podSecurity
@@ -48,8 +48,8 @@ type exclusion struct {
 	Exclusion
 }
 
-// CompileExclusions compiles the exclusions of an exception, which says nothing
-// of a level. Path is the list's, for errors.
+// CompileExclusions compiles the exclusions of an exception, which has no level. Path is
+// the list's, for errors.
 func CompileExclusions(list []Exclusion, path string) (*Exclusions, error) {
 	return compileExclusions(list, path, api.LevelRestricted)
 }
@@ -105,7 +105,7 @@ func (e Exclusion) control(path string, level api.Level) (control, error) {
 	return c, nil
 }
 
-// mismatch says why an exclusion of a field would never apply.
+// mismatch returns why an exclusion of a field would never apply.
 func mismatch(inContainers bool, restricted string) string {
 	if inContainers {
 		return fmt.Sprintf("is empty, and %s is a field of containers: say of which images", restricted)

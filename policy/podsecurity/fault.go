@@ -12,7 +12,7 @@ import (
 	upstream "k8s.io/pod-security-admission/policy"
 )
 
-// Where annotations say what fields say today.
+// Annotations that preceded today's fields.
 const (
 	annotations      = "metadata.annotations"
 	appArmor         = "container.apparmor.security.beta.kubernetes.io/"
@@ -25,7 +25,7 @@ type fault struct {
 	path    string // spec.containers[0].securityContext.privileged
 	starred string // spec.containers[*].securityContext.privileged
 	wide    string // another spelling of starred, for annotations
-	missing bool   // it is not there, and the check wants it
+	missing bool   // it is absent, and the check requires it
 	values  []string
 	printed string // the values as a message has them; may be empty
 
@@ -41,8 +41,8 @@ type finder struct {
 	found []fault
 }
 
-// forbids asks the check about a pod that has nothing but what is given; what
-// relaxes checks stays as it is.
+// forbids runs the check on a pod with only the given fields; fields that relax checks are
+// kept.
 func (f *finder) forbids(meta *meta.ObjectMeta, spec core.PodSpec) bool {
 	spec.OS, spec.HostUsers = f.spec.OS, f.spec.HostUsers
 	return !f.check(meta, &spec).Allowed
@@ -174,8 +174,7 @@ func sources() []string {
 	return list
 }
 
-// source says of which kind a volume is; unknown if Kubernetes 1.36 has no such
-// kind.
+// source returns the kind of a volume; unknown if Kubernetes 1.36 has no such kind.
 func source(v core.VolumeSource) string {
 	value := reflect.ValueOf(v)
 	for i, name := range sources() {

@@ -9,8 +9,8 @@ import (
 	core "k8s.io/api/core/v1"
 )
 
-// find lists the fields that a check of Kubernetes does not allow. A check that
-// is not known here has none, so that it is violated and cannot be excluded.
+// find lists the fields that a check of Kubernetes does not allow. An unsupported check
+// has none, so that it is violated and cannot be excluded.
 func (f *finder) find(check string) []fault {
 	switch check {
 	case "hostNamespaces":
@@ -79,7 +79,7 @@ func (f *finder) hostPaths() {
 	}
 }
 
-// volumes have no values: what is forbidden is the field itself.
+// volumes have no values: the field itself is forbidden.
 func (f *finder) volumes() {
 	for i, volume := range f.spec.Volumes {
 		f.inPod("spec.volumes["+strconv.Itoa(i)+"]."+source(volume.VolumeSource), core.PodSpec{Volumes: []core.Volume{volume}}, "")
@@ -132,8 +132,8 @@ func (f *finder) seLinux() {
 	}
 }
 
-// seccomp: a container that says nothing has the pod's profile, so that a pod
-// with a forbidden one is one fault.
+// seccomp: a container without a profile has the pod's profile, so that a pod with a
+// forbidden one is one fault.
 func (f *finder) seccomp() {
 	const field = "seccompProfile.type"
 	pod := f.spec.SecurityContext
@@ -196,8 +196,8 @@ func (f *finder) user() {
 	}
 }
 
-// escalation: in a security context without the field its value is called nil,
-// as by Kyverno, so that only an exclusion that says so covers it.
+// escalation: in a security context without the field its value is called nil, as by
+// Kyverno, so that only an exclusion of that value covers it.
 func (f *finder) escalation(p place) {
 	const field = "allowPrivilegeEscalation"
 	switch own := p.context().AllowPrivilegeEscalation; {
@@ -210,8 +210,8 @@ func (f *finder) escalation(p place) {
 	}
 }
 
-// capabilities asks about each one that is added beside a drop of ALL, and about
-// the drops without any that is added.
+// capabilities checks each added one together with a drop of ALL, and the drops without
+// any added one.
 func (f *finder) capabilities(p place) {
 	all := []core.Capability{"ALL"}
 	var own core.Capabilities

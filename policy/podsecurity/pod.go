@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ErrNoPod says that an object of this kind makes no pods that can be read here.
+// ErrNoPod reports that an object of this kind creates no pods that can be read here.
 var ErrNoPod = errors.New("it has no pod: the rule should match Pod, or a controller with a template of pods")
 
-// Pod is a pod as it was written, in an object of its own or in a template. It is
-// safe for concurrent use; what it was made of must not be changed.
+// Pod is a pod in its written form, in an object of its own or in a template. It is safe
+// for concurrent use; the source object must not be changed.
 type Pod struct {
 	path     string // before metadata and spec: spec.template. and so on
 	metadata map[string]any
@@ -23,7 +23,7 @@ type Pod struct {
 	typed    func() (*decoded, error)
 }
 
-// decoded is what the checks read. Checks never change it.
+// decoded is the checks' input. Checks never change it.
 type decoded struct {
 	meta meta.ObjectMeta
 	spec core.PodSpec
@@ -71,7 +71,7 @@ func PodOf(kind string, content map[string]any) (*Pod, error) {
 	return NewPod(metadata, spec, path), nil
 }
 
-// descend follows a path whose names end with a dot each.
+// descend follows a path in which each name ends with a dot.
 func descend(content map[string]any, path string) (map[string]any, error) {
 	start := 0
 	for i := range len(path) {
@@ -102,7 +102,7 @@ func object(content map[string]any, name, path string) (map[string]any, error) {
 	}
 }
 
-// decode reads what the checks may look at.
+// decode reads the fields that the checks may read.
 func (p *Pod) decode() (*decoded, error) {
 	var d decoded
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(lean(p.spec), &d.spec); err != nil {
@@ -123,9 +123,8 @@ func (p *Pod) decode() (*decoded, error) {
 	return &d, nil
 }
 
-// lean leaves out what is long and says nothing of security. It is a list of
-// what is left out, and not of what is kept: a field that a later check reads
-// is there.
+// lean removes long fields without effect on security. It lists the removed fields, and
+// not the kept ones: a field that a later check reads is then present.
 func lean(spec map[string]any) map[string]any {
 	spec = without(spec, "affinity", "tolerations", "topologySpreadConstraints", "nodeSelector", "imagePullSecrets", "hostAliases", "dnsConfig", "readinessGates")
 	for _, kind := range kinds() {

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Result says what of a standard a pod does not meet.
+// Result lists a pod's violations of a standard.
 type Result struct {
 	// Level and Version are the standard's, as the policy writes them.
 	Level, Version string
@@ -68,7 +68,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("(Forbidden reason: %s, field error list: [%s])", v.Reason, strings.Join(list, ", "))
 }
 
-// Message is what Kyverno says about a rule that fails or passes.
+// Message is Kyverno's message for a rule that fails or passes.
 func (r Result) Message(rule string) string {
 	if r.Met() {
 		return fmt.Sprintf("Validation rule '%s' passed.", rule)
@@ -81,8 +81,8 @@ func (r Result) Message(rule string) string {
 	return b.String()
 }
 
-// Properties are what a report says about the violations beside the message;
-// nil if there are none.
+// Properties are a report's properties of the violations, in addition to the message; nil
+// if there are none.
 func (r Result) Properties() map[string]string {
 	if r.Met() {
 		return nil

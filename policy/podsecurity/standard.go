@@ -24,9 +24,9 @@ type check struct {
 	run     upstream.CheckPodFn
 }
 
-// Compile compiles a standard and what a policy excludes from it. Level is
-// privileged, baseline or restricted; version v1.0 to whatever, latest, or empty
-// for latest. Errors are about fields, with paths below podSecurity.
+// Compile compiles a standard and a policy's exclusions. Level is privileged, baseline or
+// restricted; version is v1.0 or later, latest, or empty for latest. Errors are about
+// fields, with paths below podSecurity.
 func Compile(level, version string, exclusions []Exclusion) (*Standard, error) {
 	l, err := api.ParseLevel(level)
 	if err != nil {
@@ -51,10 +51,9 @@ func Compile(level, version string, exclusions []Exclusion) (*Standard, error) {
 	return s, nil
 }
 
-// revision returns a check as a level and version have it; nil if they do not.
-// Checks that restricted has in place of baseline's are asked beside them, as in
-// Kyverno: the weaker one is met whenever the other is, and an exclusion of one
-// leaves the other.
+// revision returns a check as a level and version have it; nil if they do not. Checks of
+// restricted that replace baseline's run in addition to them, as in Kyverno: the weaker
+// one is met whenever the other is, and an exclusion of one leaves the other.
 func revision(c upstream.Check, level api.Level, version api.Version) upstream.CheckPodFn {
 	if level == api.LevelPrivileged || level == api.LevelBaseline && c.Level != level {
 		return nil
@@ -68,8 +67,8 @@ func revision(c upstream.Check, level api.Level, version api.Version) upstream.C
 	return run
 }
 
-// Check says whether a pod meets the standard. An error says that the pod could
-// not be read, and nothing about the standard.
+// Check reports whether a pod meets the standard. An error means that the pod could not be
+// read, and implies nothing about the standard.
 func (s *Standard) Check(pod *Pod) (Result, error) {
 	result := Result{Level: s.level, Version: s.version}
 	if len(s.checks) == 0 {
@@ -93,7 +92,7 @@ func (s *Standard) Check(pod *Pod) (Result, error) {
 	return result.Except(s.exclusions), nil
 }
 
-// Except returns the result without what is excluded besides.
+// Except returns the result without further excluded violations.
 func (r Result) Except(more ...*Exclusions) Result {
 	var left []Violation
 	for _, v := range r.Violations {
@@ -105,8 +104,8 @@ func (r Result) Except(more ...*Exclusions) Result {
 	return r
 }
 
-// except leaves out the fields that are excluded, and reports whether none is
-// left. A violation of which no field is known stays.
+// except removes the excluded fields, and reports whether none is left. A violation
+// without known fields stays.
 func (v Violation) except(more []*Exclusions) (Violation, bool) {
 	if len(v.faults) == 0 {
 		return v, false

@@ -28,21 +28,21 @@ func cutHost(pattern string) (host, rest string, ok bool) {
 	return host, rest, true
 }
 
-// Untagged reports whether a pattern names repositories without a tag, a
-// digest or a wildcard that could stand for one.
+// Untagged reports whether a pattern names repositories without a tag, a digest or a
+// wildcard that could match one.
 func Untagged(pattern string) bool {
 	return !strings.ContainsAny(pattern[strings.LastIndexByte(pattern, '/')+1:], ":@*?")
 }
 
-// Unmatchable says why no image reference, as it is compared, can match a
-// pattern; empty means that one can.
+// Unmatchable returns why no image reference, as it is compared, can match a pattern;
+// empty means that one can.
 func Unmatchable(pattern string) string {
 	host, rest, hasHost := cutHost(pattern)
 	path, version := rest, ""
 	if i := strings.IndexAny(rest, ":@"); i >= 0 {
 		path, version = rest[:i], rest[i+1:]
 	}
-	// What follows a wildcard after the last slash may be in a tag.
+	// The text after a wildcard that follows the last slash may be in a tag.
 	last := strings.LastIndexByte(path, '/') + 1
 	if i := strings.IndexAny(path[last:], "*?"); i >= 0 {
 		path, version = path[:last+i], path[last+i:]+version

@@ -8,9 +8,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Concerns reports whether one of the patterns speaks of an image. Where a reference has
-// several spellings, one that a pattern matches is enough: who writes the
-// reference must not choose whether it is looked at.
+// Concerns reports whether one of the patterns matches an image. Where a reference has
+// several spellings, one matching spelling suffices: the author of the reference must not
+// choose whether it is verified.
 func Concerns(patterns []string, ref image.Ref) bool {
 	for _, base := range bases(ref, true) {
 		for _, spelling := range spellings(base, ref) {
@@ -22,8 +22,7 @@ func Concerns(patterns []string, ref image.Ref) bool {
 		if slices.ContainsFunc(patterns, func(p string) bool { return Untagged(p) && wildcard.Match(p, base) }) {
 			return true
 		}
-		// A pattern for every tag (repo:*) speaks of an image that is named by
-		// digest alone, too.
+		// A pattern for every tag (repo:*) matches an image that is named by digest alone, too.
 		if ref.Tag() == "" && wildcard.Any(patterns, base+":") {
 			return true
 		}
@@ -31,8 +30,8 @@ func Concerns(patterns []string, ref image.Ref) bool {
 	return false
 }
 
-// Exempts reports whether one of the patterns leaves an image alone. A tag beside a digest
-// is decoration, so a pattern for tags exempts no image that has a digest.
+// Exempts reports whether one of the patterns exempts an image. A tag with a digest is
+// ignored, so a pattern for tags exempts no image that has a digest.
 func Exempts(patterns []string, ref image.Ref) bool {
 	for _, base := range bases(ref, false) {
 		if !ref.Digest().IsZero() {
@@ -105,7 +104,7 @@ func Texts(ref image.Ref) []string {
 		if ref.Tag() != "" || digest == "" {
 			texts = append(texts, base+":"+ref.Tag()+digest)
 		} else {
-			texts = append(texts, base+":") // what repo:* is compared with
+			texts = append(texts, base+":") // compared with repo:*
 		}
 		if digest != "" {
 			texts = append(texts, base+digest)

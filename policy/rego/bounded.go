@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// sampling is how often the memory is looked at; most evaluations end before.
+	// sampling is the interval of the memory checks; most evaluations end before the first.
 	sampling = 20 * time.Millisecond
-	// maxGrowth bounds what the process may grow by during one evaluation, in bytes.
-	// Others grow it, too, so that it is far above what an evaluation needs.
+	// maxGrowth bounds the growth of the process during one evaluation, in bytes. Other
+	// goroutines contribute, so it is far above an evaluation's use.
 	maxGrowth = 256 << 20
 )
 
-// answered is what an evaluation came to.
+// answered is the result of an evaluation.
 type answered struct {
 	results rego.ResultSet
 	err     error
 }
 
-// bounded waits for an evaluation as long as it may take and while memory lasts. It is
-// interrupted then, but a function that does not heed that goes on and keeps its place.
+// bounded waits for an evaluation within its time and memory bounds. It is interrupted
+// then, but a function that ignores the interruption continues and keeps its seat.
 func (c *Condition) bounded(input ast.Value) (rego.ResultSet, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
 	select {

@@ -86,8 +86,8 @@ func comprehensions(node any) int {
 	return deepest
 }
 
-// speaks refuses what could be about an absent or misspelt member: input as a whole, one
-// of its members whose name is not written out, and the absent and misspelt ones.
+// speaks refuses references to possibly absent or misspelt members: input as a whole,
+// members with computed names, and the absent and misspelt ones.
 func speaks(m *ast.Module, options Options) (err error) {
 	var seen, followed int
 	named := len(options.Absent) > 0 || len(options.Members) > 0
@@ -117,7 +117,8 @@ func speaks(m *ast.Module, options Options) (err error) {
 	return err
 }
 
-// unheard says what of input a policy that does not name it may be about, in vain.
+// unheard describes a member of input that a policy may refer to in vain without naming
+// it.
 func unheard(options Options) string {
 	if len(options.Absent) == 0 {
 		return "what there is not"

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Decode reads JSON as Holds wants it: with integers as they are written, which float64
-// has only up to 2^53, and other numbers as float64 has them.
+// Decode reads JSON for Holds: with integers in their written form, which float64 holds
+// only up to 2^53, and other numbers as float64.
 func Decode(text []byte) (any, error) {
 	var data any
 	d := json.NewDecoder(bytes.NewReader(text))

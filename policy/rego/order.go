@@ -16,9 +16,9 @@ import (
 // "3" is at least 7, and null at most 0. Here such a comparison is an error, which ends
 // the evaluation: were it undefined, "not" would make a yes of it.
 
-// stricter are functions of Rego that find an order, or a number, where there is none,
-// or a wrong one, each with what stands for it in a compiled policy. No policy can
-// define or call these names, and Rego's own are not there.
+// stricter are functions of Rego that return an order, or a number, where there is none,
+// or a wrong one, each with its replacement in a compiled policy. No policy can define or
+// call these names, and Rego's own are not available.
 func stricter() map[string]strict {
 	return map[string]strict{
 		"lt":             {name: "<", infix: true, two: compared(func(order int) bool { return order < 0 })},
@@ -42,7 +42,7 @@ type strict struct {
 	two   func(a, b ast.Value) (*ast.Term, error)
 }
 
-// functions declares what stands for Rego's own, with the same types.
+// functions declares the replacements of Rego's own functions, with the same types.
 func functions() (list []func(*rego.Rego)) {
 	for own, f := range stricter() {
 		decl := &rego.Function{Name: f.name, Decl: declared(own)}
@@ -65,8 +65,9 @@ func halt(term *ast.Term, err error) (*ast.Term, error) {
 	return term, nil
 }
 
-// order lets a policy call what is stricter, and writes its numbers as OPA compares
-// them rightly. A function that the policy defines or imports remains its own.
+// order replaces calls in a policy by the stricter functions, and writes its numbers in a
+// form that OPA compares correctly. A function that the policy defines or imports is not
+// replaced.
 func order(m *ast.Module) (err error) {
 	own := map[string]bool{}
 	for _, rule := range m.Rules {
@@ -117,7 +118,7 @@ func compared(holds func(order int) bool) func(a, b ast.Value) (*ast.Term, error
 	}
 }
 
-// compare knows an order of numbers and one of strings, and none else.
+// compare supports two numbers or two strings, and no other pair.
 func compare(a, b ast.Value) (int, error) {
 	switch a := a.(type) {
 	case ast.Number:
@@ -143,8 +144,8 @@ func compareNumbers(a, b ast.Number) int {
 	return rational(a).Cmp(rational(b))
 }
 
-// rational refuses exponents beyond a million, which would take all memory. Only what a
-// policy multiplies gets there, and the panic ends its evaluation.
+// rational refuses exponents beyond a million, which would exhaust memory. Only a product
+// computed by a policy gets there, and the panic ends its evaluation.
 func rational(n ast.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(string(n))
 	if !ok {
@@ -184,7 +185,7 @@ func furthest(v ast.Value, way int) (*ast.Term, error) {
 	return found, nil
 }
 
-// sorted wants that neighbours, and what they first differ in, are of one type.
+// sorted requires that neighbours, and their first difference, are of one type.
 func sorted(v ast.Value) (*ast.Term, error) {
 	list, err := items(v)
 	if err != nil {
@@ -238,7 +239,8 @@ func sum(v ast.Value) (*ast.Term, error) {
 	return ast.NewTerm(ast.Number(text)), err
 }
 
-// toNumber makes no number of what is none: null was 0, false 0 and true 1.
+// toNumber refuses values that are no numbers: Rego's own returns 0 for null and false,
+// and 1 for true.
 func toNumber(v ast.Value) (*ast.Term, error) {
 	switch v := v.(type) {
 	case ast.Number:
@@ -263,7 +265,8 @@ func unmarshal(v ast.Value) (*ast.Term, error) {
 	return ast.NewTerm(value), err
 }
 
-// said names a value in an error, by its type and, if it is short, as it is written.
+// said describes a value in an error, by its type and, if it is short, in its written
+// form.
 func said(v ast.Value) string {
 	name := ast.ValueName(v)
 	switch v.(type) {

@@ -14,16 +14,16 @@ import (
 
 // The bounds.
 const (
-	// maxPolicy is far above what a person writes.
+	// maxPolicy is far above hand-written policies.
 	maxPolicy = 256 << 10
 	// maxDepth bounds how deep brackets are nested; people get along with ten.
 	maxDepth = 50
-	// maxComprehensions bounds how deep comprehensions are nested: each level doubles
-	// the time of compiling, which nobody can interrupt.
+	// maxComprehensions bounds the nesting of comprehensions: each level doubles the time of
+	// compilation, which cannot be interrupted.
 	maxComprehensions = 8
 	// maxData is the size of a large SBOM, in bytes of JSON.
 	maxData = 16 << 20
-	// maxTime is most of what an admission may take.
+	// maxTime is most of the time of an admission.
 	maxTime = 2 * time.Second
 	// maxRunning bounds evaluations of one policy at once, those included that go on
 	// after their time, inside a function that cannot be interrupted.
@@ -38,16 +38,15 @@ const (
 	answer = "isCompliant"
 )
 
-// Options are what a policy is compiled for.
+// Options are the options of a compilation.
 type Options struct {
-	// Absent are members that the documents have and that are not handed on. A
-	// policy that speaks of one, or of input as a whole, is refused: it would
-	// compare it with nothing.
+	// Absent are members of the documents that are not in the input. A policy that refers to
+	// one, or to input as a whole, is refused: it would compare it with nothing.
 	Absent []string
-	// AbsentWhy says why, for messages.
+	// AbsentWhy is the reason, for messages.
 	AbsentWhy string
-	// Members are all that the documents may have; none means any. A policy that speaks
-	// of another one, or of input as a whole, is refused: it may be misspelt, and "not"
+	// Members are all members that the documents may have; none means any. A policy that
+	// refers to another one, or to input as a whole, is refused: it may be misspelt, and "not"
 	// would hold for everything.
 	Members []string
 	// Now is the clock of time.now_ns; nil means that policies have none.
@@ -64,8 +63,8 @@ type Condition struct {
 	running chan struct{}
 }
 
-// Compile refuses what is no Rego, has no isCompliant, calls what is not allowed
-// or speaks of what is absent.
+// Compile refuses text that is no Rego, has no isCompliant, calls a forbidden function or
+// refers to an absent member.
 func Compile(text string, options Options) (*Condition, error) {
 	if len(text) > maxPolicy {
 		return nil, fmt.Errorf("the policy of %d bytes exceeds the bound of %d", len(text), maxPolicy)
@@ -107,7 +106,7 @@ func Compile(text string, options Options) (*Condition, error) {
 	return c, nil
 }
 
-// Timeless reports whether the condition says the same of the same data at any
+// Timeless reports whether the condition gives the same result for the same data at any
 // time.
 func (c *Condition) Timeless() bool { return c.now == nil }
 
@@ -146,7 +145,7 @@ func (c *Condition) Holds(data any) (holds bool, why string, err error) {
 	return false, answer + " is undefined", nil
 }
 
-// all wants every result of a list to be true, and at least one.
+// all requires every result of a list to be true, and at least one.
 func all(list []any) (bool, string) {
 	for _, one := range list {
 		object, _ := one.(map[string]any)

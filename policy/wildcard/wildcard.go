@@ -1,9 +1,9 @@
-// Package wildcard answers: does a text match a pattern of `*` and `?`, as
-// Kyverno writes them for image references, names and subjects?
+// Package wildcard matches texts with patterns of `*` and `?`, as in Kyverno's image
+// references, names and subjects.
 //
-// `*` stands for any run of characters, also an empty one and also across `/`;
-// `?` for exactly one character. Nothing else is special, there is no escape,
-// and the whole text must match (Kyverno 1.19, "Wildcards").
+// `*` matches any run of characters, also an empty one and also across `/`; `?` exactly
+// one character. Nothing else is special, there is no escape, and the whole text must
+// match (Kyverno 1.19, "Wildcards").
 package wildcard
 
 import (
@@ -24,8 +24,8 @@ func Match(pattern, text string) bool {
 	if !starred {
 		return text == ""
 	}
-	// Between two stars the leftmost place is always right: it leaves the most
-	// text for what follows, so there is nothing to take back.
+	// Between two stars the leftmost match is always right: it leaves the most text for the
+	// rest of the pattern, so there is no backtracking.
 	for {
 		segment, after, more := strings.Cut(rest, "*")
 		if !more {
