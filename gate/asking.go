@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// asking is one route being asked on behalf of one workload.
+// asking is the pending request of one route for one workload.
 type asking struct {
 	question redirect.Question
 	chooser  *redirect.Chooser

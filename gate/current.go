@@ -18,7 +18,7 @@ type Current struct {
 	snapshot atomic.Pointer[Snapshot]
 }
 
-// Replace replaces policies, trust and mirrors together; a nil one stays as it was.
+// Replace replaces policies, trust and mirrors together; a nil one is left unchanged.
 func (c *Current) Replace(next Snapshot) {
 	c.writing.Lock()
 	defer c.writing.Unlock()

@@ -70,7 +70,7 @@ func (f *few[K, V]) all() iter.Seq2[K, V] {
 	}
 }
 
-// drop removes the entries that are meant.
+// drop removes the matching entries.
 func (f *few[K, V]) drop(is func(K, V) bool) {
 	kept := f.list[:0]
 	for _, e := range f.list {

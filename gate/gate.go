@@ -137,7 +137,7 @@ func WithTimeout(d time.Duration) Option {
 
 // Ages sets how long the gate caches results; zero fields keep their defaults.
 type Ages struct {
-	// Fact is the greatest age of a proved claim: 1 h.
+	// Fact is the greatest age of a verified claim: 1 h.
 	Fact time.Duration
 	// None is the age of "no evidence found": 10 s.
 	None time.Duration

@@ -107,7 +107,7 @@ func appendNew(list []string, s string) []string {
 	return append(list, s)
 }
 
-// formats returns the formats that an authority can be proved in.
+// formats returns the evidence formats that can verify an authority.
 func formats(a verify.Authority) []attest.Format {
 	switch {
 	case len(a.Formats) > 0:

@@ -149,7 +149,7 @@ func (m mirrors) named(images []policy.Image) []policy.Image {
 	return all
 }
 
-// asWritten returns an image by the name that stands in the object.
+// asWritten returns an image by its name in the object.
 func asWritten(i policy.Image) policy.Image {
 	if !i.Copy.IsZero() {
 		i.Ref, i.Copy = i.Copy, image.Ref{}

@@ -18,10 +18,10 @@ type Layer string
 
 // The layers.
 const (
-	LayerFacts Layer = "facts" // proved claims of this process
+	LayerFacts Layer = "facts" // verified claims of this process
 	LayerNone  Layer = "none"  // "none found"
 	LayerTags  Layer = "tags"  // digests behind tags
-	LayerPeers Layer = "peers" // proved claims of other replicas
+	LayerPeers Layer = "peers" // verified claims of other replicas
 	LayerStore Layer = "store" // verified claims in the store that replicas share
 )
 

@@ -277,8 +277,8 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 	return facts, gap
 }
 
-// allFacts returns all that was proved, of whatever digest, and why an answer by
-// one of the authorities is not complete.
+// allFacts returns all verified facts, of whatever digest, and why the answer of one of
+// the authorities is incomplete.
 func (w *work) allFacts(by func(*verify.Authority) bool) (facts []verify.Fact, gap error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

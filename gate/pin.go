@@ -35,8 +35,8 @@ func (p *planned) pinning() Pinning {
 	return p.request.Pinning
 }
 
-// withDigest takes back a pass where a tag stands and the policy requires a digest, and
-// adds that to a failure.
+// withDigest withdraws a pass where the reference stays a tag and the policy requires a
+// digest, and adds that reason to a failure.
 func (p *planned) withDigest(decision policy.Decision, t task) policy.Decision {
 	decision = decision.WithDigest()
 	reason, lacks := p.lacksDigest(decision.Check, t)
@@ -54,8 +54,8 @@ func (p *planned) withDigest(decision policy.Decision, t task) policy.Decision {
 	return decision.Lacking(reason)
 }
 
-// lacksDigest returns why a tag stands where the policy pins and verifies digests, and
-// will stand there; false where it is pinned here or later.
+// lacksDigest returns why a reference stays a tag where the policy pins and verifies
+// digests; false where it is pinned here or later.
 func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool) {
 	if check.Skip != "" || !check.MutateDigest || !check.VerifyDigest || !check.Image.Ref.Digest().IsZero() {
 		return policy.Reason{}, false
@@ -157,8 +157,8 @@ func (v *Verdict) text(redirects bool) string {
 	return ""
 }
 
-// notPinned adds to an image that was proved by its tag that the runtime resolves
-// the tag for itself, unless the tag is pinned.
+// notPinned adds a warning to an image that was verified by its tag: the runtime resolves
+// the tag itself, unless the tag is pinned.
 func (p *planned) notPinned(v *Verdict) {
 	if v.Answer != Allow || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() || v.Redirect != nil && !v.Redirect.Target.IsZero() {
 		return

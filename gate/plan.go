@@ -19,7 +19,7 @@ type planned struct {
 	former   former
 	plan     policy.Plan
 	images   []policy.Image       // that have a verdict
-	uses     []workload.Use       // as they stand in the object
+	uses     []workload.Use       // as in the object
 	mutated  []policy.RuleResult  // of the mutation rules
 	patch    []workload.Operation // the operations of mutation rules
 	changed  workload.Object      // the object after mutation; zero if unchanged
@@ -253,7 +253,7 @@ func (p *planned) conclude(i int) Verdict {
 func (p *planned) verdict(found policy.Image) Verdict {
 	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
 	var tasks []task          // of the decisions
-	var stale time.Time       // when the oldest was proved that is used
+	var stale time.Time       // verification time of the oldest fact in use
 	var differs *policy.Check // its credentials resolve another digest
 	firm := false             // the digest is that of a check which enforces
 	byLast := false           // the digest comes from a stale entry

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// maxPlatforms bounds the children of an index that are proved one by one. The
-// largest official images have about a dozen.
+// maxPlatforms bounds the children of an index that are verified one by one. The largest
+// official images have about a dozen.
 const maxPlatforms = 64
 
 // family holds the children that an index lists.

@@ -204,14 +204,14 @@ func (p *planned) unresolved(w *way) string {
 	return fmt.Sprint(w.digest.err)
 }
 
-// proved reports whether a policy's proof of the image holds.
+// proved reports whether a policy has verified the image.
 func (v *Verdict) proved() bool {
 	return slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
 		return d.Result == policy.Pass && d.Check.NeedsProof()
 	})
 }
 
-// asksProof reports whether a policy asks for a proof of the image.
+// asksProof reports whether a policy requires verification of the image.
 func (v *Verdict) asksProof() bool {
 	return slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool { return d.Check.NeedsProof() })
 }
@@ -276,8 +276,7 @@ func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
 	v.Answer, v.Pin, v.Reasons = Deny, false, []policy.Reason{said}
 }
 
-// isSilent reports whether a target that could not be looked at might have
-// qualified.
+// isSilent reports whether a target that did not answer might have qualified.
 func (r *Redirect) isSilent() bool {
 	return slices.ContainsFunc(r.Attempts, func(a redirect.Attempt) bool {
 		return a.State == redirect.Failed || a.State == redirect.Resting

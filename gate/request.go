@@ -39,8 +39,8 @@ type Request struct {
 	// Object may be a document that is no Kubernetes object; see ForDocument. It is zero at
 	// DELETE; Subject then holds its kind.
 	Object workload.Object
-	// Old is the object's former state at UPDATE; zero otherwise. Images that it
-	// ran already are not looked at again.
+	// Old is the object's former state at UPDATE; zero otherwise. Images that it ran already
+	// are not verified again.
 	Old workload.Object
 	// Pinning selects the component that pins.
 	Pinning Pinning

@@ -97,9 +97,9 @@ func (p *planned) sameIdentity(object workload.Object) error {
 	return nil
 }
 
-// finder finds the images of a subject's object as it is then. It notes nothing. An image
-// that cannot be read is an error for a rule that reads the images: without it a rule
-// that denies an image would pass.
+// finder finds the images of a subject's object in its current state. It records nothing.
+// An image that cannot be read is an error for a rule that reads the images: without it a
+// rule that denies an image would pass.
 func (p *planned) finder(s *policy.Subject) policy.Finder {
 	object := sync.OnceValues(func() (workload.Object, error) {
 		if s == p.subject {

@@ -25,7 +25,7 @@ const (
 	maxPart = 16 << 20
 )
 
-// part is one part of a snapshot, which means something without the others.
+// part is one part of a snapshot. It can be read without the others.
 type part struct {
 	Version int        `json:"version"`
 	Gone    []keptGone `json:"gone,omitempty"`
@@ -38,7 +38,7 @@ type part struct {
 // snapshot each time.
 const grain = time.Hour
 
-// keptTag is the digest that a tag was last proved by; none where it was gone by then.
+// keptTag is the digest last verified for a tag; none where the tag was gone by then.
 type keptTag struct {
 	Scope     string       `json:"scope"`
 	Reference string       `json:"reference"`
@@ -150,7 +150,7 @@ func (m *memory) keptGone() []keptGone {
 	var list []keptGone
 	for key, at := range m.lasts.gone.All() {
 		if found, ok := m.facts.Get(key.factKey); !ok || at.Before(found.at) {
-			continue // it was proved since, or never
+			continue // verified since, or never
 		}
 		list = append(list, keptGone{
 			Fact: key.factKey.String(), Repository: key.repository.String(), Sources: key.sources, Scope: key.scope,

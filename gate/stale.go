@@ -157,8 +157,8 @@ func (p *planned) pinsLast(check *policy.Check, t task, decision policy.Decision
 
 var errLast = errors.New("the registry does not answer, and the tag cannot be pinned here to the digest that it was last proved by")
 
-// pinLast pins a tag to the digest that it was last proved by, whatever the policies
-// say of pinning.
+// pinLast pins a tag to the digest last verified for it, independent of the policies'
+// pinning.
 func (p *planned) pinLast(v *Verdict) {
 	if v.Answer != Allow || v.Pin || !p.canPin(v) {
 		return
@@ -182,8 +182,8 @@ func (w *work) last() (last, bool) {
 	return known, ok && !known.isGone() && passed(known.at, w.gate.options.now()) < window
 }
 
-// keepLast keeps the digest of a tag that the registry named just now, if it is proved
-// and no check denies it.
+// keepLast caches the digest of a tag that the registry returned just now, if it is
+// verified and no check denies it.
 func (w *work) keepLast() {
 	if w.gate.memory.lasts == nil || w.err != nil || !w.ref.Digest().IsZero() || w.countsTarget() || !w.staleSince().IsZero() {
 		return

@@ -31,7 +31,7 @@ type work struct {
 
 	way     *way     // the mirror plan of the reference; nil for none
 	home    place    // the image's own repository
-	place   *place   // where prove looks now
+	place   *place   // the repository that prove searches now
 	later   []*place // where it looks next
 	unasked int      // places beyond the bound
 	asking  *asking  // the targets to request in parallel; nil for none
@@ -108,7 +108,7 @@ func (w *work) run(ctx context.Context) {
 		w.asking.beside(ctx, w.pinned.Digest())
 	}
 	fetched := w.fetchData(ctx)
-	defer fetched() // whatever becomes of the proofs
+	defer fetched() // whatever the result of the verification
 	w.prove(ctx, w.pinned, w.questions())
 	fetched()
 	w.judge(ctx)

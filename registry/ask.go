@@ -20,7 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
-// question is one thing to ask of a registry.
+// question is one request to a registry.
 type question struct {
 	op         string // as in Error.Op
 	method     string // GET or HEAD, or of a write (see push.go) POST or PUT
@@ -87,8 +87,8 @@ func (q question) address(origin *url.URL) *url.URL {
 	return &address
 }
 
-// try asks once: with the challenge, the token and the redirects that come of
-// it, and the whole body. Its errors are *Error.
+// try sends a request once: with the challenge, the token and the redirects that follow
+// from it, and reads the whole body. Its errors are *Error.
 func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	origin := c.schemes.origin(q.repository)
 	ticket, leave, err := c.enter(ctx, c.account(q, origin.Host))

@@ -15,7 +15,7 @@ import (
 // anonymous is the turn without credential.
 const anonymous = -1
 
-// attempt is one with one credential.
+// attempt is a request with one credential.
 type attempt struct {
 	turn    int
 	failure *Error

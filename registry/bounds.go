@@ -62,8 +62,7 @@ const (
 	tagGrace = 500 * time.Millisecond
 	// maxIndex is the size of a layout's index.json.
 	maxIndex = 4 << 20
-	// maxLayoutManifests bounds how many manifests of a layout are looked at
-	// for a subject.
+	// maxLayoutManifests bounds the manifests of a layout that are searched for a subject.
 	maxLayoutManifests = 4096
 	// maxLayouts bounds how many layouts are read as one: each has a file open.
 	maxLayouts = 256

@@ -135,7 +135,7 @@ func kindOfFile(err error) image.Kind {
 	return image.Unavailable
 }
 
-// Resolve pins ref to the digest that its tag has in the layout, or as it is.
+// Resolve pins ref to the digest that its tag has in the layout; a digest is kept.
 func (l *Layout) Resolve(_ context.Context, ref image.Ref) (image.Pinned, error) {
 	if ref.IsZero() {
 		return image.Pinned{}, errors.New("resolve: the reference is empty")

@@ -49,7 +49,7 @@ func (l *Layouts) OnlyFullNames() *Layouts {
 	return full
 }
 
-// Resolve pins ref to the digest that its tag has, or as it is.
+// Resolve pins ref to the digest that its tag has; a digest is kept.
 func (l *Layouts) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
 	if len(l.list) == 1 || ref.IsZero() || !ref.Digest().IsZero() {
 		return l.list[0].Resolve(ctx, ref)

@@ -127,8 +127,8 @@ func (e *Error) IsLimited() bool {
 	return rests || e.Status == http.StatusTooManyRequests
 }
 
-// HasAnswered reports whether the registry answered with an error. One of its own (5xx) may
-// be about one image alone, as where it stands before another registry.
+// HasAnswered reports whether the registry answered with an error. A server error (5xx)
+// may concern one image alone, as in a proxy of another registry.
 func (e *Error) HasAnswered() bool { return e.Status != 0 }
 
 // IsSilence reports whether a failure counts against the registry as a whole: it did not

@@ -67,7 +67,7 @@ func (c *Client) Push(ctx context.Context, repository image.Repository, artifact
 	return manifest, c.enlist(ctx, repository, artifact.Subject.Digest, manifest)
 }
 
-// emptyConfig stands where an artifact has no configuration (OCI image specification
+// emptyConfig is the configuration of an artifact without one (OCI image specification
 // 1.1, guidance for artifacts).
 var emptyConfig = []byte("{}")
 
@@ -172,9 +172,9 @@ func (c *Client) putManifest(ctx context.Context, op string, repository image.Re
 	return got.header, nil
 }
 
-// enlist adds a manifest to the list at the subject's referrers tag. Nothing locks it:
-// the list is read again, and where another client's writing has left the manifest out,
-// it is added once more.
+// enlist adds a manifest to the list at the subject's referrers tag. The tag cannot be
+// locked: the list is read again, and if another client's write removed the manifest, it
+// is added again.
 func (c *Client) enlist(ctx context.Context, repository image.Repository, subject image.Digest, manifest image.Descriptor) error {
 	tag := referrersTag(subject)
 	q := question{op: opList, repository: repository, reference: subject.String()}

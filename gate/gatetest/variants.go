@@ -75,7 +75,7 @@ func (v *Variants) Fill(text string) string {
 	quoted := func(text string) string {
 		out, err := json.Marshal(text)
 		if err != nil {
-			panic(err) // made of our own text only
+			panic(err) // the input is constant
 		}
 		return string(out)
 	}

@@ -43,7 +43,7 @@ const (
 	Chosen   State = "chosen"    // it serves the digest, or need not be asked
 	Missing  State = "missing"   // it answered and does not have the digest
 	Differs  State = "differs"   // its tag resolves to another digest, and it does not have this one
-	Failed   State = "failed"    // it could not be looked at
+	Failed   State = "failed"    // the request failed
 	Resting  State = "resting"   // it did not answer a moment ago and was not asked
 	NotAsked State = "not-asked" // an earlier candidate was chosen, or nothing was to be asked
 )

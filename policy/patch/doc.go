@@ -51,10 +51,10 @@
 // variables and then parses the text. This package parses the text once, with the
 // variables as placeholders, so that a value never becomes policy. A variable that is a
 // whole plain scalar gives its value with its type. If it, or a plain scalar around it, is
-// a string, it is parsed as the plain scalar that it would be in Kyverno's text (`value:
-// {{ x }}` with "3" is the number 3, with "yes" it is true, with "" it is null). In quotes
-// and blocks it is always text. Variables that would have to be structure are refused at
-// load.
+// a string, it is parsed as the plain scalar that it would be in Kyverno's text
+// (`value: {{ x }}` with "3" is the number 3, with "yes" it is true, with "" it is null).
+// In quotes and blocks it is always text. Variables that would have to be structure are
+// refused at load.
 //
 // # Values
 //
@@ -83,7 +83,7 @@ var ErrTooLarge = jsonvalue.ErrTooLarge
 // ErrTestFailed is wrapped by the error about an operation `test` that fails.
 var ErrTestFailed = operation.ErrTestFailed
 
-// Room is the remaining size that successive patches may write together: as much as one
+// Room is the remaining output that successive patches may write together: as much as one
 // alone may.
 type Room = jsonvalue.Allowance
 

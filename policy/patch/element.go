@@ -76,8 +76,7 @@ func (m *elementMerge) isGone(i int) bool {
 	return slices.Contains(m.gone, i)
 }
 
-// mergeAt merges an element of the patch into one of the list, unless its
-// conditions say that it is not meant.
+// mergeAt merges an element of the patch into one of the list, if its conditions hold.
 func (m *elementMerge) mergeAt(p *part, i int) error {
 	value, is := m.at(i).(map[string]any)
 	if !is {

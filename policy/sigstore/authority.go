@@ -210,7 +210,7 @@ func (c *Compiler) keyless(s *signer, doc keyless) ([]verify.Authority, error) {
 	return []verify.Authority{a}, errors.Join(errs...)
 }
 
-// certificates reads ca-cert: they stand in the document or in a Secret.
+// certificates reads ca-cert, from the document or from a Secret.
 func (c *Compiler) certificates(s *signer, doc keyRef, path string) ([]byte, error) {
 	if err := doc.oneWay(path); err != nil {
 		return nil, err
@@ -294,7 +294,7 @@ func (s *signer) terms(doc authority) error {
 	return errors.Join(errs...)
 }
 
-// bundleRefs: a bundle is proved against one root, as in policy-controller.
+// bundleRefs: a bundle is verified against one root, as in policy-controller.
 func (s *signer) bundleRefs(doc authority) error {
 	if doc.SignatureFormat != "bundle" || doc.Keyless == nil {
 		return nil

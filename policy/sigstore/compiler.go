@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// maxEntries bounds the globs, authorities and matches of a policy: all are looked
-// at for each object.
+// maxEntries bounds the globs, authorities and matches of a policy: all are evaluated for
+// each object.
 const maxEntries = 200
 
 // TrustRoots answers for TrustRoots by name.

@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/rego"
 )
 
-// Fetcher reads policies that stand at an address.
+// Fetcher reads policies at an address.
 type Fetcher interface {
 	// Fetch returns the document at an https address. Its SHA-256, sum, is given in lower-case
 	// hexadecimal as a cache key; the caller compares it, too. It is called within requests
@@ -30,9 +30,9 @@ type script struct {
 	path, language string
 	// text is the policy's text; empty where it is elsewhere.
 	text string
-	// condition is of text; nil where it stands elsewhere.
+	// condition is compiled from text; nil for an external policy.
 	condition *remembering
-	// configMap and remote say where else it stands; at most one is set.
+	// configMap and remote are the location of an external policy; at most one is set.
 	configMap *configMapRef
 	remote    *remotePolicy
 	sees

@@ -69,7 +69,7 @@ var _ policy.Selective = (*noMatchRule)(nil)
 // Name returns the rule's name.
 func (r *noMatchRule) Name() string { return "no-match-policy" }
 
-// Extractors returns none: images stand at the places of a pod specification.
+// Extractors returns none: images are in the standard fields of a pod specification.
 func (r *noMatchRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
 // Targets returns pods and objects that create pods.

@@ -85,7 +85,7 @@ func sameStatements(a, b []statement) bool {
 // Name returns the rule's name.
 func (r *rule) Name() string { return ruleName }
 
-// Extractors returns none: images stand at the places of a pod specification.
+// Extractors returns none: images are in the standard fields of a pod specification.
 func (r *rule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
 // Targets returns the kinds that the rule matches.

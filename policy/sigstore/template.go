@@ -99,7 +99,7 @@ func (r *rule) lookFor(ctx context.Context, s *signer, out *texts) error {
 	return nil
 }
 
-// lookAt reads a policy that stands elsewhere. One with a sum is read once.
+// lookAt reads an external policy. One with a sum is read once.
 func (r *rule) lookAt(ctx context.Context, s *script, out *texts) error {
 	if !s.elsewhere() {
 		return nil

@@ -55,8 +55,8 @@ func newBook(secrets Secrets, key []byte) (*book, error) {
 	return &book{secrets: secrets, key: key, pages: pages}, nil
 }
 
-// read returns the Secret as it is now. The error is that of looking it up; one
-// of no use is a page with an error.
+// read returns the current Secret. The error is that of the lookup; an unusable Secret is
+// a page with an error.
 func (b *book) read(ctx context.Context, name secretName) (*page, error) {
 	kind, data, err := b.secrets.Secret(ctx, name.namespace, name.name)
 	if err != nil {

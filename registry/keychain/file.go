@@ -89,7 +89,7 @@ func parseContent(kind string, content []byte) (*File, error) {
 	return newFile(auths)
 }
 
-// written is an entry as it stands in the file.
+// written is an entry of the file.
 type written struct {
 	Username      string `json:"username"`
 	Password      string `json:"password"`

@@ -37,7 +37,7 @@ type Config struct {
 	// Secrets is required where any are named; nil means that those of
 	// workloads are not read.
 	Secrets Secrets
-	// Accounts may be nil: then service accounts are not looked at.
+	// Accounts may be nil: then service accounts are ignored.
 	Accounts Accounts
 	// Gateway lists Secrets, as namespace/name, for images of all workloads.
 	Gateway []string

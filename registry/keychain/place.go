@@ -55,7 +55,7 @@ type search struct {
 	provider string // has a credential; its name
 
 	notes    []string
-	unlooked []error // places that could not be looked at
+	unlooked []error // failed lookups
 }
 
 // find is a credential in a Secret.

@@ -83,7 +83,7 @@ func (r *Registry) Delete(repository, reference string) {
 	r.store.deleteManifest(repository, reference)
 }
 
-// referrersTag is the tag that stands in for the referrers API.
+// referrersTag is the tag that replaces the referrers API.
 func referrersTag(digest string) string {
 	tag := []byte(digest)
 	for i := range tag {

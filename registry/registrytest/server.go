@@ -103,7 +103,7 @@ func NewClientCertificate() (tls.Certificate, *x509.CertPool, error) {
 	return certificate, pool, nil
 }
 
-// Host returns host:port, as it stands in an image reference.
+// Host returns host:port, as in an image reference.
 func (s *Server) Host() string { return s.listener.Addr().String() }
 
 // Port returns the port alone, for a reference under another name.

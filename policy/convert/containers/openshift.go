@@ -86,8 +86,8 @@ func ReadImagePolicies(conversion *source.Conversion, documents []source.Documen
 	c.scopes(list)
 }
 
-// scopes makes a policy of each document. The most specific scope alone
-// decides, and a cluster's policy stands over a namespace's.
+// scopes makes a policy of each document. The most specific scope alone decides, and a
+// cluster's policy takes precedence over a namespace's.
 func (c reader) scopes(list []imagePolicyDocument) {
 	clusters, all := map[string][]images.Scope{}, 0
 	for _, d := range list {

@@ -59,7 +59,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 	}
 }
 
-// TrustPolicies adds a policy for each trust policy of a document that stands at a
+// TrustPolicies adds a policy for each trust policy of a document that is embedded at a
 // path of another one; the names of the policies begin with prefix.
 func TrustPolicies(conversion *source.Conversion, doc Document, at, prefix string, certificates Stores) {
 	reader{conversion}.trustPolicies(doc, at, prefix, certificates)

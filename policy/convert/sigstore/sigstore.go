@@ -144,8 +144,8 @@ func globbed(glob string) string {
 	return strings.NewReplacer(`\*\*`, `.*`, `\*`, `[^/]*`).Replace(regexp.QuoteMeta(glob))
 }
 
-// authorities carries the authorities, of which any is enough; true if one passes
-// without proof.
+// authorities converts the authorities, of which one suffices; true if one passes without
+// verification.
 func (c reader) authorities(p *said.Policy, list []authority, at string) bool {
 	if len(list) == 0 || len(list) > source.MaxRules {
 		c.Refuse(at, fmt.Sprintf("%d authorities", len(list)), fmt.Sprintf("want 1 to %d", source.MaxRules))

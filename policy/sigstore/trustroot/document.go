@@ -2,7 +2,7 @@ package trustroot
 
 import "encoding/json"
 
-// The document as it is written. Fields of type []byte are base64 in it.
+// The document in its written form. Fields of type []byte are base64 in it.
 
 type rootDocument struct {
 	APIVersion string          `json:"apiVersion"`

@@ -169,7 +169,7 @@ type Notary struct {
 	TSACerts *Value `yaml:"tsaCerts,omitempty"`
 }
 
-// Value is a text that stands in the policy itself.
+// Value is a text in the policy itself.
 type Value struct {
 	Value string `yaml:"value"`
 }

@@ -23,7 +23,7 @@ import (
 // Document is one document, as JSON.
 type Document struct {
 	APIVersion, Kind string
-	// Prefix stands before paths where a file has several documents.
+	// Prefix precedes paths where a file has several documents.
 	Prefix string
 	// Text is the whole document.
 	Text   []byte

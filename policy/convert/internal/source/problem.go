@@ -4,8 +4,8 @@ import "strings"
 
 // Problem is a part of a policy that cannot be carried.
 type Problem struct {
-	// Path is where it stands, dotted, with indices in brackets; a file of several
-	// documents has "document 2: " before it.
+	// Path is the location, dotted, with indices in brackets; in a file of several documents
+	// it begins with "document 2: ".
 	Path string
 	// Found is the content at the location.
 	Found string

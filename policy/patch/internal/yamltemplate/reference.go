@@ -7,8 +7,8 @@ import (
 
 var errReference = errors.New(`$(x) refers to a field of the policy, and patches have no such references: write \$(x) for plain text`)
 
-// Unescape makes $(x) of each `\$(x)`. Where it is not escaped, Kyverno takes it for a
-// reference to a field of the policy, and fails; it is refused.
+// Unescape replaces each `\$(x)` by $(x). An unescaped $(x) is refused: Kyverno treats it
+// as a reference to a field of the policy, and fails.
 func Unescape(s string) (string, error) {
 	var out strings.Builder
 	for {
