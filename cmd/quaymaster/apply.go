@@ -37,24 +37,22 @@ func applyCommand(t terminal) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply POLICY... -r RESOURCE...",
-		Short: "Say what policies make of manifests, or of the objects of a cluster",
-		Long: `Apply asks policies about objects as at admission: mutation rules, then images,
-then validation rules, and says what each rule makes of each object, and what
-generation rules would make beside it. Nothing is changed anywhere.
+		Short: "Apply policies to manifests or live objects",
+		Long: `Apply evaluates policies against objects as at admission: mutation rules, then
+images, then validation rules. It reports the result of each rule for each object,
+and the objects that generate rules would create. It changes nothing.
 
-Policies and objects are files, folders, or - for standard input. ConfigMaps,
-Secrets, Namespaces and GlobalContextEntries among either are looked up by the
-policies, too. Of --cluster, the objects are those of the kinds that the
-policies are about.
+Policies and objects are files, folders, or - for standard input. Policies can
+look up ConfigMaps, Secrets, Namespaces and GlobalContextEntries of both. With
+--cluster, the objects are those of the kinds that the policies match.
 See docs/apply.md.
 
-Documents of kinds that are not implemented, such as DeletingPolicy, are left
-aside with a warning; where there is no other, nothing is evaluated and the exit
-status is 0.
+Documents of unsupported kinds, such as DeletingPolicy, are skipped with a
+warning. If there are no others, nothing is evaluated and the exit status is 0.
 
 Exit status: 0 if every object would be admitted (a failure under audit is a
-warning), 1 if one would be denied, 3 if one could not be judged, 2 for wrong
-use. --warn-exit-code replaces 0 where there are warnings.`,
+warning), 1 if one would be denied, 3 if one could not be evaluated, 2 for wrong
+use. --warn-exit-code replaces 0 if there are warnings.`,
 		Example: `  quaymaster apply policies/ -r deploy/
   kustomize build . | quaymaster apply policies/ -r - --mutated - > out.yaml
   quaymaster apply policies/ --cluster -n shop`,
@@ -64,20 +62,20 @@ use. --warn-exit-code replaces 0 where there are warnings.`,
 	flags := cmd.Flags()
 	flags.SetNormalizeFunc(singular)
 	flags.StringArrayVarP(&f.resources, "resource", "r", nil, "manifest `file`, folder, or - for standard input; may be repeated")
-	flags.BoolVarP(&f.cluster, "cluster", "c", false, "ask about the objects of a cluster")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --cluster; KUBECONFIG or ~/.kube/config if none is given")
-	flags.StringVar(&f.context, "context", "", "`name` of the kubeconfig's context for --cluster; its current one if none is given")
+	flags.BoolVarP(&f.cluster, "cluster", "c", false, "evaluate the objects of a cluster")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --cluster (default: KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.context, "context", "", "kubeconfig context `name` for --cluster (default: the current context)")
 	flags.StringArrayVarP(&f.exceptions, "exception", "e", nil, "`file` or folder of PolicyExceptions; may be repeated")
-	flags.StringVarP(&f.values, "values-file", "f", "", "`file` of values that stand in place of look-ups and of the request")
-	flags.StringArrayVarP(&f.set, "set", "s", nil, "one such value for every rule and object, as `key=value`; may be repeated")
-	flags.StringVarP(&f.user, "userinfo", "u", "", "`file` that says who asks; without it, rules match whoever asks")
-	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of objects that name none (default is default); of --cluster, the one whose objects are judged")
+	flags.StringVarP(&f.values, "values-file", "f", "", "`file` of values that replace look-ups and fields of the request")
+	flags.StringArrayVarP(&f.set, "set", "s", nil, "value for every rule and object, as `key=value`; may be repeated")
+	flags.StringVarP(&f.user, "userinfo", "u", "", "`file` with the requesting user; without it, rules match every user")
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of objects without one (default is default), or to list with --cluster")
 	f.output.register(cmd)
-	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
-	flags.StringArrayVar(&f.setup.layouts, "oci-layout", nil, "OCI image layout `folder` or archive to read in place of registries, or REPOSITORY=PATH; may be repeated")
-	flags.BoolVar(&f.setup.offline, "offline", false, "open no connection: what rests on a registry cannot be judged")
-	flags.StringVar(&f.setup.registryCA, "registry-ca", "", "PEM `file` of certificate authorities to trust for registries beside the system's")
-	flags.StringArrayVar(&f.setup.plainHTTP, "plain-http", nil, "`host[:port]` of a registry to ask without TLS; loopback hosts always are")
+	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
+	flags.StringArrayVar(&f.setup.layouts, "oci-layout", nil, "OCI layout `folder` or archive, in place of registries, or REPOSITORY=PATH; may be repeated")
+	flags.BoolVar(&f.setup.offline, "offline", false, "open no connection; rules that need a registry fail with an error")
+	flags.StringVar(&f.setup.registryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries, in addition to the system's")
+	flags.StringArrayVar(&f.setup.plainHTTP, "plain-http", nil, "`host[:port]` of a registry without TLS; loopback hosts are always included")
 	flags.DurationVar(&f.setup.timeout, "timeout", 30*time.Second, "time for one object")
 	return cmd
 }

@@ -27,12 +27,12 @@ type applyOutput struct {
 func (f *applyOutput) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&f.format, "output-format", "o", "text", "`format`: text or json")
-	flags.StringVar(&f.mutated, "mutated", "", "write the objects as they would be to a `file`, or - for standard output")
-	flags.StringVar(&f.generated, "generated", "", "write the objects that would be made beside them to a `file`, or - for standard output")
-	flags.BoolVar(&f.auditWarn, "audit-warn", false, "call failures under audit warnings")
-	flags.IntVar(&f.warnExit, "warn-exit-code", 0, "exit `status` in place of 0 where there are warnings")
-	flags.BoolVar(&f.warnNoPass, "warn-no-pass", false, "take it for a warning that no rule passes any object")
-	flags.BoolVar(&f.detailed, "detailed-results", false, "tell rules that leave an object alone, and what rules said that passed")
+	flags.StringVar(&f.mutated, "mutated", "", "write the mutated objects to a `file`, or - for standard output")
+	flags.StringVar(&f.generated, "generated", "", "write the generated objects to a `file`, or - for standard output")
+	flags.BoolVar(&f.auditWarn, "audit-warn", false, "report failures under audit as warnings")
+	flags.IntVar(&f.warnExit, "warn-exit-code", 0, "exit `status` in place of 0 if there are warnings")
+	flags.BoolVar(&f.warnNoPass, "warn-no-pass", false, "warn if no rule passes any object")
+	flags.BoolVar(&f.detailed, "detailed-results", false, "show rules that do not apply, and messages of rules that passed")
 	flags.BoolVar(&f.plain, "remove-color", false, "no colours, as with NO_COLOR")
 }
 

@@ -18,7 +18,7 @@ var errNoResource = errors.New("give it with --resource FILE")
 func bundleCommand(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Carry policies and trust in one file",
+		Short: "Create and show bundles of policies",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -30,9 +30,9 @@ func bundleShowCommand(t terminal) *cobra.Command {
 	var format, digest string
 	cmd := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Say what is in a bundle",
-		Long: `Show reads a bundle, refuses what is not exactly one, and lists what is in it with
-the SHA-256 of each entry, and what could not be carried.`,
+		Short: "Show the contents of a bundle",
+		Long: `Show reads a bundle, refuses any deviation from the format, and lists the entries
+with their SHA-256 digests, and the content that could not be included.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, names []string) error {
 			if format != "text" && format != "json" {

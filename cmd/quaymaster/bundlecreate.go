@@ -34,18 +34,19 @@ func bundleCreateCommand(t terminal) *cobra.Command {
 	var f bundleCreate
 	cmd := &cobra.Command{
 		Use:   "create -o FILE [--policy FILE] [--from-cluster CONTEXT]",
-		Short: "Write policies, trust and what they look up into one file",
+		Short: "Create a bundle of policies and trust",
 		Long: `Create writes a bundle: policies, exceptions, overrides, TrustRoots, mirrors, the
 trusted root, keys, and the ConfigMaps, public keys and namespaces that policies
-look up, from files, from a cluster, or both. quaymaster verify --bundle judges
-by it, without network if images come from --oci-layout.
+look up, from files, from a cluster, or both. quaymaster verify --bundle uses it,
+without network access if the images come from --oci-layout.
 
-Of --from-cluster, or with --gateway-config, the verdict is the one that the
-gateway would give at admission; otherwise it is that of verify with the same
-files. What cannot be carried is said here and at each use. Private keys,
-passwords and pull secrets are never written. See docs/offline.md.
+With --from-cluster or --gateway-config, the verdicts are those of the gateway at
+admission; otherwise they are those of verify with the same files. Content that
+cannot be included is reported here and at each use. Private keys, passwords and
+pull secrets are never written. See docs/offline.md.
 
-The digest that is printed is that of the file: pin it with --bundle-digest.`,
+The command prints the digest of the file. Pin it with --bundle-digest: a user
+who can replace the bundle controls which images may run.`,
 		Example: `  quaymaster bundle create -o bundle.tar.gz --policy policies/ --trusted-root trusted_root.json
   quaymaster bundle create -o bundle.tar.gz --from-cluster production`,
 		Args: cobra.NoArgs,
@@ -54,11 +55,11 @@ The digest that is printed is that of the file: pin it with --bundle-digest.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "`file` to write; required")
 	flags.StringArrayVarP(&f.setup.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
-	flags.StringArrayVar(&f.setup.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces that policies look up; may be repeated")
-	flags.StringArrayVar(&f.setup.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors, or of what is read as one; may be repeated")
-	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
-	flags.BoolVar(&f.setup.refreshTrust, "refresh-trust", false, "take the trusted root that the public-good TUF repository has now")
-	flags.StringArrayVar(&f.keys, "key", nil, "public key `file`; of several, one must have signed every image")
+	flags.StringArrayVar(&f.setup.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups; may be repeated")
+	flags.StringArrayVar(&f.setup.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
+	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
+	flags.BoolVar(&f.setup.refreshTrust, "refresh-trust", false, "include the current trusted root of the public-good TUF repository")
+	flags.StringArrayVar(&f.keys, "key", nil, "public key `file`; every image requires a signature by one of them")
 	f.setup.cluster.register(cmd)
 	flags.DurationVar(&f.setup.timeout, "timeout", 30*time.Second, "time for the whole run")
 	return cmd

@@ -29,8 +29,8 @@ type bundleFlags struct {
 
 func (f *bundleFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.file, "bundle", "", "`file` of quaymaster bundle create: policies, trust and all that they look up")
-	flags.StringVar(&f.digest, "bundle-digest", "", "`digest` (sha256:...) that the file of --bundle must have: whoever can replace a bundle decides what may run")
+	flags.StringVar(&f.file, "bundle", "", "bundle `file` with policies, trust and their look-ups (quaymaster bundle create)")
+	flags.StringVar(&f.digest, "bundle-digest", "", "`digest` (sha256:...) that the file of --bundle must have")
 }
 
 func (f *bundleFlags) check(setup *setupFlags) error {

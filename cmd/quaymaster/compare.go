@@ -26,9 +26,9 @@ type compareFlags struct {
 
 func (f *compareFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.compare, "compare", false, "show where the verdicts of a gateway and of another engine differ")
-	flags.StringArrayVar(&f.auditLogs, "audit-log", nil, "`file` of the API server's audit log, or - for standard input, for --compare; may be repeated")
-	flags.StringArrayVar(&f.scrapes, "metrics", nil, "`file` of a scrape of the API server's metrics or Kyverno's, or - for standard input, for --compare; may be repeated")
+	flags.BoolVar(&f.compare, "compare", false, "show differences between the verdicts of a gateway and of another engine")
+	flags.StringArrayVar(&f.auditLogs, "audit-log", nil, "API server audit log `file` or -, for --compare; may be repeated")
+	flags.StringArrayVar(&f.scrapes, "metrics", nil, "scraped metrics `file` of the API server or Kyverno, or -, for --compare; may be repeated")
 }
 
 // given reports whether a flag is set that only applies to --compare.

@@ -21,23 +21,23 @@ func convertCommand(t terminal) *cobra.Command {
 	var f convertFlags
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
-		Short: "Say a policy of another system as ImageValidatingPolicies",
-		Long: `Convert reads a policy of another system and writes ImageValidatingPolicies
-(policies.kyverno.io/v1) that say the same, as YAML, with comments where the
-meaning is subtle. FILE may be - for standard input.
+		Short: "Convert policies to ImageValidatingPolicy",
+		Long: `Convert reads a policy of another system and writes equivalent
+ImageValidatingPolicies (policies.kyverno.io/v1) as YAML, with comments on subtle
+differences. FILE may be - for standard input.
 
-What can be read: Connaisseur's application values (connaisseur), notation's
+Supported formats: Connaisseur's application values (connaisseur), notation's
 trustpolicy.json (notation), containers' policy.json (containers), OpenShift's
 ImagePolicy and ClusterImagePolicy (openshift), Ratify's Verifier and Executor
 (ratify), Kyverno's verifyImages (kyverno) and policy-controller's
-ClusterImagePolicy (sigstore). Which one it is, is seen from the content, or said
-by --from.
+ClusterImagePolicy (sigstore). The format is detected from the content, or set
+with --from.
 
-Nothing is dropped: a part that an ImageValidatingPolicy cannot say is refused
-with its path, and nothing is written then. docs/convert.md has a table for each
-format.
+Nothing is dropped: a field without an equivalent in ImageValidatingPolicy is
+an error with its path, and nothing is written. docs/convert.md has a table for
+each format.
 
-Exit status: 0 if the policy was converted, 2 if it cannot be carried or read.`,
+Exit status: 0 if the policy was converted, 2 if it cannot be converted or read.`,
 		Example: `  quaymaster convert values.yaml > policies.yaml
   quaymaster convert trustpolicy.json --root ~/.config/notation
   quaymaster convert /etc/containers/policy.json --root / --insecure-drop-signed-identity`,
@@ -51,10 +51,10 @@ Exit status: 0 if the policy was converted, 2 if it cannot be carried or read.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "`format` of the file: connaisseur, notation, containers, openshift, ratify, kyverno or sigstore (default: seen from the content)")
-	flags.StringVar(&f.root, "root", "", "`folder` in which files are looked up that the policy names: / for this machine's own; for notation the one that truststore/ lies in")
+	flags.StringVar(&f.from, "from", "", "`format`: connaisseur, notation, containers, openshift, ratify, kyverno, sigstore (default: detected)")
+	flags.StringVar(&f.root, "root", "", "`folder` of the files that the policy names: / for local paths; for notation the parent of truststore/")
 	flags.BoolVar(&f.dropIdentity, "insecure-drop-signed-identity", false,
-		"accept that the image name in a signature (signedIdentity) is not compared with the image's own, so that a signature made for one repository counts in another")
+		"do not require a signature's image name (signedIdentity) to match the repository")
 	return cmd
 }
 

@@ -24,17 +24,17 @@ func demoCommand(t terminal) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Sign, tamper and verify on this machine, without any set-up",
-		Long: `Demo starts a registry on loopback, signs images in every format under keys and
-a Sigstore that live for this run only, spoils some of them, applies the policies
-of examples/demo and prints the verdicts with their reasons. Then it starts a
-mirror, and shows which image would be pulled from there and which would not; and
-last the gateway on the same policies, with requests as an API server sends them. On a
-terminal its dashboard stays until you interrupt the demo (Ctrl-C).`,
+		Short: "Run a local signing and verification demo",
+		Long: `Demo starts a registry on loopback, signs images in every format with keys and a
+Sigstore that exist for this run only, tampers with some of them, applies the
+policies of examples/demo and prints the verdicts with their reasons. Then it
+starts a mirror, and shows which image would be pulled from it. Last it starts the
+gateway with the same policies, and sends requests as an API server does. On a
+terminal the dashboard remains until you interrupt the demo (Ctrl-C).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd.Context(), t, keep) },
 	}
-	cmd.Flags().BoolVar(&keep, "keep", false, "leave the registry up until interrupted, and print commands to try")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the registry running until interrupted, and print commands to try")
 	return cmd
 }
 

@@ -21,9 +21,9 @@ type clusterFlags struct {
 
 func (f *clusterFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.context, "from-cluster", "", "`context` of the kubeconfig: judge by the policies, exceptions, overrides, mirrors, namespaces and keys of that cluster, as its gateway would")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --from-cluster; KUBECONFIG or ~/.kube/config if none is given")
-	flags.StringVar(&f.gatewayConfig, "gateway-config", "", "the gateway's configuration `file`, where the ConfigMap quaymaster/quaymaster of --from-cluster is not it")
+	flags.StringVar(&f.context, "from-cluster", "", "kubeconfig `context` of a cluster: use the policies, mirrors and keys of its gateway")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` for --from-cluster (default: KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.gatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
 }
 
 func (f *clusterFlags) check(setup *setupFlags) error {

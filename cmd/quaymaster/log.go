@@ -47,30 +47,30 @@ func logVerifyCommand(t terminal) *cobra.Command {
 	var v logVerification
 	command := &cobra.Command{
 		Use:   "verify FILE|DIR...",
-		Short: "Check the chain of a decision log",
+		Short: "Verify the hash chain of a decision log",
 		Long: `Check the chain of a decision log: that each line has the hash of the line
 before it and the next number, in a file or across the files of a folder, and
 that checkpoints are signed with one of the keys. The first broken link is
-named. A folder may be that of one replica, or have the folders of several.
+reported. A folder may be that of one replica, or contain those of several.
 
-Without --key the signatures are not checked, so that somebody who writes the
-whole log anew is not noticed. The public key is in the gateway's Secret:
+Without --key the signatures are not checked, and a complete rewrite of the log
+is not detected. The public key is in the gateway's Secret:
 
   kubectl -n quaymaster get secret quaymaster-certificate \
     -o jsonpath='{.data.decision-log\.pub}' | base64 -d > decision-log.pub
 
---anchor holds the log against lines that were seen elsewhere, such as the
-checkpoints that a webhook received: each of them must be in the log as it was.
-That is how an end that was cut off is noticed.
+--anchor compares the log with lines stored elsewhere, such as the checkpoints
+that a webhook received: the log must contain each of them unchanged. This
+detects a truncated log.
 
-Exit status: 0 if every chain is whole, 1 if one is broken, else 3 if one could
+Exit status: 0 if every chain is intact, 1 if one is broken, else 3 if one could
 not be read; 2 for wrong use.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return v.run(t, args) },
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&v.keys, "key", nil, "`FILE` of public keys (PEM) that sign checkpoints; may be repeated")
-	flags.StringArrayVar(&v.anchors, "anchor", nil, "`FILE` of lines that the log must have; may be repeated")
+	flags.StringArrayVar(&v.anchors, "anchor", nil, "`FILE` of lines that the log must contain; may be repeated")
 	flags.BoolVar(&v.json, "json", false, "print the summary of each log as a line of JSON")
 	return command
 }
@@ -269,7 +269,7 @@ verify does that.
 			return errors.Join(err, out.Flush())
 		},
 	}
-	command.Flags().IntVar(&last, "last", 0, "print the last `N` lines alone")
+	command.Flags().IntVar(&last, "last", 0, "print only the last `N` lines")
 	command.Flags().Uint64Var(&from, "from", 1, "print from line number `N` on")
 	command.MarkFlagsMutuallyExclusive("last", "from")
 	return command

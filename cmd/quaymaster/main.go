@@ -80,12 +80,12 @@ func run(ctx context.Context, args []string, t terminal) (code int) {
 func rootCommand(t terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quaymaster",
-		Short: "Decide which container images may run, by their signatures and attestations",
+		Short: "Verify container images against policies",
 		Long: `Quaymaster decides which container images may run: it resolves an image to a
-digest, proves signatures and attestations of that digest (cosign, Sigstore
-bundles, notation), and asks the policies that you already have.
+digest, verifies signatures and attestations of that digest (cosign, Sigstore
+bundles, notation), and evaluates your existing policies.
 
-Try it without any set-up:
+Try it without any setup:
 
   quaymaster demo`,
 		SilenceUsage:  true,

@@ -32,24 +32,23 @@ func mirrorCommand(t terminal) *cobra.Command {
 	var f mirrorFlags
 	cmd := &cobra.Command{
 		Use:   "mirror IMAGE... --mirrors FILE | --bundle FILE | --from-cluster CONTEXT | --check --mirrors FILE",
-		Short: "Show where images would be redirected, and why",
-		Long: `Mirror shows for each image which mapping names it, the targets in order, what
-each answered, which one was chosen and why, and where evidence is looked for.
-For an image that lies inside a target it shows the sources' names that it is
-judged by. Nothing is changed.
+		Short: "Show the mirror targets of images",
+		Long: `Mirror shows for each image the matching mapping, the targets in order with their
+responses, the chosen target with the reason, and the repositories of evidence.
+For an image inside a target it shows the source names that it is evaluated by.
+It changes nothing.
 
-Without --policy the targets are asked for the digest that the reference stands
-for; whether that digest is proved is left open. With --policy the image is
-judged as a Pod that runs it, in the namespace of -n, and redirected only if the
-verdict and the mapping let it. --bundle and --from-cluster say both: the mapping
-and the policies.
+Without --policy, the targets resolve the reference to a digest, which is not
+verified. With --policy, the image is evaluated as that of a Pod in the namespace
+of -n, and redirected only if the verdict and the mapping allow it. --bundle and
+--from-cluster provide both the mapping and the policies.
 
-With --check nobody is asked: the mapping is searched for loops, for entries that
-others shadow, and for targets that are their own source. A prefix that no reference
-can have does not load at all.
+With --check no request is sent: the mapping is checked for loops, for shadowed
+entries, and for targets that are their own source. A prefix that no reference can
+have does not load at all.
 
-Exit status: 0 if each image has a target or may stay where it is, 1 if one is
-denied or --check has a finding, 3 if nobody could look, 2 for wrong use.`,
+Exit status: 0 if each image has a target or may keep its source, 1 if one is
+denied or --check has a finding, 3 if a request failed, 2 for wrong use.`,
 		Example: `  quaymaster mirror nginx:1.27 --mirrors mirrors.yaml
   quaymaster mirror nginx:1.27 --mirrors mirrors.yaml --policy policies/ -n shop
   quaymaster mirror --check --mirrors mirrors.yaml`,
@@ -68,12 +67,12 @@ denied or --check has a finding, 3 if nobody could look, 2 for wrong use.`,
 	f.setup.registerOnline(cmd)
 	f.setup.bundle.register(cmd)
 	f.setup.cluster.register(cmd)
-	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` that the images run in")
-	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`key=value` of the pod that runs them; may be repeated")
-	flags.BoolVar(&f.check, "check", false, "search the mapping for mistakes, and ask nobody")
-	flags.BoolVar(&f.offline, "offline", false, "show the mapping alone, and ask nobody")
+	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of the Pod")
+	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`key=value` label of the Pod; may be repeated")
+	flags.BoolVar(&f.check, "check", false, "check the mapping for errors, without requests")
+	flags.BoolVar(&f.offline, "offline", false, "show the mapping alone, without requests")
 	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "tell durations too")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show durations too")
 	return cmd
 }
 

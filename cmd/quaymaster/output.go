@@ -102,12 +102,12 @@ func (f *outputFlags) registerFormats(cmd *cobra.Command) {
 
 func (f *outputFlags) register(cmd *cobra.Command) {
 	f.registerFormats(cmd)
-	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "tell durations and registry requests too")
+	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show durations and registry requests too")
 	registerRequireMatch(cmd, &f.requireMatch)
 }
 
 func registerRequireMatch(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy speaks of an image, or of a document")
+	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy matches an image or document")
 }
 
 // output is one requested output.

@@ -40,42 +40,42 @@ type scanFlags struct {
 const scanPageTimeout = 10 * time.Minute
 
 // scanLong is the command's description.
-const scanLong = `Scan asks about the objects that are in a cluster, or in files, as if each came
-now, and says which would be denied and why. Nothing is changed anywhere.
+const scanLong = `Scan evaluates the objects of a cluster, or of files, as if each were admitted
+now, and reports which would be denied and why. It changes nothing.
 
 Without --policy, the policies are the cluster's own, with its exceptions,
 overrides, mirrors, ConfigMaps and keys, as its gateway reads them. With --policy
-(or --key and its sisters) only those are asked: what would a new policy deny
-that runs today, before it is enforced?
+(or --key and similar flags) only those are evaluated, to find the running
+workloads that a new policy would deny before it is enforced.
 
-Policies that ask who asks, and those with background: false, are not asked, and
-named at the end. Of private images, the caller's own registry credentials count.
+Policies that read the requesting user, and those with background: false, are
+skipped and listed at the end. Private images require the caller's own registry
+credentials.
 
---signer X asks nobody but a gateway (--gateway), its decision log
-(--decision-log), or the reports in the cluster (--reports) what runs on the
-strength of a key (its fingerprint or its file), an identity, an image digest or
-a policy (policy:KIND/NAME), from what is remembered there. See docs/scan.md.
+--signer X lists the workloads that depend on a key (its fingerprint or its file),
+an identity, an image digest or a policy (policy:KIND/NAME). It reads them from a
+gateway (--gateway), its decision log (--decision-log), or the reports in the
+cluster (--reports), and verifies nothing. See docs/scan.md.
 
---compare asks nobody either: it reads what our reports in the cluster and decision
-logs (--decision-log) say beside what Kyverno's reports and events and the API server's
-audit log (--audit-log) say of the same objects, and shows where the verdicts differ.
-With it -f names files of reports and events in place of a cluster, and the exit status
-is 0 if we would deny nothing newly, 1 if we would, 3 if something could not be looked
-at or read. See docs/compare.md.
+--compare verifies nothing either: it compares the gateway's reports in the cluster
+and decision logs (--decision-log) with Kyverno's reports and events and the API
+server's audit log (--audit-log), and shows where the verdicts differ. With it, -f
+names files of reports and events in place of a cluster. The exit status is 0 if the
+gateway would deny nothing new, 1 if it would, 3 if something could not be verified or
+read. See docs/compare.md.
 
-Outputs are those of verify but for vsa: -o FORMAT writes to standard output,
--o FORMAT=PATH to a file, also when the scan came to nothing. text and json tell
-what is held against workloads, the others of every object.
+Outputs are those of verify except vsa: -o FORMAT writes to standard output,
+-o FORMAT=PATH to a file, also if the scan fails. text and json list the findings of
+workloads, the others every object.
 
-Exit status: 0 if everything would be admitted (a failure under audit is told), 1
-if an object would be denied, 3 if something could not be looked at, 2 for wrong
-use.`
+Exit status: 0 if everything would be admitted (a failure under audit is reported),
+1 if an object would be denied, 3 if one could not be verified, 2 for wrong use.`
 
 func scanCommand(t terminal) *cobra.Command {
 	f := scanFlags{outputs: scanOutput()}
 	cmd := &cobra.Command{
 		Use:   "scan [-f FILE...] [--policy NEW...]",
-		Short: "Say what policies make of what runs already",
+		Short: "Audit running workloads",
 		Long:  scanLong,
 		Example: `  quaymaster scan
   quaymaster scan --context production --policy new-policy.yaml
@@ -98,19 +98,19 @@ func scanCommand(t terminal) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input, in place of a cluster; may be repeated")
-	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of manifests that name none")
-	flags.StringArrayVar(&f.excluded, "exclude-namespace", nil, "`pattern` for namespaces that are left out; may be repeated")
+	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of manifests without one")
+	flags.StringArrayVar(&f.excluded, "exclude-namespace", nil, "`pattern` of namespaces to skip; may be repeated")
 	f.outputs.registerFormats(cmd)
-	flags.BoolVar(&f.all, "all", false, "show all that is held against workloads, and not the first 50")
+	flags.BoolVar(&f.all, "all", false, "show all findings of workloads, not only the first 50")
 	flags.Float32Var(&f.qps, "qps", 20, "requests a second to the API server")
-	flags.IntVar(&f.perHost, "registry-requests", 16, "images that are looked at at once")
+	flags.IntVar(&f.perHost, "registry-requests", 16, "images that are verified concurrently")
 	f.setup.registerOnline(cmd)
 	timeout := flags.Lookup("timeout")
 	timeout.Usage, timeout.DefValue = "time for one page of 250 objects", scanPageTimeout.String()
 	f.setup.timeout = scanPageTimeout
-	flags.StringVar(&f.setup.cluster.kubeconfig, "kubeconfig", "", "kubeconfig `file`; KUBECONFIG or ~/.kube/config if none is given")
-	flags.StringVar(&f.setup.cluster.context, "context", "", "the kubeconfig's `context` to take; its current one if none is given")
-	flags.StringVar(&f.setup.cluster.gatewayConfig, "gateway-config", "", "the gateway's configuration `file`, where the ConfigMap quaymaster/quaymaster is not it")
+	flags.StringVar(&f.setup.cluster.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.setup.cluster.context, "context", "", "kubeconfig `context` (default: the current context)")
+	flags.StringVar(&f.setup.cluster.gatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
 	f.authorities.register(cmd)
 	f.signer.register(cmd)
 	f.compare.register(cmd)

@@ -42,12 +42,12 @@ const (
 
 func (f *signerFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.signer, "signer", "", "list what runs on the strength of a `key` (file or fingerprint), an identity, a digest (sha256:...) or a policy (policy:KIND/NAME)")
+	flags.StringVar(&f.signer, "signer", "", "list workloads that depend on a `key` (file or fingerprint), identity, digest or policy")
 	flags.StringVar(&f.gateway, "gateway", "", "`URL` of the gateway's dashboard, for --signer")
-	flags.StringArrayVar(&f.decisionLogs, "decision-log", nil, "`folder` of a gateway's decision log, for --signer in place of --gateway; for --compare also a file of its lines, and more than once")
-	flags.BoolVar(&f.reports, "reports", false, "ask the reports in the cluster (--context), for --signer in place of --gateway")
-	flags.StringVar(&f.tokenFile, "token-file", "", "`file` of the bearer token to show it")
-	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities to trust for it beside the system's")
+	flags.StringArrayVar(&f.decisionLogs, "decision-log", nil, "decision log `folder`, for --signer or --compare; for --compare also a file, and repeated")
+	flags.BoolVar(&f.reports, "reports", false, "read the reports in the cluster (--context), for --signer in place of --gateway")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` of the bearer token for --gateway")
+	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities for --gateway, in addition to the system's")
 }
 
 // query is the request's query for the gateway's API.

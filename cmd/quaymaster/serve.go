@@ -20,25 +20,25 @@ func serveCommand(t terminal) *cobra.Command {
 	var dry time.Duration
 	cmd := &cobra.Command{
 		Use:   "serve [--config FILE] [--roles ROLES] [--dry-verdicts[=TIME]]",
-		Short: "Run the gateway: admission for a Kubernetes API server",
-		Long: `Serve answers the API server's admission requests: it pins images to the digests
-that it proved, and denies those that policies do not let run. It runs in a
-cluster, or without one on policies in a folder (standalone: true).
+		Short: "Run the admission gateway",
+		Long: `Serve handles the API server's admission requests: it pins images to verified
+digests, and denies images that violate policies. It runs in a cluster, or without
+one with policies in a folder (standalone: true).
 
 The configuration is a file of kind Configuration; docs/configuration.md lists
-every setting. --roles says what this process does, in place of the
-configuration's roles: some of admission, scan, report and background, with
-commas between them; docs/roles.md says what each does and needs. On SIGTERM it
-is not ready first, finishes what is at work, and leaves.
+every setting. --roles replaces the configuration's roles of this process:
+admission, scan, report and background, separated by commas; docs/roles.md
+describes each. On SIGTERM the process becomes unready, finishes the current
+requests, and exits.
 
-With --dry-verdicts it looks, before it calls itself ready, at everything that
-runs, and writes to standard output which verdicts differ from those in the
-reports (or in its decision log) of the version before. It becomes ready whatever
-it finds, and when the time is up (docs/upgrade.md).
+With --dry-verdicts it evaluates all running workloads before it becomes ready, and
+writes to standard output the verdicts that differ from the reports (or the
+decision log) of the previous version. It becomes ready regardless of the result,
+and at the latest when the time is up (docs/upgrade.md).
 
-Of the environment it reads POD_NAME and POD_IP, by which replicas know one
-another, OTEL_EXPORTER_OTLP_ENDPOINT where traces.endpoint is not set, and what
-proxies, clouds and Go's runtime (GOMEMLIMIT) are used to.
+It reads the environment variables POD_NAME and POD_IP, which identify replicas,
+OTEL_EXPORTER_OTLP_ENDPOINT if traces.endpoint is not set, and the usual ones of
+proxies, clouds and Go's runtime (GOMEMLIMIT).
 
 Exit status: 0 after a drain, 2 for a configuration that cannot be used, 3 if
 it could not serve.`,
@@ -68,9 +68,9 @@ it could not serve.`,
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "configuration `file`; without it every setting has its default")
-	cmd.Flags().DurationVar(&dry, "dry-verdicts", 0, "say first which verdicts on what runs differ from those before, within this `time`; 30s if none is given")
+	cmd.Flags().DurationVar(&dry, "dry-verdicts", 0, "first report changed verdicts of running workloads, within this `time` (30s if omitted)")
 	cmd.Flags().Lookup("dry-verdicts").NoOptDefVal = usualDryVerdicts.String()
-	cmd.Flags().StringVar(&roles, "roles", "", "`roles` of this process: some of admission,scan,report,background; the default is what the configuration says, else all")
+	cmd.Flags().StringVar(&roles, "roles", "", "`roles` of this process: admission,scan,report,background (default: the configuration's, else all)")
 	return cmd
 }
 

@@ -48,25 +48,25 @@ type setupFlags struct {
 func (f *setupFlags) register(cmd *cobra.Command) {
 	f.registerOnline(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.layouts, "oci-layout", nil, "OCI image layout, \"cosign save\" `folder` or \"docker save\" archive to read in place of registries, or REPOSITORY=PATH; may be repeated")
+	flags.StringArrayVar(&f.layouts, "oci-layout", nil, "OCI layout, cosign save `folder` or docker save archive, or REPOSITORY=PATH; may be repeated")
 	flags.BoolVar(&f.offline, "offline", false, "open no connection; needs --oci-layout")
 	f.bundle.register(cmd)
 	f.cluster.register(cmd)
-	flags.StringVar(&f.effective, "effective-time", "", "`time` (RFC 3339), not in the past, that policies, exceptions and overrides are judged at; signatures are proved as of now")
-	flags.StringVar(&f.userInfo, "userinfo", "", "`file` that says who asks, for policies that want to know (as of quaymaster apply)")
+	flags.StringVar(&f.effective, "effective-time", "", "evaluate policies, exceptions and overrides at this `time` (RFC 3339, not in the past), not signatures")
+	flags.StringVar(&f.userInfo, "userinfo", "", "`file` with the requesting user, for policies that read it (as in quaymaster apply)")
 }
 
 // registerOnline registers the flags about registries.
 func (f *setupFlags) registerOnline(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
-	flags.StringArrayVar(&f.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces that policies look up")
-	flags.StringVar(&f.trustedRoot, "trusted-root", "", "trusted_root.json `file` in place of the public-good instance's")
-	flags.BoolVar(&f.refreshTrust, "refresh-trust", false, "ask the public-good TUF repository for a newer trusted root first")
-	flags.StringArrayVar(&f.retired, "retired-key", nil, "key that was lost or replaced, and when, as in `SHA256=TIME` (of the public key; RFC 3339): what it signed later proves nothing; may be repeated")
-	flags.StringArrayVar(&f.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors, or of what is read as one; may be repeated")
-	flags.StringVar(&f.registryCA, "registry-ca", "", "PEM `file` of certificate authorities to trust for registries beside the system's")
-	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "`host[:port]` of a registry to ask without TLS; loopback hosts always are")
+	flags.StringArrayVar(&f.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups")
+	flags.StringVar(&f.trustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
+	flags.BoolVar(&f.refreshTrust, "refresh-trust", false, "refresh the trusted root from the public-good TUF repository first")
+	flags.StringArrayVar(&f.retired, "retired-key", nil, "reject later signatures by the public key with this `SHA256=TIME` (RFC 3339); may be repeated")
+	flags.StringArrayVar(&f.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
+	flags.StringVar(&f.registryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries, in addition to the system's")
+	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "`host[:port]` of a registry without TLS; loopback hosts are always included")
 	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "time for the whole run")
 }
 

@@ -21,14 +21,14 @@ func testCommand(t terminal) *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
 		Use:   "test PATH...",
-		Short: "Test policies against what their author expects of them",
+		Short: "Test policies against expected results",
 		Long: `Test runs suites in the format of Kyverno's command line: policies, objects and
-the results that each rule is to have for each object. Of a folder, every
-kyverno-test.yaml in it and below is run, and every test.yaml of the older form.
+the expected result of each rule for each object. In a folder, it runs every
+kyverno-test.yaml recursively, and every test.yaml of the older form.
 
-Objects are judged as at admission. Nothing is fetched: what policies look up is
-given in the suite, and so are images, which are built and signed under
-throw-away keys for the run. See docs/testing-policies.md.
+Objects are evaluated as at admission. Nothing is fetched: the suite defines the
+look-ups of policies, and images, which are built and signed with throw-away keys
+for the run. See docs/testing-policies.md.
 
 Exit status: 0 if every check has the expected result, 1 if one has not or a
 suite cannot be run, 2 for wrong use.`,
@@ -39,11 +39,11 @@ suite cannot be run, 2 for wrong use.`,
 		RunE: func(cmd *cobra.Command, paths []string) error { return f.run(cmd, t, paths) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.fileName, "file-name", "f", suite.FileName, "`name` of the files that are suites")
-	flags.StringVarP(&f.selector, "test-case-selector", "t", "policy=*,rule=*,resource=*", "run the checks alone whose policy, rule and resource match `patterns`")
+	flags.StringVarP(&f.fileName, "file-name", "f", suite.FileName, "file `name` of suites")
+	flags.StringVarP(&f.selector, "test-case-selector", "t", "policy=*,rule=*,resource=*", "run only the checks with policy, rule and resource that match `patterns`")
 	flags.StringVarP(&f.format, "output-format", "o", "", "`format` in place of text: "+strings.Join(suite.Formats(), ", "))
-	flags.BoolVar(&f.failOnly, "fail-only", false, "tell what failed alone")
-	flags.BoolVar(&f.detailed, "detailed-results", false, "tell what rules said, also of what did not fail")
+	flags.BoolVar(&f.failOnly, "fail-only", false, "show failures only")
+	flags.BoolVar(&f.detailed, "detailed-results", false, "show the messages of rules, also of checks that did not fail")
 	flags.BoolVar(&f.plain, "remove-color", false, "no colours, as with NO_COLOR")
 	flags.BoolVar(&f.mustExist, "require-tests", false, "fail if there is no check to run")
 	return cmd

@@ -23,9 +23,9 @@ type inputFlags struct {
 }
 
 func (f *inputFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input; the images of its workloads are judged")
-	cmd.Flags().StringArrayVar(&f.payloads, "payload", nil, "`file` of JSON or YAML that is no Kubernetes object, or - for standard input; judged by policies with evaluation.mode JSON alone; may be repeated")
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of images and of manifests that name none")
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input; the workloads' images are verified")
+	cmd.Flags().StringArrayVar(&f.payloads, "payload", nil, "JSON or YAML `file`, or -, for policies with evaluation.mode JSON; may be repeated")
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of images and of manifests without one")
 }
 
 // requests reads the images of the arguments and files.
@@ -152,28 +152,28 @@ func verifyCommand(t terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE... | -f FILE | --payload FILE",
-		Short: "Prove images and say which may run",
-		Long: `Verify proves the signatures and attestations of images, named or found in
-manifests, and says which may run and why.
+		Short: "Verify image signatures and attestations",
+		Long: `Verify verifies the signatures and attestations of images, named or found in
+manifests, and reports which may run and why.
 
-An image that is named alone is judged as a Pod that runs it, in the namespace
-of -n. Of several --key, one must have signed; with --policy too, the policies
-and the flags must both agree. A folder of --policy may hold the ConfigMaps,
-Secrets and Namespaces that its policies look up.
+An image named alone is evaluated as that of a Pod, in the namespace of -n. Of
+several --key, one must match; with --policy too, the policies and the flags must
+both accept the image. A folder of --policy may contain the ConfigMaps, Secrets
+and Namespaces that its policies look up.
 
-Of --payload, every document is judged by image policies in JSON mode, which say
-themselves where its images are: a Dockerfile's parse, a Terraform plan, what a
-CI system sends. Policies for Kubernetes objects are not asked about it, even if
-it looks like one: such are given with -f. Nobody pins what it names.
+With --payload, image policies in JSON mode evaluate every document and define the
+location of its images: a parsed Dockerfile, a Terraform plan, the event of a CI
+system. Policies for Kubernetes objects do not apply to it, even if it looks like
+one: pass those with -f. The images of a payload are not pinned.
 
 Outputs: -o FORMAT writes to standard output, -o FORMAT=PATH to a file; it may be
-given several times. Files are written when images are denied or nothing could be
-decided, too. Formats are text, json (docs/record.md), sarif, junit, markdown,
+given several times. Files are also written if images are denied or nothing could be
+decided. Formats are text, json (docs/record.md), sarif, junit, markdown,
 github (annotations of GitHub Actions), policyreport and openreports; docs/ci.md
-shows each at work. Findings name the line of the image in its manifest. vsa are
+shows examples. Findings name the line of the image in its manifest. vsa are
 SLSA verification summaries, one on a line, signed with --vsa-key (docs/vsa.md).
 
-Each image is looked at once, however many objects of however many files name it.
+Each image is verified once per run, even if several objects or files use it.
 
 Exit status: 0 if all may run, 1 if one is denied, 3 if one could not be
 verified (network, registry, trust), 2 for wrong use.`,
@@ -211,7 +211,7 @@ func explainCommand(t terminal) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "explain IMAGE... | -f FILE | --payload FILE",
-		Short: "Show every step of a verdict, as a tree",
+		Short: "Explain each step of a verdict",
 		RunE: func(cmd *cobra.Command, images []string) error {
 			outcomes, err := ask.judge(cmd, t, images)
 			if err != nil {

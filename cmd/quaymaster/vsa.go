@@ -42,11 +42,11 @@ type vsaFlags struct {
 
 func (f *vsaFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.verifier, "vsa-verifier-id", "", "`URI` of who verifies, for -o vsa")
+	flags.StringVar(&f.verifier, "vsa-verifier-id", "", "`URI` of the verifier, for -o vsa")
 	flags.StringVar(&f.policy, "vsa-policy-uri", "", "`URI` of the policies, for -o vsa (default urn:quaymaster:policies)")
-	flags.StringVar(&f.keyName, "vsa-key", "", "private key `file` or KMS URI that signs verification summaries; the password of cosign's keys is read from COSIGN_PASSWORD")
+	flags.StringVar(&f.keyName, "vsa-key", "", "private key `file` or KMS URI that signs summaries (cosign keys: COSIGN_PASSWORD)")
 	flags.BoolVar(&f.push, "vsa-push", false, "store signed verification summaries in the registry, as referrers of their images")
-	flags.StringVar(&f.repository, "vsa-repository", "", "`repository` to store them in, in place of the image's own")
+	flags.StringVar(&f.repository, "vsa-repository", "", "`repository` for stored summaries (default: the image's own)")
 }
 
 // prepare refuses conflicting flags and flags without effect, and reads the key, before any work

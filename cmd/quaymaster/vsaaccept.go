@@ -32,9 +32,9 @@ type acceptFlags struct {
 
 func (f *acceptFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.Verifier, "accept-vsa", "", "ask for a SLSA verification summary by the verifier with this `URI`, signed as --key or --certificate-... say, in place of a signature")
-	flags.DurationVar(&f.MaxAge, "accept-vsa-max-age", summaryAge, "how long ago it may have verified")
-	flags.StringVar(&f.PolicyDigest, "accept-vsa-policy", "", "`digest` (sha256:...) of the policies that it must have verified against")
+	flags.StringVar(&f.Verifier, "accept-vsa", "", "require a verification summary of the verifier with this `URI`, in place of a signature")
+	flags.DurationVar(&f.MaxAge, "accept-vsa-max-age", summaryAge, "maximum age of the verification summary")
+	flags.StringVar(&f.PolicyDigest, "accept-vsa-policy", "", "`digest` (sha256:...) of the policies in the verification summary")
 }
 
 // check refuses flags without effect. given: the flags name a required signer.
