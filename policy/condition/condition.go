@@ -41,7 +41,7 @@ type condition struct {
 	path       string
 	source     string // of the key, for messages
 	key, value *variable.Template
-	// spelledKey and spelled tell wildcards of the policy from those of the data.
+	// spelledKey and spelled distinguish wildcards of the policy from those of the data.
 	spelledKey, spelled spelling
 	message             *variable.Template
 	name                string
@@ -54,7 +54,7 @@ type condition struct {
 
 // Outcome is one condition as it was evaluated.
 type Outcome struct {
-	Path     string // in what was compiled, such as /all/0
+	Path     string // in the compiled document, such as /all/0
 	Source   string // the key as the policy writes it, if that is a string
 	Key      any
 	Operator string
@@ -68,7 +68,7 @@ type Outcome struct {
 	Why string
 }
 
-// String says what was expected and what was found.
+// String returns the expected and the found value.
 func (o Outcome) String() string {
 	key := o.Source
 	if key == "" {
@@ -106,8 +106,8 @@ type Result struct {
 	Outcomes []Outcome
 }
 
-// Decisive returns the conditions that made the result what it is: those that
-// held if it holds, those that did not if it does not, and else the indeterminate ones.
+// Decisive returns the conditions that determined the result: those that held if it holds, those
+// that did not if it does not, and otherwise the indeterminate ones.
 func (r Result) Decisive() []Outcome {
 	var decisive []Outcome
 	for _, outcome := range r.Outcomes {
@@ -118,7 +118,7 @@ func (r Result) Decisive() []Outcome {
 	return decisive
 }
 
-// Words says which conditions decided, in one line.
+// Words lists the decisive conditions, in one line.
 func (r Result) Words() string {
 	var list []string
 	for _, outcome := range r.Decisive() {
@@ -168,9 +168,8 @@ func (c *Conditions) Empty() bool {
 	return true
 }
 
-// Evaluate evaluates the conditions on a context. An error, of type
-// *variable.Error, says that a variable could not be filled in; the conditions
-// then neither hold nor not.
+// Evaluate evaluates the conditions on a context. An error, of type *variable.Error, means that a
+// variable could not be resolved; the conditions then neither hold nor fail.
 func (c *Conditions) Evaluate(ctx variable.Context) (Result, error) {
 	result := Result{Held: true}
 	for _, b := range c.blocks {
@@ -182,8 +181,8 @@ func (c *Conditions) Evaluate(ctx variable.Context) (Result, error) {
 	return result, nil
 }
 
-// evaluate is a conjunction with what the result is already. Any condition that is false
-// in all, or all of any that are, make it false whatever else is indeterminate.
+// evaluate combines the block with the result so far as a conjunction. One false condition in
+// all, or only false ones in any, make it false, even if others are indeterminate.
 func (b block) evaluate(ctx variable.Context, result *Result) error {
 	if b.hasAny {
 		held, indeterminate := false, false

@@ -35,10 +35,10 @@ func indeterminate(why string) judgement { return judgement{indeterminate: true,
 // pair is a key and a value.
 type pair struct {
 	key, value any
-	// spelledKey and spelled tell the wildcards of the policy from those of the data.
+	// spelledKey and spelled distinguish the wildcards of the policy from those of the data.
 	spelledKey, spelled spelling
-	// covers: a wildcard in the data matches the texts that it stands for. Else it makes
-	// the condition indeterminate where it decides.
+	// covers: a wildcard in the data matches texts by its pattern. Otherwise it makes the
+	// condition indeterminate if it decides.
 	covers bool
 	// foreign: a statement or an image brings key or value.
 	foreign bool
@@ -59,8 +59,8 @@ func (p pair) null(why string) judgement {
 }
 
 const (
-	// maxWork bounds what one condition compares, in pairs of short texts: who writes the
-	// object may write both sides. It takes tenths of a second.
+	// maxWork bounds the comparisons of one condition, in pairs of short texts: the author of the
+	// object may control both sides. It takes tenths of a second.
 	maxWork = 4 << 20
 	// workBytes is how many bytes are looked at for one unit of work.
 	workBytes = 64
@@ -92,7 +92,7 @@ func Operators() []string {
 	}
 }
 
-// negated reports whether an operator holds for what is not there.
+// negated reports whether an operator holds for a missing value.
 func negated(name string) bool {
 	return strings.HasPrefix(name, "Not") || strings.Contains(name, "NotIn")
 }
@@ -119,9 +119,8 @@ func operatorOf(name string) operator {
 	return nil
 }
 
-// equal compares durations and quantities by what they are worth, lists and
-// objects by their content, and other strings with value as a pattern of
-// wildcards.
+// equal compares durations and quantities by their amounts, lists and objects by their content,
+// and other strings with value as a pattern of wildcards.
 func (p pair) equal() (bool, string) {
 	if doubtful(p.key, p.value) {
 		return false, inexact
@@ -146,8 +145,8 @@ func (p pair) equal() (bool, string) {
 	return reflect.DeepEqual(p.key, p.value), ""
 }
 
-// covering returns why a list may equal another one: an item of either is a wildcard of the
-// data, and stands for an item of the other one.
+// covering returns why a list may equal another one: an item of either is a wildcard from the
+// data that matches an item of the other one.
 func (p pair) covering(keys []any) string {
 	values, ok := p.value.([]any)
 	if !ok || p.spelledKey.plain && p.spelled.plain {
@@ -169,9 +168,9 @@ func (p pair) covering(keys []any) string {
 	return ""
 }
 
-// match matches a pattern, of whose wildcards own are the policy's. With others
-// in it a match that is not to the letter may be none: it is in doubt, unless they cover.
-// What does not match the whole pattern does not match in any other reading either.
+// match matches a pattern with own wildcards from the policy. If the pattern has others, a match
+// that is not literal is in doubt, unless they cover. A text that does not match the whole
+// pattern does not match in any other reading either.
 func (p pair) match(pattern, text string, own int) (bool, string) {
 	switch {
 	case pattern == text:

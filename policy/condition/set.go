@@ -49,9 +49,9 @@ func member(absence bool, decide func(in, all int) bool) operator {
 	}
 }
 
-// set reads the value of a set operator: a list; a string that is a range, a
-// list in JSON, or one pattern; or one number or boolean. What it returns reports
-// whether a key, the i-th, is in the set, or why that is in doubt.
+// set reads the value of a set operator: a list; a string that is a range, a list in JSON, or one
+// pattern; or one number or boolean. The returned function reports whether a key, the i-th, is in
+// the set, or why that is in doubt.
 func (p pair) set() (contains func(key any, i int) (in bool, doubt string)) {
 	switch v := p.value.(type) {
 	case []any:
@@ -100,8 +100,8 @@ func (p pair) inList(key any, ownOfKey int, items []any, own func(int) int) (boo
 	return false, doubt
 }
 
-// matches compares as text; both may be patterns. Of unlike kinds a text that looks like a match is in doubt,
-// and what is not there is no proof of absence.
+// matches compares as text; both may be patterns. Between unlike kinds a textual match is in
+// doubt. A missing value does not prove absence.
 func (p pair) matches(key, item any, ownOfKey, own int) (bool, string) {
 	if *p.work == 0 {
 		return false, tooMuch
@@ -117,8 +117,8 @@ func (p pair) matches(key, item any, ownOfKey, own int) (bool, string) {
 	return in, doubt
 }
 
-// setKind tells kinds apart that are never members of one set. Numbers and
-// booleans may be, as text.
+// setKind distinguishes kinds that are never members of one set. Numbers and booleans may be, as
+// text.
 func setKind(value any) string {
 	switch value.(type) {
 	case nil:
@@ -139,7 +139,7 @@ func plain(value any) string {
 	return jmespath.Text(value)
 }
 
-// parseRange reads "1-10", "1Gi!-2Gi" (outside of) and the like.
+// parseRange reads ranges such as "1-10" and "1Gi!-2Gi" (outside of).
 func parseRange(s string) (low, high string, not, ok bool) {
 	const maxRange = 100
 	if len(s) > maxRange {
@@ -168,8 +168,8 @@ func isAmount(s string) bool {
 	return !strings.ContainsFunc(unit, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
 }
 
-// inRange says whether low <= key <= high, or with not that it is neither. What
-// arrived with the data may be a range or that very text.
+// inRange reports whether low <= key <= high, or with not that it is outside. A value from the
+// data may be a range or that very text.
 func (p pair) inRange(key any, low, high string, not bool) (bool, string) {
 	atLeast, ok1 := order(key, low)
 	atMost, ok2 := order(key, high)

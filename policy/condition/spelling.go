@@ -7,9 +7,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// spelling counts the wildcards that a policy itself spells out in a value. What
-// is found beyond them has arrived with the data: in a label, an annotation or
-// an attestation, whose author must not write patterns.
+// spelling counts the wildcards that the policy's own text contributes to a value. Any others
+// come from the data: from a label, an annotation or an attestation. The author of the data must
+// not write patterns.
 type spelling struct {
 	own   int
 	items []int // the same for each item, where a list is written out
@@ -42,8 +42,7 @@ func spellingOf(engine *jmespath.Engine, source any) spelling {
 	return s
 }
 
-// spelledOut returns what is outside of variables; of a list or an object that has
-// variables, nothing is.
+// spelledOut returns the text outside of variables; empty for a list or an object with variables.
 func spelledOut(t *variable.Template, source any) string {
 	if t.Plain() {
 		return plain(source)

@@ -22,7 +22,7 @@ const (
 	maxNames = 500
 )
 
-// FieldError says what is wrong with a constraint, and where in the document.
+// FieldError is a fault of a constraint with its path in the document.
 type FieldError = field.Error
 
 // Constraint is a compiled matchConstraints. It is immutable.
@@ -53,11 +53,12 @@ type kind struct {
 	beside                   bool // guessed, and a kind of the same resource is known
 }
 
-// Compile reads the constraint at a path. Resources knows kinds beside Known; it may
-// be nil. Errors are about fields, all that were found joined: a constraint without rules
-// would match everything, and a resource that Kubernetes does not have in its own groups
-// nothing. A resource that a definition may bring is compared with the name that its kind
-// suggests, and for resources that are Later it matches nothing until it is served.
+// Compile reads the constraint at a path. Resources supplies kinds in addition to Known; it may
+// be nil. Errors refer to fields, all of them joined. A constraint without rules is an error
+// because it would match everything. A resource that Kubernetes does not have in its own groups
+// is one because it would match nothing. A resource that a definition may add is compared with
+// the name that its kind suggests. For resources that are Later it matches nothing until it is
+// served.
 func Compile(doc *admission.MatchResources, path string, resources Resources) (*Constraint, error) {
 	if doc == nil || len(doc.ResourceRules) == 0 {
 		return nil, field.Fail(path+".resourceRules", "is empty: say which resources are meant")

@@ -146,8 +146,8 @@ func (c *Constraint) matchesKind(k *kind, scope admission.ScopeType, s *policy.S
 	return logic.Is(false)
 }
 
-// matchesParent compares the resource of a request whose body is of another kind than the
-// object. Without the resource only a rule for every kind matches for certain.
+// matchesParent compares the resource of a request with a body of another kind than the object.
+// Without the resource only a rule for every kind matches for certain.
 func (k *kind) matchesParent(s *policy.Subject) logic.Value {
 	of, known := s.Resource()
 	switch {

@@ -16,20 +16,20 @@ type Resource struct {
 	Cluster bool
 }
 
-// Resources knows the kinds of the API server beside those that Known returns.
+// Resources lists the kinds of the API server in addition to those that Known returns.
 type Resources interface {
 	// Named returns the resources of a name, in a group or, for *, in any of them.
 	Named(group, name string) []Resource
 }
 
-// Later returns resources to which others may come, and of which some may go, as in a
-// cluster: whoever has policies compiles them again then. Until a resource is there, a
-// constraint that names it matches none of it, and compiles.
+// Later returns resources that may gain and lose members, as in a cluster: the owner of the
+// policies compiles them again after a change. A constraint that names a missing resource
+// compiles, and matches nothing until the resource is served.
 func Later(now Resources) Resources { return later{now} }
 
 type later struct{ Resources }
 
-// KnowsAll reports that what is not known is not served.
+// KnowsAll reports that an unknown resource is not served.
 func (later) KnowsAll() bool { return true }
 
 // knowsAll reports whether resources are all that are served, as those of a cluster.
@@ -49,8 +49,8 @@ func (u unserved) Error() string {
 	return fmt.Sprintf("no kind is known for the resource %q of the groups %q, and so it would match nothing", u.name, u.groups)
 }
 
-// coming returns the groups in which the resource may be later: those that Kubernetes
-// does not have itself, and whose names are domains, as definitions want them.
+// coming returns the groups in which the resource may be added later: those outside of Kubernetes
+// itself with domain names, as custom resource definitions require.
 func (u unserved) coming() []string {
 	return slices.DeleteFunc(slices.Clone(u.groups), func(group string) bool {
 		return !strings.Contains(group, ".") || slices.ContainsFunc(Known(), func(r Resource) bool { return r.Group == group })
@@ -87,9 +87,9 @@ func (k *kind) suggestedBy(of string) (suggested, may bool) {
 	return NameOf(of) == k.resource || lower+"s" == k.resource, strings.HasPrefix(name, stem)
 }
 
-// checkSubresource refuses a subresource that a resource of Kubernetes does not have, and
-// that would match nothing. One whose name another resource has is refused only where it
-// is known to belong to certain resources.
+// checkSubresource refuses a subresource that a Kubernetes resource does not have, because it
+// would match nothing. A subresource with the name of another resource's is refused only if it is
+// known to belong to certain resources.
 func checkSubresource(r Resource, subresource string) error {
 	of, known := map[string][]string{
 		"": nil, "*": nil, "status": nil, "proxy": nil, "binding": nil,
@@ -103,7 +103,7 @@ func checkSubresource(r Resource, subresource string) error {
 	return fmt.Errorf("%s has no subresource %q, and so it would match nothing", r.Name, subresource)
 }
 
-// kinds stand for the resource in what a constraint may speak of.
+// kinds represent the resource in the targets of a constraint.
 func (u unserved) kinds(subresource string) []kind {
 	groups := u.coming()
 	if len(groups) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Targets returns the kinds of objects that the constraint may speak of, by the
-// operations that can bring images. It says too much rather than too little.
+// Targets returns the kinds of objects that the constraint may match, for the operations that can
+// add images. It errs on the side of too many.
 func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, (*rule).bringing) }
 
 // TargetsOfAll is Targets by every operation.
@@ -138,7 +138,7 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 	return list, true
 }
 
-// readable returns a rule in which what is misspelt means most.
+// readable returns a rule in which each misspelt field counts as its widest value.
 func readable(doc admission.NamedRuleWithOperations) *admission.NamedRuleWithOperations {
 	doc.Resources = slices.Clone(doc.Resources)
 	for i, text := range doc.Resources {

@@ -119,7 +119,7 @@ func (a *alteration) OnPolicyChange() bool { return a.onPolicyChange }
 // SkipGenerated reports whether triggers do not count that a rule made.
 func (a *alteration) SkipGenerated() bool { return a.skipGenerated }
 
-// Existing says which objects the trigger of a case changes.
+// Existing selects the objects that the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
 	data, no := a.ask(ctx, about)
 	if no != nil {
@@ -190,8 +190,8 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 	return out, nil
 }
 
-// spelled refuses a wildcard that arrived with the trigger, and not with the policy: who
-// writes an annotation would else have every object changed.
+// spelled refuses a wildcard that comes from the trigger and not from the policy: otherwise the
+// author of an annotation could change every object.
 func (s *selector) spelled(name string, t *variable.Template, value string) error {
 	if t == nil || t.Plain() {
 		return nil
@@ -205,7 +205,8 @@ func (s *selector) spelled(name string, t *variable.Template, value string) erro
 	return nil
 }
 
-// query writes what the API server understands of a selector; wildcards it does not.
+// query returns the part of a selector that the API server supports; it does not support
+// wildcards.
 func query(s *match.Selector) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
@@ -228,7 +229,7 @@ func query(s *match.Selector) string {
 	return strings.Join(parts, ",")
 }
 
-// alter says what becomes of one object.
+// alter returns the changed form of one object.
 func (a *alteration) alter(ctx context.Context, data variable.Context, by policy.Selection, target map[string]any) policy.Mutated {
 	if by.Position < 0 || by.Position >= len(a.selectors) {
 		return mutated(rule.Undecided(fmt.Errorf("the rule %s has no target %d, which is a defect", a.Name(), by.Position)))

@@ -1,15 +1,12 @@
-// Package generating answers: which other objects are to be there, or to be
-// changed, because an object was made?
+// Package generating compiles the Kyverno rules that generate or change other objects.
 //
-// It compiles the `generate` rules and the `mutate` rules with `targets` of
-// kyverno.io/v1 (Kyverno 1.19, "Generate Rules" and "Mutate Existing Resources")
-// into policy.Generation and policy.Alteration. It decides and does nothing: who
-// brings about what it says is package background, and what may be brought about is
-// the API server's to say.
+// It compiles the `generate` rules and the `mutate` rules with `targets` of kyverno.io/v1
+// (Kyverno 1.19, "Generate Rules" and "Mutate Existing Resources") into policy.Generation and
+// policy.Alteration. It only computes the objects: package background writes them, and the API
+// server authorizes the writes.
 //
-// Refused with their path are `clone` and `cloneList`, kinds that are known only
-// when a trigger comes (variables and wildcards in `apiVersion` and `kind`, rules
-// about every kind), subresources, and the operations DELETE and CONNECT: what is
-// brought about is derived from triggers that are there. A namespaced Policy makes
-// and changes objects of its own namespace alone.
+// Refused with their path are `clone` and `cloneList`, kinds that are known only with a trigger
+// (variables and wildcards in `apiVersion` and `kind`, rules for every kind), subresources, and
+// the operations DELETE and CONNECT: the results are derived from existing triggers. A namespaced
+// Policy creates and changes objects of its own namespace alone.
 package generating

@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// Settings are what a policy's spec says for all its rules.
+// Settings are the settings in a policy's spec for all its rules.
 type Settings struct {
 	// Existing is generateExisting, Apply useServerSideApply, and OnPolicyUpdate
 	// mutateExistingOnPolicyUpdate.
@@ -140,7 +140,7 @@ func foreign(path, own, what, namespace string) error {
 // Terms returns what holds for the objects.
 func (g *generation) Terms() policy.Terms { return g.terms }
 
-// Generate says which objects are to be there because of the object of a case.
+// Generate returns the objects that the object of a case requires.
 func (g *generation) Generate(ctx context.Context, about policy.Case) policy.Generated {
 	data, no := g.ask(ctx, about)
 	if no != nil {
@@ -154,7 +154,8 @@ func (g *generation) Generate(ctx context.Context, about policy.Case) policy.Gen
 	return policy.Generated{Result: policy.Pass, Objects: objects}
 }
 
-// objects makes all or none: with a part of them nobody could tell which are to go.
+// objects returns all objects or none: with some of them missing, the obsolete ones could not be
+// determined.
 func (g *generation) objects(ctx context.Context, data variable.Context) ([]policy.Downstream, error) {
 	var list []policy.Downstream
 	room := maxMade
@@ -178,8 +179,8 @@ func (g *generation) objects(ctx context.Context, data variable.Context) ([]poli
 	return list, nil
 }
 
-// object makes the object whole, if there is room for what it holds. What the rule says
-// beside data names it, whatever data says.
+// object creates the whole object, if its content fits within the limit. The rule's fields next
+// to data name it and take precedence over data.
 func (m *maker) object(data variable.Context, room *int) (map[string]any, error) {
 	name, err := text(m.name, data, m.path+".name")
 	if err != nil {

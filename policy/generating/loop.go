@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// loop is one foreach without what it makes, compiled.
+// loop is one compiled foreach without its objects.
 type loop struct {
 	path          string
 	list          *variable.Expression

@@ -7,8 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// needsRequester reports whether a rule reads who made its trigger: in match and
-// exclude, or in an expression. In doubt it does.
+// needsRequester reports whether a rule reads the requester of its trigger: in match and exclude,
+// or in an expression. In doubt it does.
 func needsRequester(r Rule, does any) (bool, error) {
 	if r.Match.SelectsUsers() || r.Exclude != nil && r.Exclude.SelectsUsers() {
 		return true, nil
@@ -42,9 +42,8 @@ func readsRequester(value any) bool {
 	return false
 }
 
-// namesRequester reports whether a text may read the requester: by a variable of a
-// service account, or by a member of the request that is not one of those that say
-// nothing of who asks.
+// namesRequester reports whether a text may read the requester: by a variable of a service
+// account, or by a member of the request that may hold user data.
 func namesRequester(s string) bool {
 	if strings.Contains(s, "serviceAccountName") {
 		return true // and serviceAccountNamespace
@@ -75,7 +74,7 @@ func readsMember(after string) bool {
 	return strings.HasPrefix(strings.TrimSpace(after), ".") || strings.HasPrefix(strings.TrimSpace(after), "[")
 }
 
-// knownMember reports whether a member follows that says nothing of who asks.
+// knownMember reports whether the next member is one without user data.
 func knownMember(after string) bool {
 	member, ok := strings.CutPrefix(strings.TrimSpace(after), ".")
 	if !ok {

@@ -27,12 +27,12 @@ const (
 	// maxElements bounds the passes of all loops of a rule for one object, and so what
 	// it makes; the API server takes objects with some ten thousand elements.
 	maxElements = 1000
-	// maxMade bounds what the objects of a rule take together in memory, in bytes: they are
-	// there at once. Who writes a trigger may choose how often a rule copies how much of it.
+	// maxMade bounds the memory of a rule's objects, in bytes: they exist at the same time. The
+	// author of a trigger may choose how often a rule copies how much of it.
 	maxMade = 16 << 20
 )
 
-// Rule is what a rule has beside what it does, as it is written.
+// Rule holds the fields that all such rules share, as they are written.
 type Rule struct {
 	// Name is the rule's, unique in its policy; Path is where it stands, for errors.
 	Name, Path string
@@ -50,7 +50,7 @@ type Rule struct {
 	SkipGenerated bool
 }
 
-// triggers is the part of a rule that says which objects it speaks of.
+// triggers is the part of a rule that selects its objects.
 type triggers struct {
 	*rule.Head
 	targets       []policy.Target
@@ -61,8 +61,8 @@ type triggers struct {
 	own string
 }
 
-// compileTriggers reads what rules of both kinds have. Does is what the rule does,
-// for its variables.
+// compileTriggers reads the common fields of both types of rules. Does is the rule's action, for
+// its variables.
 func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) {
 	t := triggers{own: o.Namespace, skipGenerated: r.SkipGenerated}
 	errs := []error{operations(r.Match, r.Path+".match")}
@@ -110,7 +110,7 @@ func operations(m match.Document, path string) error {
 	return errors.Join(errs...)
 }
 
-// watchable refuses kinds of triggers that nobody could watch.
+// watchable refuses kinds of triggers that cannot be watched.
 func watchable(t policy.Target, path string) error {
 	switch {
 	case wildcard.Contains(t.Kind):
@@ -124,11 +124,10 @@ func watchable(t policy.Target, path string) error {
 // Targets returns the kinds of triggers.
 func (t *triggers) Targets() []policy.Target { return t.targets }
 
-// NeedsRequester reports whether the rule reads who made the trigger.
+// NeedsRequester reports whether the rule reads the requester of the trigger.
 func (t *triggers) NeedsRequester() bool { return t.requester }
 
-// Selects reports whether the rule may speak of an object: what nobody knows yet may
-// say so.
+// Selects reports whether the rule may match an object; an indeterminate match counts.
 func (t *triggers) Selects(s *policy.Subject) bool {
 	if s.Subresource != "" || s.Document {
 		return false
@@ -137,8 +136,8 @@ func (t *triggers) Selects(s *policy.Subject) bool {
 	return err != nil || applies
 }
 
-// ask says whether the rule speaks of the object of a case. The answer is nil if it
-// does, and then the context is what its expressions are evaluated on.
+// ask evaluates whether the rule matches the object of a case. The answer is nil if it does, and
+// then the context is the data for its expressions.
 func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context, *rule.Answer) {
 	s := about.Subject
 	if s.Operation == "DELETE" || s.Operation == "CONNECT" || s.Subresource != "" || s.Object.IsZero() {
@@ -154,8 +153,8 @@ func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context
 	return data, met(t.preconditions, data, t.Path()+".preconditions")
 }
 
-// met asks preconditions. What is made by a rule of which nobody can tell whether its
-// author meant it might give rights away; so a rule that is in doubt is not asked.
+// met evaluates preconditions. A generated object may grant rights; so a rule with indeterminate
+// preconditions is not applied.
 func met(preconditions *condition.Conditions, data variable.Context, path string) *rule.Answer {
 	if preconditions == nil {
 		return nil

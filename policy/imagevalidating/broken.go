@@ -10,12 +10,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// Broken returns a policy that stands for a document which does not compile, so that
-// what it means to protect is undecided and not admitted; nil for what is no document
-// at all. It speaks of the resources that the document names, as far as they can be
-// read, with the controllers that follow from pods, and of pods and their controllers
-// otherwise; never of Namespaces, Nodes, Leases, Events, reviews and webhook
-// configurations, without which a cluster could not be mended.
+// Broken returns a policy that replaces a document which does not compile, so that the objects
+// that it would protect are undecided and not admitted; nil for text that is no document at all.
+// It matches the resources that the document names, as far as they can be read, with the
+// generated rules for pod controllers, and pods and their controllers otherwise. It never matches
+// Namespaces, Nodes, Leases, Events, reviews and webhook configurations, without which a cluster
+// could not be repaired.
 func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
 	p, rough := celpolicy.ReadBroken(text, source, why, celpolicy.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
 		return constraint.Rough(doc, c.options.Kinds)
@@ -43,7 +43,7 @@ func (r *brokenRule) Name() string { return r.name }
 // Extractors returns none: nothing is asked of the images.
 func (r *brokenRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
-// Targets returns what the rule may speak of.
+// Targets returns the kinds that the rule may match.
 func (r *brokenRule) Targets() []policy.Target { return r.Broken.Targets }
 
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.
@@ -52,7 +52,7 @@ func (r *brokenRule) OnlyDocuments() bool { return r.Document() }
 // ImagePatterns returns false: which images are meant is not known.
 func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }
 
-// Plan returns why the policy is broken, for subjects that it may speak of.
+// Plan returns why the policy is broken, for subjects that it may match.
 func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
 	if s.Operation == "DELETE" {
 		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil

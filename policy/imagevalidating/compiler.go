@@ -21,8 +21,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/schema"
 )
 
-// Options are what a Compiler may be given. What is left out cannot be asked: a
-// policy that needs it is undecided.
+// Options are the optional dependencies of a Compiler. A policy that needs a missing one is
+// undecided.
 type Options struct {
 	// Resources, HTTP and GlobalContext answer the libraries of those names. They are
 	// asked within requests.
@@ -32,9 +32,9 @@ type Options struct {
 	// Images answers what images are that the gate does not look at: those that
 	// spec.matchImageReferences leave out, and those of no object.
 	Images Images
-	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
-	// policy which names others is refused; of constraint.Later it is not, and speaks of
-	// none of them.
+	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
+	// that names others is refused. With constraint.Later it is accepted, and matches none of
+	// them until they are served.
 	Kinds constraint.Resources
 	// Roots answers for the TUF repositories of attestors.
 	Roots attestor.Roots
@@ -75,9 +75,9 @@ type document struct {
 	Status json.RawMessage                    `json:"status,omitempty"`
 }
 
-// Compile compiles one document, YAML or JSON. Source says where it was read. Errors
-// are about fields, with their paths, all that were found joined; a policy with an
-// error never becomes active in part.
+// Compile compiles one document, YAML or JSON. Source is where it was read. Errors refer to
+// fields, with their paths, all of them joined; a policy with an error never becomes active in
+// part.
 func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
 	compiled, err := c.compile(text, source)
 	if err != nil {

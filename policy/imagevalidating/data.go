@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// otherData is what an image says of itself that the gate does not look at.
+// otherData is image data that the gate does not read.
 type otherData struct {
 	data map[string]any
 	err  error

@@ -21,7 +21,7 @@ func RecognisesException(apiVersion, kind string) bool {
 	return celpolicy.IsVersion(apiVersion) && kind == "PolicyException"
 }
 
-// Policies is the dialect of policies as package catalog wants one.
+// Policies is the dialect of policies for package catalog.
 type Policies struct{ *Compiler }
 
 // Recognises is the function of that name.
@@ -32,7 +32,7 @@ func (p Policies) Broken(document []byte, source string, why error) *policy.Poli
 	return p.Compiler.Broken(document, source, why)
 }
 
-// Exceptions is the dialect of exceptions as package catalog wants one.
+// Exceptions is the dialect of exceptions for package catalog.
 type Exceptions struct{ Compiler *Compiler }
 
 // Recognises is RecognisesException.

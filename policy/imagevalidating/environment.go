@@ -27,9 +27,9 @@ const (
 	getImageData       = "getImageData"
 )
 
-// environments are the languages of the dialect, each made when a document first
-// needs it. What a policy of a namespace says is evaluated with the gateway's reach, so
-// it has no HTTP and no global context, as in Kyverno.
+// environments are the CEL environments of the dialect, each created when a document first needs
+// it. Expressions of a namespaced policy run with the gateway's permissions, so they have no HTTP
+// and no global context, as in Kyverno.
 type environments struct {
 	cluster, namespaced, json       func() (*cel.Env, error)
 	perImage, perImageNamespaced    func() (*cel.Env, error)

@@ -13,8 +13,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// choice says which of the proved statements each image's attestations stand for; the
-// first where it says nothing.
+// choice selects one of the verified statements for each attestation of an image; the first by
+// default.
 type choice map[topic]int
 
 // selection is by which statements attestors count: the chosen ones, and others that
@@ -28,7 +28,7 @@ type selection struct {
 // topic is an attestation of a given image.
 type topic struct{ image, attestation int }
 
-// outcome is what the validations came to on one choice.
+// outcome is the result of the validations for one choice.
 type outcome struct {
 	result  policy.Result
 	faulty  bool // an expression failed, which is worse to report than not to hold
@@ -66,14 +66,14 @@ type evaluation struct {
 	*hearing
 	*outcome
 	of []int
-	// asked are the attestors that were asked about a topic so far: a payload is
-	// theirs or nobody's.
+	// asked are the attestors that were evaluated for a topic so far: a payload must come from
+	// one of them.
 	asked map[topic][]int
 }
 
-// evaluate walks through the validations that mention images, or through those that
-// do not, until one does not hold. Where images are meant and none is given, what is
-// asked of them is left alone, and what the same expression says of the object is not.
+// evaluate evaluates the validations that mention images, or those that do not, until one does
+// not hold. If images are mentioned and none is given, the checks of images are skipped, and the
+// same expression's checks of the object are not.
 func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention bool) *outcome {
 	e := &evaluation{hearing: h, of: of, asked: map[topic][]int{}, outcome: &outcome{
 		result: policy.Pass, selection: by, met: map[int][]verify.Fact{}, missed: map[int][]ask{},
@@ -117,8 +117,8 @@ func hingesOnLeft(err error) bool {
 	return ok && !slices.ContainsFunc(unknown.Gaps, func(gap error) bool { return !errors.Is(gap, errLeftOut) })
 }
 
-// failed notes that an expression could not be evaluated: for want of what could not
-// be looked at, or by its own fault, which no failure setting admits.
+// failed records that an expression could not be evaluated: because of data that could not be
+// read, or by its own fault, which no failure setting admits.
 func (e *evaluation) failed(v *validation, err error) {
 	e.result = policy.Undecided
 	if unknown, ok := errors.AsType[*cel.UnknownError](err); ok {
@@ -131,8 +131,8 @@ func (e *evaluation) failed(v *validation, err error) {
 	e.reasons, e.faulty = append(e.reasons, reasons...), faulty
 }
 
-// unproved is a gap in what the gate was asked for, as others are in what expressions
-// read elsewhere.
+// unproved is a gap in the gate's verifications, as opposed to a gap in other data of
+// expressions.
 type unproved struct{ err error }
 
 // Error implements error.
@@ -206,7 +206,7 @@ func (e *evaluation) hinges(ctx context.Context, v *validation) error {
 	return e.unresolved
 }
 
-// words is the author's message. A messageExpression that fails says nothing, as in
+// words is the author's message. A messageExpression that fails yields no message, as in
 // Kubernetes.
 func (e *evaluation) words(ctx context.Context, v *validation) string {
 	if v.words == nil {
@@ -219,10 +219,9 @@ func (e *evaluation) words(ctx context.Context, v *validation) string {
 	return text
 }
 
-// hear looks for a choice of statements on which every validation holds: type, signer
-// and condition are to be met by the same one, and a stale or foreign one neither
-// helps nor harms. Where several signers are asked for, each may have a statement of
-// its own that meets them.
+// hear searches for a choice of statements on which every validation holds. One statement must
+// satisfy type, signer and condition together, and a stale or foreign one neither helps nor
+// harms. If several signers are required, each may have a separate statement that satisfies them.
 func (h *hearing) hear(ctx context.Context, of []int) *outcome {
 	best := h.evaluate(ctx, of, selection{}, true)
 	if best.result == policy.Pass || !h.hasChoice(best) {
@@ -247,7 +246,7 @@ func (h *hearing) search(ctx context.Context, of []int, best *outcome) *outcome 
 	open := h.open(best, nil)
 	var agreeing []choice
 	for tried := 0; best.result != policy.Pass; tried++ {
-		if len(of) == 1 { // what the statements say, if every signature on any of them counts
+		if len(of) == 1 { // the result if every signature on any of the statements counts
 			chosen := open.choice()
 			said := h.evaluate(ctx, of, selection{chosen: chosen, loose: true}, true)
 			if said.result == policy.Pass {
@@ -300,7 +299,7 @@ func together(choices []choice, topics []topic) (selection, bool) {
 	return by, combinations == len(choices)
 }
 
-// hearAlone is hear about one image, once.
+// hearAlone is hear for one image, once.
 func (h *hearing) hearAlone(ctx context.Context, i int) *outcome {
 	found, ok := h.alone[i]
 	if !ok {

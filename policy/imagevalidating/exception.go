@@ -27,10 +27,10 @@ type exceptionDocument struct {
 	Status json.RawMessage              `json:"status,omitempty"`
 }
 
-// CompileException compiles one document, YAML or JSON. Source says where it was
-// read. Errors are as Compile's. An exception covers the rules that follow from a
-// policy for pod controllers, as in Kyverno. A namespaced policy is named by its
-// name, if it is in the exception's namespace, or as NAMESPACE/NAME.
+// CompileException compiles one document, YAML or JSON. Source is where it was read. Errors are
+// as Compile's. An exception covers a policy's generated rules for pod controllers, as in
+// Kyverno. A namespaced policy is named by its name, if it is in the exception's namespace, or as
+// NAMESPACE/NAME.
 func (c *Compiler) CompileException(text []byte, source string) (*policy.Exception, error) {
 	compiled, err := c.compileException(text, source)
 	if err != nil {
@@ -90,7 +90,7 @@ func names(rules []policy.ExceptedRule, kind string) bool {
 	return slices.ContainsFunc(rules, func(r policy.ExceptedRule) bool { return strings.TrimPrefix(r.Kind, "Namespaced") == kind })
 }
 
-// exceptionSettings refuses what the policies could not honour.
+// exceptionSettings refuses settings that the policies could not honour.
 func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.ExceptedRule) error {
 	var errs []error
 	const allowed = "what expressions may allow, which those of %s cannot read,"
@@ -192,7 +192,7 @@ func (c *Compiler) scopeOf(spec v1alpha1.PolicyExceptionSpec) (policy.ExceptionS
 	return &scope{compiler: c, scope: made, conditions: conditions}, err
 }
 
-// Covers asks the conditions. What is in doubt is not covered.
+// Covers evaluates the conditions. An indeterminate object is not covered.
 func (e *scope) Covers(ctx context.Context, s *policy.Subject) (bool, error) {
 	inputs := e.compiler.inputs("")
 	inputs.More = &celpolicy.Seen{Subject: s}

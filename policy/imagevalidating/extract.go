@@ -45,8 +45,8 @@ func category(i policy.Image) string {
 type extractor struct {
 	name    string
 	program *cel.Program
-	// places are where the images stand that it names, if that can be seen; those of
-	// a pod specification need not be told.
+	// places are the fields of the extracted images, if they can be derived; those of a pod
+	// specification need not be listed.
 	places []policy.Extractor
 }
 

@@ -2,5 +2,5 @@ package imagevalidating
 
 import "github.com/quaymaster/quaymaster/policy/internal/field"
 
-// FieldError says what is wrong with a document, and where in it.
+// FieldError is a fault of a document with its path.
 type FieldError = field.Error

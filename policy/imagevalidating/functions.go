@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// somebody is an attestor as expressions hold it.
+// somebody is the CEL value of an attestor.
 type somebody struct {
 	at   int
 	name string
@@ -58,7 +58,7 @@ func (p *program) values() {
 	p.attestationValues = types.NewStringInterfaceMap(types.DefaultTypeAdapter, attestations)
 }
 
-// functions are what expressions call, answered by what the gate found out.
+// functions implement the functions of expressions on the gate's answers.
 func (e *evaluation) functions() map[string]cel.Call {
 	return map[string]cel.Call{
 		verifySignatures:   e.verifySignatures,
@@ -126,8 +126,7 @@ func (e *evaluation) kind(value ref.Val) (int, error) {
 	return 0, fmt.Errorf("attestations.%s is not defined", name)
 }
 
-// verify counts the attestors who vouch for the images that a text names: the least
-// of them, where it names several.
+// verify counts the attestors that verify the images in a text: the minimum, if it names several.
 func (e *evaluation) verify(text string, attestors []int, kind int) (any, error) {
 	places, meant, err := e.named(text)
 	most := int64(len(attestors))
@@ -135,7 +134,7 @@ func (e *evaluation) verify(text string, attestors []int, kind int) (any, error)
 	case errors.Is(err, errLeftOut):
 		return cel.Count{Upper: most, Gaps: []error{fmt.Errorf("%q: %w", celpolicy.Shorten(text), err)}}, nil
 	case len(places) > 0 && !slices.ContainsFunc(places, func(i int) bool { return slices.Contains(e.of, i) }):
-		return cel.Count{Lower: most, Upper: most}, nil // what it lacks is held against it alone
+		return cel.Count{Lower: most, Upper: most}, nil // an image's failure counts against that image alone
 	case err != nil:
 		return nil, fmt.Errorf("%q: %w", celpolicy.Shorten(text), err)
 	case !meant:
@@ -157,8 +156,8 @@ func (e *evaluation) verify(text string, attestors []int, kind int) (any, error)
 	return least, nil
 }
 
-// count counts the attestors who vouch for one image. Where an expression also reads
-// the statement, only the chosen one counts.
+// count counts the attestors that verify one image. If an expression also reads the statement,
+// only the chosen one counts.
 func (e *evaluation) count(i int, attestors []int, kind int) (cel.Count, error) {
 	var met [][]verify.Fact
 	var gaps []error
@@ -226,8 +225,7 @@ func (e *evaluation) ofChosen(t topic, attestor int, facts []verify.Fact) []veri
 	})
 }
 
-// about says which text nothing can be said of. An image that is left alone was not
-// looked at.
+// about adds the text to an error for it. A skipped image was not verified.
 func about(text string, err error) error {
 	err = fmt.Errorf("%q: %w", celpolicy.Shorten(text), err)
 	if errors.Is(err, errLeftOut) {
@@ -242,8 +240,8 @@ func (e *evaluation) note(t topic) {
 	}
 }
 
-// extractPayload returns what a statement says that was proved by an attestor whom
-// this evaluation asked about it before: the chosen one.
+// extractPayload returns the content of the chosen statement, if an attestor that this evaluation
+// has already checked for it verified the statement.
 func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any, error) {
 	text := textOfValue(arguments[0])
 	kind, err := e.kind(arguments[1])
@@ -289,7 +287,7 @@ func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any
 	return nil, fmt.Errorf("the payload of attestations.%s is not proved: none of the attestors who were asked signed one", name)
 }
 
-// getImageData returns what an image says of itself.
+// getImageData returns an image's own manifests and configuration.
 func (e *evaluation) getImageData(ctx context.Context, arguments []ref.Val) (any, error) {
 	data, err := e.Metadata(ctx, textOfValue(arguments[0]))
 	if err != nil {

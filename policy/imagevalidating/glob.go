@@ -10,10 +10,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// globs returns the patterns, spelt as package reference does, that a glob of
-// matchImageReferences stands for. Kyverno's globs cross slashes with one star as
-// with two; braces hold alternatives. Classes and escapes have no meaning in image
-// references that a list of globs could not say, and are refused.
+// globs returns the patterns, in the syntax of package reference, that are equivalent to a glob
+// of matchImageReferences. In Kyverno's globs one star crosses slashes as two do; braces hold
+// alternatives. Classes and escapes are refused: in image references a list of globs can express
+// the same.
 func globs(text, path string) ([]string, error) {
 	if len(text) > maxGlob {
 		return nil, field.Fail(path, "%d bytes are more than %d: write several entries", len(text), maxGlob)
@@ -74,8 +74,9 @@ func expand(text string) ([]string, bool) {
 	return nil, false
 }
 
-// spellings are the texts that an expression of matchImageReferences is asked about:
-// who writes a reference must not choose by its spelling whether it is looked at.
+// spellings are the equivalent texts of a reference, on which an expression of
+// matchImageReferences is evaluated. The author of a reference must not evade verification by its
+// spelling.
 func spellings(ref image.Ref) []string {
 	list := []string{ref.Written(), ref.String()}
 	if tag := ref.Tag(); tag != "" {

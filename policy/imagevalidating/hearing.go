@@ -33,7 +33,7 @@ type hearing struct {
 	// unresolved is why an image that is to be pinned has no digest; nil for none.
 	unresolved error
 	guessed    *hearing
-	// left says that images are meant that are not given.
+	// left means that the policy matches images that are not given.
 	left bool
 }
 
@@ -41,11 +41,11 @@ type hearing struct {
 type party struct {
 	*member
 	text string
-	// statements are what was proved of each attestation that an expression reads.
+	// statements are the verified statements of each attestation that an expression reads.
 	statements map[int][]*statement
 }
 
-// statement is a proved statement, and what it says.
+// statement is a verified statement with its content.
 type statement struct {
 	fact    verify.Fact
 	payload any
@@ -137,8 +137,8 @@ var (
 	errElsewhere = errors.New("the text names no image of the object, and no other one is verified")
 )
 
-// named returns the given images that a text names. Others that are meant are left
-// out: nothing is asked about them. What the policy does not mean is nobody.
+// named returns the given images in a text. Other images that the policy matches are skipped,
+// without a verification. Images that the policy does not match have no attestors.
 func (h *hearing) named(text string) (places []int, meant bool, err error) {
 	if places := h.byText[text]; len(places) > 0 {
 		return places, true, nil
@@ -174,7 +174,7 @@ func sameDigest(a image.Ref, b image.Pinned) bool {
 	return a.Repository() == b.Repository() && a.Digest() == b.Digest()
 }
 
-// answer joins what is known of an attestor: any of its authorities suffices.
+// answer joins the answers for an attestor: any of its authorities suffices.
 func (h *hearing) answer(i int, one ask) (policy.Answer, error) {
 	p := h.parties[i].people[one.attestor]
 	if p.err != nil {
@@ -193,8 +193,8 @@ func (h *hearing) answer(i int, one ask) (policy.Answer, error) {
 	return all, nil
 }
 
-// statements returns what was proved of an attestation by anybody whom the policy
-// asks about it, each content once, the latest first.
+// statements returns the statements of an attestation that any of the policy's attestors for it
+// verified, each content once, the latest first.
 func (h *hearing) statements(i, attestation int) []*statement {
 	p := &h.parties[i]
 	if list, ok := p.statements[attestation]; ok {
@@ -207,7 +207,7 @@ func (h *hearing) statements(i, attestation int) []*statement {
 		}
 		answer, err := h.answer(i, one)
 		if err != nil {
-			continue // who asks for it is told
+			continue // the attestor's own evaluation reports the error
 		}
 		for _, fact := range answer.Facts {
 			if fact.Statement != nil && !slices.ContainsFunc(list, func(s *statement) bool { return s.is(fact) }) {
@@ -258,8 +258,8 @@ func (s *statement) decode(artifact bool) (any, error) {
 	return s.payload, nil
 }
 
-// signers returns the greatest number of attestors that have a signer of their own:
-// a signature counts once, however many attestors believe it.
+// signers returns the greatest number of attestors that have a signer of their own: a signature
+// counts once, however many attestors accept it.
 func signers(facts [][]verify.Fact) int {
 	if len(facts) < 2 {
 		return len(facts)

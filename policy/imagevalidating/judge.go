@@ -25,9 +25,9 @@ type member struct {
 	people     []person // of an image that is meant
 }
 
-// Judge evaluates the validations in their order, on all images together. Where they
-// do not hold, each image is also judged alone: to hold against it what it lacks
-// itself, and nothing that only another one does.
+// Judge evaluates the validations in their order, on all images together. If they do not hold,
+// each image is also judged alone: an image is denied for its own failures, and not for those of
+// another one.
 func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgement {
 	h := newHearing(j, given, "")
 	out := policy.Judgement{Decisions: make([]policy.Decision, len(given))}
@@ -57,7 +57,7 @@ func worse(a, b policy.Ruling) policy.Ruling {
 	return a
 }
 
-// severity orders results: what is certain to be held against somebody comes last.
+// severity orders results: definite failures come last.
 func severity(r policy.Result) int {
 	switch r {
 	case policy.Fail:
@@ -113,9 +113,9 @@ func verified(facts []verify.Fact) policy.Reason {
 	return policy.Reason{Code: policy.Verified, Path: "spec.validations", Message: "signed by " + strings.Join(names, " and ")}
 }
 
-// misses says what the attestors lack that the failing expression asked for, the
-// nearest miss of each, and the nearest of all first: whether the expression wants
-// one of them or all is not known.
+// misses returns the failures of the attestors in the failing expression, the nearest miss of
+// each, and the nearest of all first: it is unknown whether the expression requires one of them
+// or all.
 func (h *hearing) misses(i int, found *outcome) []policy.Reason {
 	if found.result != policy.Fail {
 		return nil
@@ -133,8 +133,8 @@ func (h *hearing) misses(i int, found *outcome) []policy.Reason {
 	return policy.Shortcomings(policy.Fail, missed)
 }
 
-// checkOf asks an image for what one attestor was asked for; for nothing where nobody
-// stands for the attestor.
+// checkOf returns the check of an image for one attestor; empty if the attestor has no
+// authorities.
 func (h *hearing) checkOf(i int, one ask) policy.Check {
 	check := policy.Check{Entry: "spec.validations", Image: h.given[i].Check.Image}
 	p := h.rule.program

@@ -7,7 +7,7 @@ const (
 	maxEntries = celpolicy.MaxEntries
 	// maxGlob bounds a glob, in bytes; a reference with a digest has at most some 500.
 	maxGlob = 1 << 10
-	// maxAlternatives bounds what the braces of one glob stand for.
+	// maxAlternatives bounds the expansions of the braces of one glob.
 	maxAlternatives = 64
 	// maxChoices bounds how often a policy is evaluated to find proved statements that
 	// it agrees with. Each was made by a trusted signer, so more than a handful for one

@@ -39,9 +39,9 @@ func (r *rule) Locate(ctx context.Context, s *policy.Subject) ([]policy.Extracto
 	return found, nil
 }
 
-// markFresh marks what the expressions did not name in the object before the update: who
-// wrote it there unseen could make an image of it else. Where they cannot be evaluated on
-// that, all is marked.
+// markFresh marks the values that the expressions did not extract from the object before the
+// update. Otherwise an unverified value from an earlier version could become an image. If the
+// expressions cannot be evaluated on the old object, all values are marked.
 func (r *rule) markFresh(ctx context.Context, s *policy.Subject, found []policy.Extractor) {
 	before := *s
 	before.Object, before.OldObject, before.Operation = s.OldObject, policy.Content{}, "CREATE"

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// look finds in the expressions, before any is evaluated, what they will ask the
-// gate for and what can never mean anything.
+// look finds in the expressions, before any is evaluated, the required verifications and the
+// calls that can never succeed.
 func (p *program) look() error {
 	p.values()
 	var errs []error
@@ -65,8 +65,8 @@ func (p *program) readsDefined(each *cel.Program) error {
 	return errors.Join(errs...)
 }
 
-// find notes the questions of an expression. Whom a call means may be known only
-// when it is evaluated: then everybody is asked.
+// find collects the questions of an expression. If the attestors of a call are known only during
+// the evaluation, it includes all attestors.
 func (p *program) find(each *cel.Program) error {
 	var errs []error
 	for _, call := range each.Calls(verifySignatures) {
@@ -184,7 +184,7 @@ type needs struct {
 	object bool
 	// beyond is the first thing that is not known where only images are.
 	beyond string
-	// namespace: the object's namespace is read; namespaceObject: and what it is.
+	// namespace: the object's namespace is read; namespaceObject: and its fields.
 	namespace, namespaceObject bool
 }
 

@@ -38,8 +38,8 @@ func placesOf(name, expression string) ([]policy.Extractor, error) {
 	return list, nil
 }
 
-// pathsOf returns the JSON pointers of the values that an expression's list holds.
-// Bound are the variables of macros, by what they stand for.
+// pathsOf returns the JSON pointers of the values that an expression's list holds. Bound maps the
+// variables of macros to their paths.
 func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 	switch e.Kind() {
 	case ast.ListKind:

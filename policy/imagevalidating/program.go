@@ -16,8 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// program is what a policy says in expressions. The rules that follow from it for
-// controllers share it.
+// program is the compiled expressions of a policy. The generated rules for controllers share it.
 type program struct {
 	scope *cel.Scope
 	// perImage is where a subjectExpression is compiled; nil if there is none.
@@ -36,9 +35,9 @@ type program struct {
 
 	// asks are the questions, by attestor, that the expressions may put to the gate.
 	asks []ask
-	// extracted are the attestations whose statements an expression may read.
+	// extracted are the attestations with statements that an expression may read.
 	extracted []int
-	// data is how much expressions read of what an image says of itself.
+	// data is how much image data the expressions read.
 	data policy.Data
 	// ofObject: a validation may fail although no image is asked about.
 	ofObject bool
@@ -46,7 +45,7 @@ type program struct {
 	mixed bool
 	// aboutObject: a validation mentions no image.
 	aboutObject bool
-	// needs is what the validations read of an object.
+	// needs are the object fields that the validations read.
 	needs needs
 	// fixed: nothing in the policy depends on an expression of an attestor.
 	fixed bool
@@ -66,7 +65,7 @@ type validation struct {
 	extracts bool         // it reads statements
 }
 
-// ask is an attestor and what is asked of it: a signature, or a kind of statement.
+// ask is an attestor with its subject: a signature, or a type of statement.
 type ask struct {
 	attestor    int
 	attestation int // -1: a signature
@@ -109,7 +108,7 @@ func (b *builder) program() (*program, error) {
 	return p, nil
 }
 
-// isTrue reads a setting whose default is true.
+// isTrue reads a setting with the default true.
 func isTrue(setting *bool) bool { return setting == nil || *setting }
 
 // people compiles attestors and attestations.
@@ -216,7 +215,7 @@ func (p *program) attestation(name string) int {
 	return slices.IndexFunc(p.attestations, func(a attestor.Attestation) bool { return a.Name == name })
 }
 
-// unknownName says what a name that is not defined should have been.
+// unknownName suggests the name for an undefined one.
 func unknownName(path, kind, name string) error {
 	return field.Fail(path, "%s.%s is not defined: define it in spec.%s, or correct the name", kind, name, kind)
 }

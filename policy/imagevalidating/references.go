@@ -14,7 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/reference"
 )
 
-// references is a compiled matchImageReferences: the images that a policy speaks of.
+// references is a compiled matchImageReferences: it selects the images of a policy.
 type references struct {
 	// all: none were given, so every image is meant.
 	all      bool

@@ -28,9 +28,9 @@ type rule struct {
 	namespace   string // of the policy
 	targets     []policy.Target
 	json        bool
-	// quiet: nobody who asks for an object to be admitted is answered.
+	// quiet: no requester of an admission receives the result.
 	quiet bool
-	// digests says what is asked beside the expressions.
+	// digests: the checks in addition to the expressions.
 	mutate, verify, required bool
 	// named: no rule is sure to match the pods that come of its objects.
 	named bool
@@ -44,7 +44,7 @@ var (
 	_ policy.OfDocuments = (*rule)(nil)
 )
 
-// Name returns the rule's name: the policy's, or one that says whence it follows.
+// Name returns the rule's name: the policy's, or a generated one.
 func (r *rule) Name() string { return r.name }
 
 // Extractors returns where the images are, if elsewhere than in a pod specification.
@@ -55,8 +55,8 @@ func (r *rule) Extractors(s *policy.Subject) []policy.Extractor {
 // Targets returns the kinds that the rule matches.
 func (r *rule) Targets() []policy.Target { return r.targets }
 
-// ImagePatterns returns the globs, unless an expression says which images are meant,
-// or the rule may say something of objects without any.
+// ImagePatterns returns the globs, unless an expression selects the images, or the rule may apply
+// to objects without any.
 func (r *rule) ImagePatterns() ([]string, bool) {
 	if r.references.all || len(r.references.programs) > 0 || r.program.ofObject || len(r.program.extractors) > 0 {
 		return nil, false
@@ -75,7 +75,7 @@ func (r *rule) PinsNamed() bool { return r.named && r.mutate && !r.json && !r.qu
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.
 func (r *rule) OnlyDocuments() bool { return r.json }
 
-// skips says why the rule is not asked at all.
+// skips returns why the rule is not evaluated at all.
 func (r *rule) skips(s *policy.Subject) string {
 	switch {
 	case s.Operation == "DELETE":
@@ -90,7 +90,7 @@ func (r *rule) skips(s *policy.Subject) string {
 	return ""
 }
 
-// Plan says which images are meant, and what has to be found out about each.
+// Plan returns the matching images, and the questions for each.
 func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	if skip := r.skips(s); skip != "" {
 		return policy.RulePlan{Skip: skip}, nil
@@ -137,8 +137,8 @@ func (r *rule) applies(ctx context.Context, s *policy.Subject) (bool, error) {
 	return r.program.conditions.Hold(ctx, r.program.conditionScope.NewActivation(inputs))
 }
 
-// concerned returns the places in images of those that are meant. An error means that
-// nobody could tell of one of them.
+// concerned returns the positions in images of the matching ones. An error means that the match
+// of one is indeterminate.
 func (r *rule) concerned(ctx context.Context, images []policy.Image) ([]int, error) {
 	var list []int
 	var unsure error
@@ -231,8 +231,7 @@ func (j *judge) credentials() policy.Credentials {
 	return c
 }
 
-// person is what an attestor means for an image: authorities of whom any suffices,
-// or why nobody knows.
+// person is an attestor's authorities for an image, any of which suffices, or the error.
 type person struct {
 	authorities []*verify.Authority
 	err         error
@@ -252,7 +251,7 @@ func (r *rule) people(ctx context.Context, activations attestor.Activations) []p
 	return list
 }
 
-// questions are what the gate has to find out about an image.
+// questions are the gate's claim queries for an image.
 func (r *rule) questions(people []person) []policy.Question {
 	list := make([]policy.Question, 0, len(r.program.asks))
 	for _, one := range r.program.asks {

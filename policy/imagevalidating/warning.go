@@ -1,6 +1,6 @@
 package imagevalidating
 
-// warnings are what the author of a policy should know, though it compiles.
+// warnings are problems of a policy that compiles, for its author.
 func (r *rule) warnings() []string {
 	var list []string
 	if r.required && len(r.program.asks) == 0 {

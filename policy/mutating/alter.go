@@ -19,12 +19,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// alteration is a policy.Alteration: a policy that changes what is there already.
+// alteration is a policy.Alteration: a policy that changes existing objects.
 type alteration struct {
 	*rule
 	selections []policy.Selection
 	conditions celpolicy.Conditions
-	// self: what is changed is what triggers, too.
+	// self: the changed objects are also the triggers.
 	self, requester bool
 	// skipGenerated is spec.evaluation.skipBackgroundRequests.
 	skipGenerated bool
@@ -32,8 +32,8 @@ type alteration struct {
 
 var _ policy.Alteration = (*alteration)(nil)
 
-// alteration compiles what a policy says of what is there already: the targets, or
-// without any what it matches itself.
+// alteration compiles a policy for existing objects: the targets or, without any, the objects
+// that it matches itself.
 func (b *builder) alteration(r *rule) (*alteration, error) {
 	a := &alteration{rule: r, self: b.spec.TargetMatchConstraints == nil, skipGenerated: true}
 	if doc := b.spec.EvaluationConfiguration; doc != nil && doc.SkipBackgroundRequests != nil {
@@ -58,8 +58,8 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	return a, nil
 }
 
-// derivable refuses triggers that nobody could derive the work from again: those that
-// are gone, connections, subresources and all kinds at once.
+// derivable refuses triggers from which the change could not be derived again: deleted objects,
+// connections, subresources and all kinds at once.
 func derivable(doc *admission.MatchResources) error {
 	var errs []error
 	for i := range doc.ResourceRules {
@@ -78,7 +78,7 @@ func derivable(doc *admission.MatchResources) error {
 	return errors.Join(errs...)
 }
 
-// readsRequester reports whether an expression reads who made the trigger: one of the
+// readsRequester reports whether an expression reads the requester of the trigger: one of the
 // policy's, or a condition on targets.
 func readsRequester(p *program, conditions celpolicy.Conditions) bool {
 	programs := slices.Concat(p.conditions, conditions, p.annotations.Programs())
@@ -130,8 +130,8 @@ func (b *builder) selections(doc *admission.MatchResources, path string) ([]poli
 	return list, errors.Join(errs...)
 }
 
-// kindsOf reads a rule about objects that are there, by whatever operation they came, and
-// says which resources are not.
+// kindsOf reads a rule for existing objects, for any operation, and returns the resources that
+// are not served.
 func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([]policy.Selection, []policy.Unserved, error) {
 	names := doc.ResourceNames
 	doc.Operations, doc.ResourceNames = []admission.OperationType{admission.Create}, nil
@@ -164,14 +164,13 @@ func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([
 	return list, compiled.Unserved(), nil
 }
 
-// labelled is a selector as package policy wants one.
+// labelled is a selector for package policy.
 type labelled struct{ labels.Selector }
 
 // Matches reports whether labels are as they are to be.
 func (l labelled) Matches(set map[string]string) bool { return l.Selector.Matches(labels.Set(set)) }
 
-// Selects reports whether the policy may speak of a trigger: what nobody knows yet may
-// say so.
+// Selects reports whether the policy may match a trigger; an indeterminate match counts.
 func (a *alteration) Selects(s *policy.Subject) bool {
 	if s.Subresource != "" {
 		return false
@@ -180,17 +179,17 @@ func (a *alteration) Selects(s *policy.Subject) bool {
 	return matched || err != nil
 }
 
-// NeedsRequester reports whether an expression reads who made the trigger.
+// NeedsRequester reports whether an expression reads the requester of the trigger.
 func (a *alteration) NeedsRequester() bool { return a.requester }
 
-// OnPolicyChange reports whether what is there counts when the policy comes: where it
-// is what is changed.
+// OnPolicyChange reports whether a new policy applies to existing objects: only if these are the
+// changed ones.
 func (a *alteration) OnPolicyChange() bool { return a.self }
 
 // SkipGenerated reports whether triggers do not count that a rule made.
 func (a *alteration) SkipGenerated() bool { return a.skipGenerated }
 
-// Existing says which objects the trigger of a case changes.
+// Existing selects the objects that the trigger of a case changes.
 func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Selected {
 	s := about.Subject
 	if s.Subresource != "" {

@@ -10,9 +10,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// Broken returns a policy that stands for a document which does not compile, so that
-// what it means to protect is undecided and not admitted; nil for what is no document
-// at all. It speaks of what celpolicy.Broken says.
+// Broken returns a policy that replaces a document which does not compile, so that the objects
+// that it would protect are undecided and not admitted; nil for text that is no document at all.
+// It matches the kinds of celpolicy.Broken.
 func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
 	p, rough := celpolicy.ReadBroken(text, source, why, celpolicy.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
 		return constraint.Rough(doc, c.options.Kinds)
@@ -34,10 +34,10 @@ var _ policy.Mutation = (*brokenRule)(nil)
 // Name returns the rule's name.
 func (r *brokenRule) Name() string { return r.name }
 
-// Targets returns what the rule may speak of.
+// Targets returns the kinds that the rule may match.
 func (r *brokenRule) Targets() []policy.Target { return r.Broken.Targets }
 
-// Mutate returns why the policy is broken, for subjects that it may speak of.
+// Mutate returns why the policy is broken, for subjects that it may match.
 func (r *brokenRule) Mutate(_ context.Context, about policy.Case) policy.Mutated {
 	if speaks, _ := r.Speaks(about.Subject); !speaks {
 		return policy.Mutated{}

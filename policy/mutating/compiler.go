@@ -25,14 +25,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/schema"
 )
 
-// Options are what a Compiler may be given. What is left out cannot be asked: a
-// policy that needs it is undecided.
+// Options are the optional dependencies of a Compiler. A policy that needs a missing one is
+// undecided.
 type Options struct {
 	// Outside answers the libraries of its members' names. It is asked within requests.
 	Outside cel.Outside
-	// Kinds knows the kinds of the cluster beside Kubernetes' own; nil means that a
-	// policy which names others is refused; of constraint.Later it is not, and speaks of
-	// none of them.
+	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
+	// that names others is refused. With constraint.Later it is accepted, and matches none of
+	// them until they are served.
 	Kinds constraint.Resources
 	// Now is the clock of time.now, and Random the source of random.
 	Now    func() time.Time
@@ -65,9 +65,9 @@ type document struct {
 	Status json.RawMessage             `json:"status,omitempty"`
 }
 
-// Compile compiles one document, YAML or JSON. Source says where it was read. Errors
-// are about fields, with their paths, all that were found joined; a policy with an
-// error never becomes active in part.
+// Compile compiles one document, YAML or JSON. Source is where it was read. Errors refer to
+// fields, with their paths, all of them joined; a policy with an error never becomes active in
+// part.
 func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
 	compiled, err := c.compile(text, source)
 	if err != nil {
@@ -213,7 +213,7 @@ func (b *builder) settings() error {
 	return errors.Join(errs...)
 }
 
-// program is what a policy says in expressions. The rules that follow from it share it.
+// program is the compiled expressions of a policy. The generated rules share it.
 type program struct {
 	scope       *cel.Scope
 	conditions  celpolicy.Conditions
@@ -293,7 +293,7 @@ func (b *builder) mutation(scope *cel.Scope, doc *alpha.Mutation, path string) (
 	return m, err
 }
 
-// serverSide reports whether configurations may replace what is atomic.
+// serverSide reports whether configurations may replace atomic fields.
 func (b *builder) serverSide() bool {
 	return b.spec.EvaluationConfiguration != nil && b.spec.EvaluationConfiguration.UseServerSideApply
 }

@@ -139,7 +139,7 @@ func index(token string, last int) (int, error) {
 	return i, nil
 }
 
-// test compares. What is not there is null, if its parent is.
+// test compares. A missing value is null, if its parent exists.
 func test(object any, path []string, want any) error {
 	if _, err := at(object, path[:len(path)-1]); err != nil {
 		return err
@@ -154,8 +154,8 @@ func test(object any, path []string, want any) error {
 	return nil
 }
 
-// change makes of the map or list that holds a place, which it may modify, what it
-// becomes.
+// change returns the changed form of the map or list that holds a place. It may modify that
+// holder.
 type change func(holder any, token string) (any, error)
 
 // edit has a change made at a place, on copies of what holds it.

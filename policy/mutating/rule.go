@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// rule is a policy.Mutation: a whole policy, for what it matches or for controllers of
-// pods.
+// rule is a policy.Mutation: a whole policy, for the objects that it matches or for controllers
+// of pods.
 type rule struct {
 	name      string
 	program   *program
@@ -25,13 +25,13 @@ type rule struct {
 	template  celpolicy.Template
 	namespace string // of the policy
 	targets   []policy.Target
-	// quiet: nobody who asks for an object to be admitted is answered.
+	// quiet: no requester of an admission receives the result.
 	quiet bool
 }
 
 var _ policy.Mutation = (*rule)(nil)
 
-// Name returns the rule's name: the policy's, or one that says whence it follows.
+// Name returns the rule's name: the policy's, or a generated one.
 func (r *rule) Name() string { return r.name }
 
 // Targets returns the kinds that the rule matches.
@@ -82,8 +82,8 @@ func (r *rule) evaluate(ctx context.Context, s *policy.Subject) policy.Mutated {
 		})
 }
 
-// ask says whether the rule speaks of a subject. The answer is nil if it does, and then
-// the activation is what its expressions see.
+// ask evaluates whether the rule matches a subject. The answer is nil if it does, and then the
+// activation holds the data for its expressions.
 func (r *rule) ask(ctx context.Context, s *policy.Subject) (*cel.Activation, *policy.Mutated) {
 	if !r.concerns(s) {
 		return nil, &policy.Mutated{}
@@ -100,7 +100,7 @@ func (r *rule) ask(ctx context.Context, s *policy.Subject) (*cel.Activation, *po
 	return activation, hold(ctx, r.program.conditions, activation, "matchConditions")
 }
 
-// hold returns the answer where conditions do not hold, or nobody can tell.
+// hold returns the answer if conditions do not hold or are indeterminate.
 func hold(ctx context.Context, conditions celpolicy.Conditions, activation *cel.Activation, name string) *policy.Mutated {
 	applies, err := conditions.Hold(ctx, activation)
 	if err != nil {
@@ -124,8 +124,8 @@ func undecided(err error, path string) *policy.Mutated {
 	return &policy.Mutated{Result: policy.Undecided, Reasons: reasons}
 }
 
-// mutate has each mutation change what the ones before made of a target, of which
-// expressions see what the activation shows, and then what shown makes of it.
+// mutate applies each mutation to the result of the previous ones. Its expressions read the
+// activation, and then the object that shown returns.
 func (r *rule) mutate(ctx context.Context, about target, activation *cel.Activation, shown func(map[string]any) *cel.Activation) policy.Mutated {
 	now := about
 	for i := range r.program.mutations {

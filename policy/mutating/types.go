@@ -23,7 +23,7 @@ type target struct {
 	object map[string]any
 }
 
-// types know how the parts of objects are merged.
+// types hold the merge rules for the parts of objects.
 type types struct{ own, others managedfields.TypeConverter }
 
 // newTypes reads the types of Kubernetes, which takes some 100 ms.
@@ -31,10 +31,9 @@ func newTypes() *types {
 	return &types{own: applyconfigurations.NewTypeConverter(scheme.Scheme), others: managedfields.NewDeducedTypeConverter()}
 }
 
-// apply merges the configuration that an expression made into an object. What is atomic
-// is replaced as a whole, which loses what the author did not write, so it is refused
-// unless the policy says that this is meant. Of a kind that is not Kubernetes' own, it is
-// refused always.
+// apply merges the configuration that an expression created into an object. An atomic field is
+// replaced as a whole, which loses values that the author did not write. It is therefore refused
+// unless the policy enables it. For a kind that is not Kubernetes' own, it is always refused.
 func (t *types) apply(made ref.Val, about target, serverSide bool) (map[string]any, error) {
 	configuration, err := cel.Object(made)
 	if err != nil {

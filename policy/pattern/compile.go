@@ -14,8 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// place says whether wildcards in keys stand for keys of the object: only those
-// of labels and annotations in metadata do.
+// place records whether wildcards in keys match keys of the object: only those of labels and
+// annotations in metadata do.
 type place byte
 
 const (
@@ -35,7 +35,7 @@ func (p place) within(key string) place {
 	return elsewhere
 }
 
-// compiler reads what the policy says; depth and references are done.
+// compiler compiles the pattern, after the checks of depth and references.
 type compiler struct {
 	engine *jmespath.Engine
 	slots  []slot
@@ -134,8 +134,8 @@ func (c *compiler) list(items []any, path string) (node, error) {
 	return l, nil
 }
 
-// member is an entry whose key may have variables in it. The anchor is what the
-// policy writes: a variable brings no anchor into a key.
+// member is an entry with a key that may contain variables. The anchor is in the policy's own
+// text: a variable cannot add an anchor to a key.
 type member struct {
 	key   *variable.Template
 	path  string
@@ -306,7 +306,7 @@ func (f *filler) read(value any, depth int) (node, error) {
 	return newFilled(value)
 }
 
-// name fills in the key. A wildcard stands for other keys only if the policy spells it out.
+// name resolves the key. A wildcard matches other keys only if it is in the policy's own text.
 func (m member) name(data variable.Context, tags bool) (string, error) {
 	pieces, err := m.key.Pieces(data)
 	if err != nil {

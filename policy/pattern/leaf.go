@@ -56,8 +56,8 @@ func (l leaf) one(r *run, value any) verdict {
 	return verdict{}
 }
 
-// isStar reports whether a pattern is `*`: as the value of a key it wants any
-// value but null, also an object or a list.
+// isStar reports whether a pattern is `*`: as the value of a key it requires any value but null,
+// also an object or a list.
 func isStar(r *run, n node) bool {
 	if slot, ok := n.(filled); ok {
 		n = r.filled[slot]

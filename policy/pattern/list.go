@@ -13,13 +13,13 @@ type list struct{ items []node }
 type sort byte
 
 const (
-	unknown sort = iota // empty, or only a request can tell
+	unknown sort = iota // empty, or known only with a request
 	ofValues
 	ofObjects
 	ofLists
 )
 
-// sort says what the list is of; without a run it does not look into slots.
+// sort returns the type of the list's elements; without a run it does not read slots.
 func (l *list) sort(r *run) (sort, error) {
 	is := unknown
 	for _, item := range l.items {
@@ -68,8 +68,8 @@ func (l *list) match(r *run, value any) verdict {
 	return verdict{}
 }
 
-// objects leaves out the elements whose conditions do not hold, and the whole
-// list if that is true of all of them.
+// objects skips the elements with conditions that do not hold, and the whole list if that is true
+// of all of them.
 func (l *list) objects(r *run, elements []any) verdict {
 	var t tally
 	for _, item := range l.items {
@@ -114,7 +114,7 @@ func (t *tally) add(v verdict) bool {
 	case held:
 		t.applied = true
 	default:
-		// A global anchor speaks for the whole rule only if all elements say so.
+		// A global anchor skips the whole rule only if it skips all elements.
 		if t.skip.kind == held || v.kind != skippedAll {
 			t.skip = v
 		}

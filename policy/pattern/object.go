@@ -14,7 +14,7 @@ type node interface {
 
 func (s filled) match(r *run, value any) verdict { return r.filled[s].match(r, value) }
 
-// anchor is what a key says beside its name.
+// anchor is the modifier around the name of a key.
 type anchor byte
 
 const (
@@ -57,7 +57,7 @@ type entry struct {
 	anchor anchor
 	key    string
 	source string // with its anchor
-	wild   bool   // the key stands for all keys that match it
+	wild   bool   // the key matches by wildcard
 	nested bool
 	node   node
 }
@@ -131,8 +131,8 @@ func (o *object) match(r *run, value any) verdict {
 	return skip
 }
 
-// condition judges a conditional anchor: what is not there does not hold. Of
-// several keys that a wildcard stands for, one is enough.
+// condition judges a conditional anchor: for a missing key it does not hold. Of several keys that
+// a wildcard matches, one is enough.
 func (e *entry) condition(r *run, members map[string]any) verdict {
 	return e.any(r, members, skipped)
 }
@@ -172,8 +172,8 @@ func (e *entry) valueAt(r *run, members map[string]any, key string) verdict {
 	return e.node.match(r, value).under(key)
 }
 
-// keys are those of the object that an entry stands for, its own if there is no
-// other. The order is that of the keys, so that a path is the same every time.
+// keys are the object's keys that match an entry, or the entry's own if there is none. They are
+// sorted, so that a path is the same every time.
 func (e *entry) keys(members map[string]any) []string {
 	var found []string
 	for key := range members {
@@ -188,7 +188,7 @@ func (e *entry) keys(members map[string]any) []string {
 	return found
 }
 
-// all judges each of the keys that a wildcard stands for.
+// all judges each of the keys that a wildcard matches.
 func (e *entry) all(members map[string]any, judge func(key string) verdict) verdict {
 	var skip verdict
 	for _, key := range e.keys(members) {
@@ -229,7 +229,7 @@ func (e *entry) anchoredAt(r *run, members map[string]any, key string) verdict {
 	return v
 }
 
-// exists wants, for each element of the pattern, one of the list.
+// exists requires, for each element of the pattern, one of the list.
 func (e *entry) exists(r *run, value any) verdict {
 	elements, ok := value.([]any)
 	if !ok {
@@ -282,7 +282,7 @@ func (e *entry) global(r *run, members map[string]any) verdict {
 	return e.any(r, members, skippedAll)
 }
 
-// stands reports whether a wildcard stands for any key.
+// stands reports whether a wildcard matches any key.
 func (e *entry) stands(members map[string]any) bool {
 	for key := range members {
 		if wildcard.Match(e.key, key) {

@@ -14,19 +14,18 @@ type Pattern struct {
 	slots []slot
 }
 
-// Result says whether an object is as a pattern wants it. Exactly one of four
-// is the case: Held, Skip, Err, or none of these, which is a failure.
+// Result is the outcome of matching an object. Exactly one of four is the case: Held, Skip, Err,
+// or none of these, which is a failure.
 type Result struct {
 	Held bool
-	// Skip says that, by an anchor, the rule does not apply.
+	// Skip means that, by an anchor, the rule does not apply.
 	Skip bool
 	// Path is the first element that failed, or the anchor that does not hold,
 	// as Kyverno prints it: /spec/containers/0/securityContext/privileged/. A
 	// field that must be there and is not is named by the object it belongs in,
 	// if the pattern is `*`.
 	Path string
-	// Why says what was expected and what was found, for a person. It shows
-	// values of the object.
+	// Why is the expected and the found value, as text for a user. It shows values of the object.
 	Why string
 	// Doubt is the reason why a failure may be none in another reading of the data; nil for
 	// a certain failure.
@@ -37,10 +36,10 @@ type Result struct {
 	Err error
 }
 
-// Compile reads a pattern, JSON as encoding/json decodes it. The value must not
-// be modified afterwards. Errors are *variable.CompileError and name the place
-// as a JSON pointer: a bad expression, an anchor that only mutation knows, a
-// reference to nothing, too much of anything.
+// Compile reads a pattern, JSON as encoding/json decodes it. The value must not be modified
+// afterwards. Errors are *variable.CompileError with the place as a JSON pointer: a bad
+// expression, an anchor that only mutation supports, a reference to nothing, or an exceeded
+// limit.
 //
 // References with an absolute path start at value.
 func Compile(engine *jmespath.Engine, value any) (*Pattern, error) {

@@ -14,8 +14,8 @@ import (
 // document is the pattern that references look into.
 type document struct{ root any }
 
-// resolveReferences fills in references, `$(./../x)`, with what the pattern
-// itself has at that path. A pattern without any is returned as it is.
+// resolveReferences replaces references, `$(./../x)`, with the pattern's own value at that path.
+// A pattern without any is returned unchanged.
 func resolveReferences(root any) (any, error) {
 	if !hasReferences(root) {
 		return root, nil
@@ -110,8 +110,7 @@ func (d document) fill(s string, steps []string) (string, error) {
 	return out.String(), nil
 }
 
-// value is what a reference stands for: an operator, which may be missing, and
-// what there is at the path.
+// value resolves a reference: an optional operator, and the value at the path.
 func (d document) value(reference string, steps []string) (string, error) {
 	path := strings.TrimLeft(reference, "<>=!")
 	operator := reference[:len(reference)-len(path)]

@@ -15,15 +15,14 @@ type kind byte
 const (
 	held kind = iota
 	failed
-	// left says that all elements of a list are left out by their conditions:
-	// the parts beside the list still count.
+	// left means that conditions skip all elements of a list: its siblings still count.
 	left
-	// skipped says that a conditional anchor does not hold: nothing beside it
-	// counts, up to the list or the equality anchor around it.
+	// skipped means that a conditional anchor does not hold: its siblings do not count, up to the
+	// enclosing list or equality anchor.
 	skipped
-	// skippedAll says that a global anchor does not hold.
+	// skippedAll means that a global anchor does not hold.
 	skippedAll
-	// broken says that it cannot be judged.
+	// broken means that the match could not be evaluated.
 	broken
 )
 
@@ -58,7 +57,7 @@ func (v verdict) doubt() error {
 
 func breaks(err error) verdict { return verdict{broken, &reason{err: err}} }
 
-// under says at which key or index a verdict was reached.
+// under adds the key or index of a verdict.
 func (v verdict) under(step string) verdict {
 	if v.why != nil {
 		v.why.steps = append(v.why.steps, step)

@@ -10,14 +10,14 @@ import (
 // with Namespaced.
 const Kind = "ValidatingPolicy"
 
-// FieldError says what is wrong with a document, and where in it.
+// FieldError is a fault of a document with its path.
 type FieldError = field.Error
 
 // Recognises reports whether a document of this apiVersion and kind is a policy of
 // this dialect.
 func Recognises(apiVersion, kind string) bool { return celpolicy.IsKind(apiVersion, kind, Kind) }
 
-// Policies is the dialect as package catalog wants one.
+// Policies is the dialect for package catalog.
 type Policies struct{ *Compiler }
 
 // Recognises is the function of that name.

@@ -12,8 +12,8 @@ import (
 // exceptionsName is the variable of what exceptions allow.
 const exceptionsName = "exceptions"
 
-// language is what a policy's expressions are compiled with, each made when a document
-// first needs it. Conditions know no exceptions, as in Kyverno.
+// language holds the CEL environments of a policy's expressions, each created when a document
+// first needs it. Conditions cannot read exceptions, as in Kyverno.
 type language struct{ conditions, validations func() (*cel.Env, error) }
 
 type environments struct{ cluster, namespaced, json, namespacedJSON language }

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// rule is a policy.Validation: a whole policy, for what it matches or for controllers
+// rule is a policy.Validation: a whole policy, for the objects that it matches or for controllers
 // of pods.
 type rule struct {
 	name      string
@@ -21,13 +21,13 @@ type rule struct {
 	namespace string // of the policy
 	targets   []policy.Target
 	json      bool
-	// quiet: nobody who asks for an object to be admitted is answered.
+	// quiet: no requester of an admission receives the result.
 	quiet bool
 }
 
 var _ policy.Validation = (*rule)(nil)
 
-// Name returns the rule's name: the policy's, or one that says whence it follows.
+// Name returns the rule's name: the policy's, or a generated one.
 func (r *rule) Name() string { return r.name }
 
 // Targets returns the kinds that the rule matches.
@@ -112,7 +112,7 @@ func (r *rule) judge(ctx context.Context, activation *cel.Activation) policy.Val
 	return policy.Validated{Result: policy.Pass, Action: r.action}
 }
 
-// says is the author's message. A messageExpression that fails says nothing, as in
+// says is the author's message. A messageExpression that fails yields no message, as in
 // Kubernetes.
 func (v *validation) says(ctx context.Context, activation *cel.Activation) string {
 	if v.words == nil {
@@ -139,7 +139,7 @@ func (v *seen) Value(variable string) (any, bool) {
 	return v.Seen.Value(variable)
 }
 
-// allowed is the variable exceptions: what the exceptions for the object allow.
+// allowed is the variable exceptions: the values that the exceptions for the object allow.
 func allowed(exempt []policy.PodSecurityExemption) map[string]any {
 	images, values := []any{}, []any{}
 	for i := range exempt {

@@ -21,16 +21,16 @@ type Deferred struct {
 
 var _ jmespath.Partial = (*Deferred)(nil)
 
-// Defer makes a Deferred. What find returns is JSON (see Context) or why the member
-// cannot be had: a *jmespath.UndefinedError says that it is not there, and an
-// expression may have something in its place, as in `a || b`; every other error is
-// the expression's. Find must not read the member itself.
+// Defer creates a Deferred. Find returns JSON (see Context), or the error for the member. A
+// *jmespath.UndefinedError means that the member is absent, and an expression may have a default
+// for it, as in `a || b`; every other error fails the expression. Find must not read the member
+// itself.
 func Defer(find func() (any, error)) *Deferred { return &Deferred{find: find} }
 
-// DeferPartial makes a Deferred of which not every member is known: unknown returns why
-// the value at a path of member names, or a part of it, is not; nil where it is known or
-// absent. An expression that reads what is unknown fails, whatever it has for what is
-// absent. Unknown is called with the value that find returned.
+// DeferPartial creates a Deferred with unknown members: unknown returns the reason why the value
+// at a path of member names, or a part of it, is unknown; nil if it is known or absent. An
+// expression that reads an unknown value fails, even if it has a default for absent values.
+// Unknown is called with the value that find returned.
 func DeferPartial(find func() (any, error), unknown func(value any, path []string) error) *Deferred {
 	return &Deferred{find: find, unknown: unknown}
 }
@@ -44,10 +44,10 @@ func (d *Deferred) Unknown(path []string) error {
 	return d.unknown(value, path)
 }
 
-// Value finds the value out, if nobody did before.
+// Value calls find, unless its result is cached.
 func (d *Deferred) Value() (any, error) {
 	d.once.Do(func() {
-		d.err = errUnfound // stays if find panics: who recovers must not read that it is null
+		d.err = errUnfound // stays if find panics: a caller that recovers must not read null
 		d.value, d.err = d.find()
 	})
 	return d.value, d.err
@@ -138,9 +138,8 @@ func (t *Template) Foreign() bool { return foreign([]node{t.root}) }
 // Foreign reports the same of an expression.
 func (e *Expression) Foreign() bool { return foreign([]node{e.variable}) }
 
-// Reads returns which members of the context the expression reads, and false if it may
-// read any. On says that it is evaluated on other data, so that the variables in it
-// alone read the context.
+// Reads returns the members of the context that the expression reads, and false if it may read
+// any. On means that it is evaluated on other data, so that only its variables read the context.
 func (e *Expression) Reads(on bool) ([]string, bool) {
 	var r reading
 	if on {

@@ -1,16 +1,13 @@
-// Package variable answers: what is a value of a policy once its variables,
-// `{{ expression }}`, are filled in?
+// Package variable resolves variables, `{{ expression }}`, in the values of a policy.
 //
-// The syntax is Kyverno's ("Variables", 1.19): a string that is one variable
-// becomes its value, whatever its type; in a longer string a value that is no
-// string reads as JSON; variables nest, `{{ keys.data.{{request.namespace}} }}`;
-// `\{{` is a plain `{{`. References to a policy's own fields, `$(./../x)`,
-// belong to patterns and are left alone.
+// The syntax is Kyverno's ("Variables", 1.19): a string that is one variable becomes its value,
+// whatever its type; in a longer string a value that is no string reads as JSON; variables nest,
+// `{{ keys.data.{{request.namespace}} }}`; `\{{` is a plain `{{`. References to a policy's own
+// fields, `$(./../x)`, belong to patterns and stay unchanged.
 //
-// Two things differ, to be safe. A value is data: it is neither looked through
-// for variables nor pasted into an expression's text, so that who writes a
-// label or an attestation writes no policy. And a `{{` that is never closed is
-// an error and not text.
+// There are two differences, both for safety. A value is data: the package neither resolves
+// variables in it nor pastes it into an expression's text, so that labels and attestations cannot
+// inject policy code. An unclosed `{{` is an error and not text.
 package variable
 
 import (
@@ -43,7 +40,7 @@ type Template struct {
 	plain bool
 }
 
-// Error says which variable at which place could not be filled in.
+// Error is the failure of one variable with its path.
 type Error struct {
 	Variable string // as in the policy, without braces
 	Path     string // in the template, such as /all/0/key
@@ -56,7 +53,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// CompileError says what is wrong with a template, and where in it.
+// CompileError is a fault of a template with its position.
 type CompileError struct {
 	Path string
 	Err  error
@@ -94,8 +91,8 @@ func CompileAt(engine *jmespath.Engine, value any, path string) (*Template, erro
 	return &Template{root: root, plain: plain}, nil
 }
 
-// Plain reports whether the template has no variable, so that Execute returns
-// what was compiled, at no cost.
+// Plain reports whether the template has no variable, so that Execute returns the compiled value,
+// at no cost.
 func (t *Template) Plain() bool { return t.plain }
 
 // Outside returns what a text has outside of its variables; of a value that is no text it
@@ -121,7 +118,7 @@ type Piece struct {
 	Brought bool
 }
 
-// Pieces fills in the variables of a text, and tells what they brought from what is written.
+// Pieces resolves the variables of a text, and separates their values from the literal text.
 // Errors are those of Execute. A value that is no text is one piece.
 func (t *Template) Pieces(ctx Context) ([]Piece, error) {
 	parts := []node{t.root}
@@ -143,9 +140,9 @@ func (t *Template) Pieces(ctx Context) ([]Piece, error) {
 	return pieces, nil
 }
 
-// Execute fills in the variables. Errors are *Error; one that wraps a
-// *jmespath.UndefinedError says that a variable does not exist. The result may
-// share memory with the template and the context.
+// Execute resolves the variables. Errors are *Error; one that wraps a *jmespath.UndefinedError
+// means that a variable does not exist. The result may share memory with the template and the
+// context.
 func (t *Template) Execute(ctx Context) (any, error) {
 	return t.root.execute(ctx)
 }

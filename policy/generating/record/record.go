@@ -1,14 +1,14 @@
-// Package record answers: who asked for this object, and what is it here for, when
-// nobody can be asked any more?
+// Package record stores the requester of an object, and the origin of a generated object, in
+// authenticated annotations.
 //
-// A rule about other objects works after admission, when the API server has
-// forgotten who made its trigger. So the mutating door writes that into the trigger
-// (Requester), and what is made says why it is there (Origin). Both are annotations
-// and so anybody's to write; each carries a code (HMAC with SHA-256, RFC 2104) under
-// the replicas' key over what it says and the object that it is in, so that nobody
-// else can write one, or carry one to another object. Of an object that is made nobody
-// knows the UID yet: who makes it is bound to when, so that a record does not outlive its
-// object, nor passes to another one whose name was made up of the same prefix.
+// A rule for other objects runs after admission, when the API server no longer has the requester
+// of its trigger. So the mutating endpoint writes the requester into the trigger (Requester), and
+// generated objects hold their origin (Origin). Both are annotations, and any user with write
+// access can set them. Each therefore carries a code (HMAC with SHA-256, RFC 2104) under the
+// replicas' key over its content and the object that holds it, so that no other writer can create
+// one or move it to another object. A new object has no UID yet: the requester is bound to the
+// time of creation. A record thus does not outlive its object nor apply to another one with a
+// name generated from the same prefix.
 package record
 
 import (
@@ -26,9 +26,9 @@ import (
 
 // The annotations.
 const (
-	// RequesterAnnotation is in triggers: who made it.
+	// RequesterAnnotation is the requester of a trigger.
 	RequesterAnnotation = "quaymaster.dev/requester"
-	// OriginAnnotation is in what was made: for which rule and trigger it is there.
+	// OriginAnnotation is the rule and the trigger of a generated object.
 	OriginAnnotation = "quaymaster.dev/generated-by"
 )
 
@@ -37,16 +37,15 @@ const (
 	maxRecord = 64 << 10
 	// minKey is what a key has at least, in bytes.
 	minKey = 32
-	// maxApart is how far the time of a record and that of the object's creation may be
-	// from each other: what the API server takes for a request at most, and clocks that
-	// differ.
+	// maxApart is the maximum difference between the time of a record and that of the object's
+	// creation: the longest request that the API server allows, and the clock skew.
 	maxApart = 2 * time.Minute
 )
 
 var (
 	// ErrNone is of an object that has no such annotation.
 	ErrNone = errors.New("it has no record")
-	// ErrForged is of an annotation that is not what the gateway wrote into this object.
+	// ErrForged means that the gateway did not write the annotation into this object.
 	ErrForged = errors.New("its record is not one that the gateway wrote")
 )
 
@@ -68,7 +67,7 @@ func New(key []byte) (*Keeper, error) {
 type requester struct {
 	Username string   `json:"username"`
 	Groups   []string `json:"groups,omitempty"`
-	// Roles is absent where nobody looked for the user's roles.
+	// Roles is absent if the user's roles were not looked up.
 	Roles *roles `json:"bound,omitempty"`
 	// Generated is the metadata.generateName of an object that had no name yet.
 	Generated string `json:"generateName,omitempty"`
@@ -82,9 +81,8 @@ type roles struct {
 	ClusterRoles []string `json:"clusterRoles"`
 }
 
-// Requester returns the annotation of an object, as it is when it is created, that
-// says who makes it, and that this is now. A user of whom too much is known (64 KiB) is an
-// error.
+// Requester returns the annotation with the requester of an object, in its form at creation, and
+// the current time. A user with too much data (64 KiB) is an error.
 func (k *Keeper) Requester(object map[string]any, user policy.User, now time.Time) (string, error) {
 	r := requester{Username: user.Name, Groups: user.Groups, Asked: now.Unix()}
 	if user.RolesKnown {
@@ -105,8 +103,8 @@ func (k *Keeper) Requester(object map[string]any, user policy.User, now time.Tim
 	return encode(r)
 }
 
-// ReadRequester returns who made an object, as it is now. It is ErrNone or ErrForged
-// if nobody can know.
+// ReadRequester returns the requester of an object in its current form. It is ErrNone or
+// ErrForged if there is no valid record.
 func (k *Keeper) ReadRequester(object map[string]any) (policy.User, error) {
 	var r requester
 	if err := read(object, RequesterAnnotation, &r); err != nil {
@@ -166,7 +164,7 @@ type origin struct {
 	Code string `json:"code,omitempty"`
 }
 
-// Origin returns the annotation of an object that says why it is there.
+// Origin returns the annotation with the origin of an object.
 func (k *Keeper) Origin(object map[string]any, o Origin) (string, error) {
 	code, err := k.code("origin", placeOf(object), o)
 	if err != nil {
@@ -219,7 +217,7 @@ func annotation(object map[string]any, name string) (any, bool) {
 	return value, is
 }
 
-// code authenticates what a record of a kind says of the object at a place.
+// code authenticates the content of a record of a kind in the object at a place.
 func (k *Keeper) code(kind string, at place, says any) (string, error) {
 	text, err := json.Marshal(struct {
 		Kind string

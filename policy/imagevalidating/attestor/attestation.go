@@ -59,8 +59,8 @@ func Attestations(path string, list []v1alpha1.Attestation) ([]Attestation, erro
 	return out, nil
 }
 
-// Proves returns nil if the attestor can prove statements of the kind, or says why
-// it never can: cosign signs in-toto statements, and notation signs referrers.
+// Proves returns nil if the attestor can verify statements of the kind, or the reason why it
+// never can: cosign signs in-toto statements, and notation signs referrers.
 func (a *Attestor) Proves(s Attestation) error {
 	switch {
 	case a.Notary && !s.Artifact:

@@ -22,8 +22,8 @@ import (
 type Options struct {
 	// Scope compiles the expressions of the document; nil refuses them.
 	Scope *cel.Scope
-	// Images compiles those that speak of the one image that is asked about, as the
-	// text image; nil refuses them. Only subjectExpression may.
+	// Images compiles expressions over the verified image, as the text image; nil refuses them.
+	// Only subjectExpression may read it.
 	Images *cel.Scope
 	// Roots answers for TUF repositories; nil means that none is read, so that an
 	// attestor which needs one cannot be asked.
@@ -41,7 +41,7 @@ type Activations struct {
 	Image *cel.Activation
 }
 
-// Attestor is somebody whom a policy names. It is safe for concurrent use.
+// Attestor is a compiled attestor of a policy. It is safe for concurrent use.
 type Attestor struct {
 	// Name is what expressions call it: attestors.<name>.
 	Name string
@@ -58,7 +58,7 @@ type Attestor struct {
 	options Options
 	doc     *v1alpha1.Attestor
 	slots   []slot
-	// static is what the attestor means if that never changes; else nil.
+	// static holds the attestor's authorities if they never change; else nil.
 	static []*verify.Authority
 	last   atomic.Pointer[variant]
 
@@ -67,8 +67,8 @@ type Attestor struct {
 	bytes    int
 }
 
-// variant is what an attestor means for what its expressions, and the TUF
-// repository, said.
+// variant holds the attestor's authorities for one set of expression results and one trusted root
+// of the TUF repository.
 type variant struct {
 	values      []string
 	authorities []*verify.Authority
@@ -123,8 +123,8 @@ func compile(path string, doc *v1alpha1.Attestor, o Options) (*Attestor, error) 
 	return a, nil
 }
 
-// PerImage reports whether the attestor means something else for each image, so
-// that Authorities wants the activation of one.
+// PerImage reports whether the attestor's authorities depend on the image, so that Authorities
+// requires the activation of one.
 func (a *Attestor) PerImage() bool {
 	return slices.ContainsFunc(a.slots, func(s slot) bool { return s.perImage })
 }
@@ -146,10 +146,10 @@ func (a *Attestor) Secrets(namespace string) ([]string, error) {
 	return list, nil
 }
 
-// Authorities returns whom the attestor stands for, of whom any suffices: several
-// keys are several authorities, and yet one attestor. Equal values give equal
-// pointers. An error says why the attestor cannot be asked, with the path of what
-// is at fault; it means that nobody knows, and never that nothing was signed.
+// Authorities returns the attestor's authorities, any of which suffices: several keys are several
+// authorities, and yet one attestor. Equal values give equal pointers. An error is the reason why
+// the attestor cannot be evaluated, with the path of the fault. It means an indeterminate result,
+// and never a missing signature.
 func (a *Attestor) Authorities(ctx context.Context, in Activations) ([]*verify.Authority, error) {
 	if a.static != nil {
 		return a.static, nil
@@ -182,8 +182,8 @@ func (a *Attestor) Authorities(ctx context.Context, in Activations) ([]*verify.A
 	return v.authorities, nil
 }
 
-// evaluate returns what the expressions say, in their order, and after them what
-// the TUF repository said.
+// evaluate returns the results of the expressions, in their order, and then the trusted root of
+// the TUF repository.
 func (a *Attestor) evaluate(ctx context.Context, in Activations) ([]string, error) {
 	values := make([]string, 0, len(a.slots)+1)
 	for _, s := range a.slots {

@@ -1,6 +1,6 @@
 package attestor
 
-// Bounds on what is read and kept, each with its reason.
+// Bounds on input and cached data, each with its reason.
 const (
 	// maxEntries bounds attestors, attestations, identities, extensions and
 	// annotations: all of a policy's are looked at for each object.
@@ -20,13 +20,13 @@ const (
 	// maxRegexp bounds a regular expression, in bytes: compiling one costs some
 	// hundred times as much memory.
 	maxRegexp = 4 << 10
-	// maxTagPrefix leaves room for sha256-<64 letters>.sig in the 128 of a tag.
+	// maxTagPrefix leaves space for sha256-<64 letters>.sig in the 128 of a tag.
 	maxTagPrefix = 52
-	// maxVariants and maxVariantBytes bound what one attestor remembers of what its
-	// expressions said: one entry for each tenant or image, in a usual policy.
+	// maxVariants and maxVariantBytes bound the cached expression results of one attestor: one
+	// entry for each tenant or image, in a usual policy.
 	maxVariants     = 256
 	maxVariantBytes = 8 << 20
-	// maxRepositories bounds the TUF repositories that are read beside requests:
-	// one for each private Sigstore that somebody trusts.
+	// maxRepositories bounds the TUF repositories that are read in the background: one for each
+	// trusted private Sigstore instance.
 	maxRepositories = 64
 )

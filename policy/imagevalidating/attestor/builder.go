@@ -12,16 +12,16 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// builder walks an attestor. When the document is read it compiles the expressions
-// and finds all mistakes that do not depend on what they say; when the policy is
-// asked it walks the same way again, with what they said.
+// builder walks an attestor. When the document is read, it compiles the expressions and finds all
+// mistakes that do not depend on their results. When the policy is evaluated, it walks the same
+// way again, with their results.
 type builder struct {
 	options Options
 	name    string // for verdicts
 	asking  bool
 	slots   []slot   // when read: the expressions in the order of the walk
-	values  []string // when asked: what they said, in that order
-	root    string   // when asked: what the TUF repository said
+	values  []string // during evaluation: their results, in that order
+	root    string   // during evaluation: the trusted root of the TUF repository
 	tuf     *TUF
 }
 
@@ -43,7 +43,7 @@ type slot struct {
 	perImage bool
 }
 
-// evaluate returns what the expression says. Errors have its path.
+// evaluate returns the result of the expression. Errors have its path.
 func (s slot) evaluate(ctx context.Context, in Activations) (string, error) {
 	activation := in.Object
 	if s.perImage {
@@ -55,8 +55,8 @@ func (s slot) evaluate(ctx context.Context, in Activations) (string, error) {
 	return s.program.Text(ctx, activation)
 }
 
-// expression returns what an expression says. Open reports that this is not known
-// before the policy is asked. Its type may be open until then, too.
+// expression returns the result of an expression. Open reports that it is not known before the
+// policy is evaluated. Its type may be unknown until then, too.
 func (b *builder) expression(text, path string) (value string, open bool, err error) {
 	if b.asking {
 		value, b.values = b.values[0], b.values[1:]
@@ -72,8 +72,8 @@ func (b *builder) expression(text, path string) (value string, open bool, err er
 	return "", true, err
 }
 
-// imageExpression is an expression that may speak of the image that is asked about.
-// One that does not is the same for all of them.
+// imageExpression is an expression that may read the verified image. One that does not has the
+// same result for all of them.
 func (b *builder) imageExpression(text, path string) (value string, open bool, err error) {
 	if b.asking || b.options.Images == nil {
 		return b.expression(text, path)

@@ -18,8 +18,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// publicRekor stands for any log of the gateway's own root, of which the public
-// root has several: Kyverno wants the address wherever ctlog is written.
+// publicRekor is the placeholder for any log of the gateway's own root; the public root lists
+// several. Kyverno requires the address wherever ctlog is set.
 const publicRekor = "https://rekor.sigstore.dev"
 
 func (b *builder) cosign(doc *v1alpha1.Cosign, path string) ([]verify.Authority, error) {
@@ -140,9 +140,8 @@ func (b *builder) leaf(doc *v1alpha1.StringOrExpression, path string) ([]byte, e
 	return leaf, err
 }
 
-// log reads what is asked of a transparency log and of timestamp authorities.
-// Without ctlog an entry is wanted; what is said of a log that is ignored is
-// checked, and means nothing.
+// log reads the settings of the transparency log and of timestamp authorities. Without ctlog an
+// entry is required. The settings of an ignored log are validated, and have no effect.
 func (b *builder) log(a *verify.Authority, cosign *v1alpha1.Cosign, path string) error {
 	doc := cosign.CTLog
 	if doc == nil {
@@ -171,7 +170,7 @@ func (b *builder) log(a *verify.Authority, cosign *v1alpha1.Cosign, path string)
 	return errors.Join(errs[:]...)
 }
 
-// certificateLog reads what is asked of certificate transparency logs.
+// certificateLog reads the settings of certificate transparency logs.
 func certificateLog(doc *v1alpha1.CTLog, path string) (verify.CT, error) {
 	if doc == nil {
 		return verify.CT{}, nil
@@ -187,7 +186,7 @@ func certificateLog(doc *v1alpha1.CTLog, path string) (verify.CT, error) {
 	return out, err
 }
 
-// address wants the address of a service.
+// address requires the address of a service.
 func address(text, path string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil {

@@ -6,10 +6,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// FieldError says what is wrong with a document, and where in it.
+// FieldError is a fault of a document with its path.
 type FieldError = field.Error
 
-// one wants exactly one of several ways to say a thing.
+// one requires exactly one of several alternative fields.
 func one(path, names string, ways ...bool) error {
 	said := 0
 	for _, is := range ways {

@@ -42,8 +42,8 @@ func (b *builder) keyless(doc *v1alpha1.Keyless, log *v1alpha1.CTLog, path strin
 	return out, errors.Join(append(errs, err)...)
 }
 
-// identity compiles an issuer and a subject. Both are required: an identity of
-// which half is left open is one that anybody can get.
+// identity compiles an issuer and a subject. Both are required: an identity with an open issuer
+// or subject is one that any user can obtain.
 func (b *builder) identity(doc *v1alpha1.Identity, path string) (verify.Identity, error) {
 	var out verify.Identity
 	var errs [2]error
@@ -90,8 +90,8 @@ func pattern(text, path string) (verify.Matcher, error) {
 	return m, field.Below(path, err)
 }
 
-// extensions compiles certificate extensions, whose values may have wildcards, as
-// in Kyverno's older policies. All must match.
+// extensions compiles certificate extensions; their values may have wildcards, as in Kyverno's
+// older policies. All must match.
 func extensions(doc map[string]string, path string) ([]verify.Extension, error) {
 	if len(doc) > maxEntries {
 		return nil, field.Fail(path, "%d are more than %d", len(doc), maxEntries)

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// notary compiles trust stores of notation: level strict, whoever they vouch for,
+// notary compiles trust stores of notation: level strict, for every identity that they certify,
 // as in Kyverno.
 func (b *builder) notary(doc *v1alpha1.Notary, path string) (verify.Authority, error) {
 	a := verify.Authority{Name: b.name, Notation: &verify.Notation{}}

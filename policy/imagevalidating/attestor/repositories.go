@@ -10,19 +10,18 @@ import (
 
 // Roots answers for TUF repositories.
 type Roots interface {
-	// Want says that a policy names the repository, which is then to be read beside
-	// requests.
+	// Want registers a repository that a policy names, to be read in the background.
 	Want(TUF)
-	// TrustedRoot returns the trusted_root.json that the repository has now, as far
-	// as is known. An error means that nobody knows: what is asked of it is
-	// undecided. It is asked for each object, and opens no connection.
+	// TrustedRoot returns the repository's cached trusted_root.json. An error means that none is
+	// cached: the attestors that need it are undecided. It is called for each object, and opens
+	// no connection.
 	TrustedRoot(TUF) (string, error)
 }
 
-// Repositories keeps what TUF repositories said, for whoever reads them beside
-// requests: read what Wanted lists, at New and from time to time, and say with
-// Answer or Fail what came of it. It keeps the maxRepositories that were asked for
-// last. It is safe for concurrent use.
+// Repositories caches the trusted roots of TUF repositories, which a background task reads: it
+// fetches the repositories in Wanted, at New and periodically, and reports the results with
+// Answer or Fail. The cache holds the maxRepositories that were requested last. It is safe for
+// concurrent use.
 type Repositories struct {
 	added chan struct{}
 
@@ -33,7 +32,7 @@ type Repositories struct {
 
 var _ Roots = (*Repositories)(nil)
 
-// repository is what is known of one; asked is the turn it was asked about last.
+// repository is the cached state of one; asked is the turn of its last request.
 type repository struct {
 	tuf    TUF
 	asked  uint64
@@ -41,7 +40,7 @@ type repository struct {
 	failed error
 }
 
-// NewRepositories returns Repositories that know nothing.
+// NewRepositories returns empty Repositories.
 func NewRepositories() *Repositories {
 	return &Repositories{added: make(chan struct{}, 1), known: map[string]*repository{}}
 }
@@ -84,7 +83,7 @@ func (r *Repositories) ask(t TUF) *repository {
 	return have
 }
 
-// forget drops the repository that nobody has asked about for longest.
+// forget evicts the least recently requested repository.
 func (r *Repositories) forget() {
 	oldest := slices.MinFunc(slices.Collect(maps.Values(r.known)), func(a, b *repository) int { return cmp.Compare(a.asked, b.asked) })
 	delete(r.known, oldest.tuf.Key)
@@ -107,8 +106,8 @@ func (r *Repositories) Wanted() []TUF {
 	return list
 }
 
-// Answer says what a repository has. What is no trusted_root.json is refused, and
-// what was known before stays.
+// Answer caches a repository's trusted root. It refuses content that is no trusted_root.json, and
+// keeps the previous root then.
 func (r *Repositories) Answer(t TUF, trustedRoot []byte) error {
 	if err := checkRoot(string(trustedRoot)); err != nil {
 		r.Fail(t, err)
@@ -127,7 +126,7 @@ func (r *Repositories) Answer(t TUF, trustedRoot []byte) error {
 	return nil
 }
 
-// Fail says why a repository could not be read. What was known before stays.
+// Fail records why a repository could not be read. The previous root stays.
 func (r *Repositories) Fail(t TUF, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -69,8 +69,8 @@ func (b *builder) trustedRoot(doc *v1alpha1.StringOrExpression, path string) ([]
 	return []byte(text.text), field.Below(text.path, checkRoot(text.text))
 }
 
-// checkRoot wants a trusted_root.json whose certificates and keys can be read, so
-// that one which cannot be used is found before an image is asked about.
+// checkRoot requires a trusted_root.json with readable certificates and keys, so that an unusable
+// one is found before an image is verified.
 func checkRoot(text string) error {
 	if len(text) > maxRoot {
 		return tooLong(len(text), maxRoot)

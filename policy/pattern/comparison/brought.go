@@ -25,7 +25,7 @@ func Brought(s string) string {
 	return string(out)
 }
 
-// reveal returns the text that a string with hidden characters stands for.
+// reveal returns the original text of a string with hidden characters.
 func reveal(s string) string { return revealAll(s, 0) }
 
 // revealAll leaves the first ones of hiding as they are.

@@ -48,8 +48,7 @@ func (o *operand) compareAny(b *Budget, alternatives [][]comparison) (bool, erro
 	return false, doubt
 }
 
-// operand is the value that comparisons look at, read at most once as each of
-// what it can be.
+// operand is the value under comparison, parsed at most once as each possible type.
 type operand struct {
 	value    any
 	text     string
@@ -120,8 +119,8 @@ func (o *operand) compare(b *Budget, c *comparison) (bool, error) {
 	return wildcard.Match(c.operand, c.hide(o.text)) == (c.operator == equal), nil
 }
 
-// noOrder is the error for a value that has no order with an operand. Null counts as less
-// than what is no amount, as in Kyverno.
+// noOrder is the error for a value that has no order with an operand. Null counts as less than a
+// text that is no amount, as in Kyverno.
 func (o *operand) noOrder() error {
 	if o.value == nil {
 		return nil
@@ -145,7 +144,7 @@ func (o operator) decide(order int) bool {
 	return order <= 0
 }
 
-// readDuration reads null, and what is not there, as nothing: zero.
+// readDuration reads null, and a missing value, as zero.
 func (o *operand) readDuration() bool {
 	if o.isDuration == unasked {
 		is := o.value == nil || o.value == 0.0
@@ -158,8 +157,8 @@ func (o *operand) readDuration() bool {
 	return o.isDuration == yes
 }
 
-// readQuantity reads null as zero, too. An error is about what is a quantity
-// that nobody writes, so large that it is not read.
+// readQuantity reads null as zero, too. An error means a quantity too large to be read; no real
+// quantity has that size.
 func (o *operand) readQuantity() (bool, error) {
 	if o.isQuantity != unasked {
 		return o.isQuantity == yes, nil

@@ -1,19 +1,18 @@
-// Package comparison answers: does one value compare as the value of a pattern
-// wants it?
+// Package comparison compares a value with a scalar of a pattern.
 //
-// The values are those of Kyverno's overlay patterns (1.19, "Validate Rules"): a
-// number, a boolean or null stands for itself; a string has operators, ranges,
-// wildcards, `|` and `&`. Both sides of an operator are compared as durations if
-// they can be, else as quantities of Kubernetes, else as text. Null counts as zero
-// where it is compared with a duration or a quantity, and has no text.
+// The scalars are those of Kyverno's overlay patterns (1.19, "Validate Rules"): a number, a
+// boolean or null matches its own value; a string has operators, ranges, wildcards, `|` and `&`.
+// Both sides of an operator are compared as durations if they can be, else as quantities of
+// Kubernetes, else as text. Null counts as zero in a comparison with a duration or a quantity,
+// and has no text.
 //
-// What a variable brings into a pattern is plain text (Brought): its operators, ranges and
-// wildcards are characters. Where the other reading decides otherwise, the comparison does
+// The value of a variable in a pattern is plain text (Brought): its operators, ranges and
+// wildcards are characters. If the other reading gives a different result, the comparison does
 // not hold and the error is ErrIndeterminate, as for an order of values that have none.
 //
-// Numbers become text in decimal, where Kyverno writes 1.5 as 1.5E+00. What looks
-// like a quantity and is too large to be read makes an error, so that `!5` does not
-// hold for it, nor a condition fail.
+// Numbers become text in decimal, where Kyverno writes 1.5 as 1.5E+00. A text with the form of a
+// quantity that is too large to be read is an error, so that neither `!5` holds for it nor a
+// condition fails.
 package comparison
 
 import (
@@ -38,7 +37,7 @@ type Comparison struct {
 	star   bool
 }
 
-// scalar compares one value; an error says that it cannot be judged.
+// scalar compares one value; an error means that the comparison is not possible.
 type scalar interface {
 	holds(b *Budget, value any) (bool, error)
 }
@@ -85,7 +84,7 @@ func (c *Comparison) Holds(b *Budget, value any) (bool, error) {
 	return c.scalar.holds(b, value)
 }
 
-// Source is what was compiled.
+// Source is the uncompiled pattern.
 func (c *Comparison) Source() any { return c.source }
 
 // Star reports whether the pattern is `*`.

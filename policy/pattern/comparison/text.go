@@ -15,8 +15,8 @@ import (
 type text struct {
 	whole string
 	any   [][]comparison
-	// other is what the string is if what variables bring counts as a pattern; nil if that
-	// is the same.
+	// other is the parsed string with the values of variables as patterns; nil if that is the
+	// same.
 	other [][]comparison
 }
 
@@ -58,8 +58,8 @@ func newText(s string) (*text, error) {
 	return t, err
 }
 
-// ordered refuses an order over an operand that is no amount. A range of such ends is left:
-// a tag may look like one.
+// ordered refuses an order over an operand that is no amount. A range with such ends is accepted:
+// a tag may have the form of one.
 func (t *text) ordered(s string) error {
 	for _, all := range t.any {
 		for _, c := range all {
