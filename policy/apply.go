@@ -141,9 +141,9 @@ type firstOnly struct{ over []*Policy }
 
 func (f *firstOnly) done(p *Policy) bool { return p.FirstRuleOnly && slices.Contains(f.over, p) }
 
-// applied notes a rule that has a result. One that could not be asked has none, and one that
-// passes and may not apply is not noted either: the author of the object may bring that
-// about, and would choose the policy's rule by it.
+// applied records a policy whose rule has a result. A rule that could not be evaluated has none.
+// One that passes and may not apply is not recorded either: the author of the object could
+// otherwise choose the policy's rule.
 func (f *firstOnly) applied(p *Policy, r *RuleResult) {
 	if p.FirstRuleOnly && r.Skip == "" && r.Ruling.Result != Undecided {
 		f.over = append(f.over, p)
@@ -168,7 +168,7 @@ func (s *Set) exceptedObject(ctx context.Context, p *Policy, rule string, subjec
 	return nil, exempt
 }
 
-// targeted is what an objectIndex files.
+// targeted is the element of an objectIndex.
 type targeted interface {
 	Name() string
 	Targets() []Target

@@ -12,7 +12,7 @@ func Audited(p *Policy, by string) *Policy {
 	return &made
 }
 
-// action is what a failure of one of the policy's rules does.
+// action returns the effect of a failure of one of the policy's rules.
 func (p *Policy) action(own Action) Action {
 	if p.AuditedBy != "" && !own.Admits() {
 		return Audit

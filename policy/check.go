@@ -25,7 +25,7 @@ func (a Action) Admits() bool { return a == Warn || a == Audit }
 // Platforms selects the manifests of a multi-platform image that must be verified.
 type Platforms string
 
-// The choices. A child that a proved index lists is always accepted.
+// The choices. A child that a verified index lists is always accepted.
 const (
 	PlatformIndex Platforms = ""     // what the reference names; the default
 	PlatformEach  Platforms = "each" // every platform that the index lists
@@ -46,50 +46,50 @@ const (
 // A check without requirements and attestations verifies no signature and concerns only the
 // digest.
 type Check struct {
-	// Policy and Rule are filled in by Set.Plan.
+	// Policy and Rule are set by Set.Plan.
 	Policy *Policy
 	Rule   string
 	// Entry is the path of the entry in the rule, as in verifyImages[0].
 	Entry string
 	Image Image
-	// Action is what a failure does.
+	// Action is the effect of a failure.
 	Action Action
 	// Skip is the reason why the entry exempts an image that it matches; empty means that the
 	// entry applies.
 	Skip string
-	// Unsure is why it is indeterminate whether the rule applies, or what a failure does; nil
-	// where it is not. A check that is met is met in either reading, and a failure is
-	// indeterminate.
+	// Unsure is the reason why it is indeterminate whether the rule applies, or which action a
+	// failure has; nil if both are certain. A satisfied check passes in either reading, and a
+	// failure is indeterminate.
 	Unsure error
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
 	// Requirements of signatures, which must all be met.
 	Requirements []Requirement
-	// Attestations that must all be found, proved and agreed with.
+	// Attestations must all be found, verified and satisfy their conditions.
 	Attestations []Attestation
 	// Asks are the questions of a Judge, in addition to those of the parts above.
 	Asks []Question
-	// Judge has the last word, for all checks of the rule that have the same one;
-	// nil where the parts above decide. Filled in by Set.Plan.
+	// Judge makes the final decision, for all checks of the rule with the same one; nil if the
+	// parts above decide. Set by Set.Plan.
 	Judge Judge
-	// WantsData asks for the image's own manifests and configurations.
+	// WantsData requests the image's own manifests and configurations.
 	WantsData Data
 	// Deny refuses when it holds for the predicates of all attestations
 	// together, by their names; nil for none.
 	Deny Condition
 	// DenyMessage is the author's words for that.
 	DenyMessage string
-	// MutateDigest pins the image to the digest that was proved.
+	// MutateDigest pins the image to the verified digest.
 	MutateDigest bool
 	// VerifyDigest refuses an image that ends up without a digest.
 	VerifyDigest bool
-	// Named: the rule names the object's kind itself, so that the image is pinned in the
-	// object: no pod that follows is sure to be verified. Filled in by Set.Plan.
+	// Named: the rule names the object's kind itself, so that the image is pinned in the object:
+	// the verification of the resulting pods is not certain. Set by Set.Plan.
 	Named bool
-	// Required refuses an image of which nothing was proved.
+	// Required refuses an image without any verification.
 	Required  bool
 	Platforms Platforms
-	// Sources are where evidence is kept; none means beside the image.
+	// Sources are the evidence repositories; none means the image's own.
 	Sources []attest.Source
 	// Credentials are the registry credentials that the policy names.
 	Credentials Credentials

@@ -21,7 +21,7 @@ const (
 	Skipped   Result = "skip"
 )
 
-// Decision is what one check came to.
+// Decision is the result of one check.
 type Decision struct {
 	Check  *Check
 	Result Result
@@ -52,8 +52,8 @@ func (d Decision) Lacking(digest Reason) Decision {
 	return d.unsure()
 }
 
-// WithDigest takes back a pass of an image that is named by tag, where the policy requires
-// a digest and does not pin, and adds that to a failure.
+// WithDigest withdraws a pass of an image that is referenced by tag if the policy requires a
+// digest and does not pin, and adds that reason to a failure.
 func (d Decision) WithDigest() Decision {
 	c := d.Check
 	if c.MutateDigest || !c.VerifyDigest || !c.Image.Ref.Digest().IsZero() {
@@ -66,7 +66,7 @@ func (d Decision) WithDigest() Decision {
 	})
 }
 
-// Decided returns the decision about a check that needs no answers: it is left alone.
+// Decided returns the decision of a check that needs no answers because it is skipped.
 func Decided(check *Check) (Decision, bool) {
 	switch {
 	case check.Exception != nil:
@@ -77,9 +77,9 @@ func Decided(check *Check) (Decision, bool) {
 	return Decision{}, false
 }
 
-// Decide judges a check by the answers to its questions. A check that is
-// skipped or asks for no proof needs no answers. One with a Judge is undecided:
-// its judge is to be asked. Whether a digest is missing, Decision.WithDigest finds out.
+// Decide judges a check by the answers to its questions. A check that is skipped or requires no
+// verification needs no answers. One with a Judge is undecided until its judge is evaluated.
+// Decision.WithDigest handles a missing digest.
 func Decide(check *Check, answers Answers) Decision { return decide(check, answers).unsure() }
 
 // unsure makes a failure indeterminate where the rule may not apply.
@@ -123,7 +123,7 @@ func decide(check *Check, answers Answers) Decision {
 	if judged.result == Pass {
 		judged.reasons = []Reason{{Code: Verified, Path: check.Entry, Message: signers(judged.facts)}}
 	} else {
-		judged.facts = nil // what part of it proved is in the reasons
+		judged.facts = nil // the reasons hold the verified part
 	}
 	return Decision{Check: check, Result: judged.result, Reasons: judged.reasons, Facts: judged.facts}
 }

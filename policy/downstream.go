@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// Generation is a rule about what stands beside an object, its trigger: which
-// other objects are there because it is. It is immutable and safe for concurrent
-// use.
+// Generation is a rule that generates other objects for an object, its trigger. It is immutable
+// and safe for concurrent use.
 type Generation interface {
 	// Name returns the rule's name, unique in its policy.
 	Name() string
-	// Targets are the kinds of its triggers. It is asked about no others.
+	// Targets are the kinds of its triggers. It is evaluated for no others.
 	Targets() []Target
 	// Selects reports whether the rule may match an object, as far as that is decidable without a
 	// lookup.
@@ -69,9 +68,8 @@ type Downstream struct {
 	Synchronize bool
 }
 
-// Alteration is a rule that changes objects which are there already because
-// another object, its trigger, was made or changed. It is immutable and safe for
-// concurrent use.
+// Alteration is a rule that changes existing objects after another object, its trigger, was
+// created or changed. It is immutable and safe for concurrent use.
 type Alteration interface {
 	// Name returns the rule's name, unique in its policy.
 	Name() string
@@ -81,7 +79,7 @@ type Alteration interface {
 	// Selects and NeedsRequester are as in Generation.
 	Selects(subject *Subject) bool
 	NeedsRequester() bool
-	// OnPolicyChange: triggers that are there count when the policy comes or changes.
+	// OnPolicyChange: existing triggers count when the policy is added or changes.
 	OnPolicyChange() bool
 	// SkipGenerated is as in Terms.
 	SkipGenerated() bool
@@ -96,14 +94,14 @@ type Selected struct {
 	Result Result
 	// Reasons for the result; of a pass there need be none.
 	Reasons []Reason
-	// Selections are looked for one after the other.
+	// Selections are processed in order.
 	Selections []Selection
 	// Alter returns the changed form of an object that one of the selections found. It is not
 	// safe for concurrent use.
 	Alter func(ctx context.Context, by Selection, target map[string]any) Mutated
 }
 
-// Selection is a choice of objects that are there.
+// Selection selects existing objects.
 type Selection struct {
 	// APIVersion and Kind are those of the objects.
 	APIVersion, Kind string
@@ -123,19 +121,19 @@ type LabelSelector interface {
 	Matches(labels map[string]string) bool
 }
 
-// The kinds of rules about other objects than the one that is asked about.
+// The kinds of rules for objects other than the trigger.
 const (
 	GenerateRule RuleKind = "generate"       // a Generation
 	AlterRule    RuleKind = "mutateExisting" // an Alteration
 )
 
-// GenerateResult is what became of a Generation.
+// GenerateResult is the result of a Generation.
 type GenerateResult struct {
 	RuleResult
 	// NeedsRequester and Terms are as in Generation.
 	NeedsRequester bool
 	Terms          Terms
-	// Objects are there if the rule passes.
+	// Objects are set if the rule passes.
 	Objects []Downstream
 }
 
@@ -170,7 +168,7 @@ func (s *Set) Generate(ctx context.Context, subject *Subject, find Finder) []Gen
 	return results
 }
 
-// AlterResult is what became of an Alteration before it is asked about any of the
+// AlterResult is the result of an Alteration for its trigger, before it is evaluated for the
 // objects that it changes.
 type AlterResult struct {
 	RuleResult
@@ -180,7 +178,7 @@ type AlterResult struct {
 	SkipGenerated bool
 	// NeedsRequester is as in Generation.
 	NeedsRequester bool
-	// Selections and Alter are there if the rule passes, and as in Selected.
+	// Selections and Alter are set if the rule passes, and as in Selected.
 	Selections []Selection
 	Alter      func(ctx context.Context, by Selection, target map[string]any) Mutated
 }
@@ -236,7 +234,7 @@ func (s *Set) NeedsRequester(subject *Subject) bool {
 	return anyRule(&s.generations, subject, needs) || anyRule(&s.alterations, subject, needs)
 }
 
-// aboutOthers is what rules about other objects have in common.
+// aboutOthers is the common interface of rules for other objects.
 type aboutOthers interface {
 	targeted
 	Selects(subject *Subject) bool

@@ -16,8 +16,8 @@ type Exception struct {
 	Namespace, Name, Source, Hash string
 	// Rules are the rules that it covers; at least one.
 	Rules []ExceptedRule
-	// Images are patterns for references, spelt as package reference does; none
-	// means every image of the object. An exception for some images never covers another.
+	// Images are patterns for references, in the syntax of package reference; none means every
+	// image of the object. An exception for some images never covers another.
 	Images []string
 	// Expires is when it ends; zero means never.
 	Expires time.Time

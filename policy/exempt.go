@@ -217,8 +217,8 @@ func (s *Set) except(ctx context.Context, checks []Check, subject *Subject) {
 	}
 }
 
-// excepted returns why a rule that could not be asked need not be: exceptions
-// leave the object, or each of its images, alone. Empty means that it must be.
+// excepted returns the exception that makes the evaluation of a failed rule unnecessary:
+// exceptions exempt the object, or each of its images. Empty means that there is none.
 func (s *Set) excepted(ctx context.Context, p *Policy, rule string, subject *Subject, images []Image) *Exception {
 	if len(s.exceptions) == 0 {
 		return nil

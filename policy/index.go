@@ -13,7 +13,7 @@ import (
 // rules that can apply.
 const listed = 64
 
-// gram is how many bytes of a pattern an index looks for.
+// gram is the number of bytes of a pattern that an index searches for.
 const gram = 4
 
 // ruleIn is a rule in its set.
@@ -35,8 +35,8 @@ type shardKey struct{ namespace, kind string }
 // shard are the rules about one kind, by the texts that their patterns contain.
 type shard struct {
 	always []int
-	// grams are rules of which each pattern contains one of the texts. Only rare
-	// ones are there: a pattern is filed once, under its rarest.
+	// grams are rules with one of the texts in each pattern. Only rare texts are indexed: a
+	// pattern is filed once, under its rarest.
 	grams map[uint32][]int
 	// seen is a first look that most texts do not pass.
 	seen [seenWords]uint64
@@ -73,8 +73,7 @@ func (x *index) build() {
 	}
 }
 
-// keys returns the shards of a rule. One in doubt goes where everything is
-// looked for.
+// keys returns the shards of a rule. An uncertain rule goes into the shard for every subject.
 func (m ruleIn) keys() []shardKey {
 	selective, ok := m.rule.(Selective)
 	if !ok || len(selective.Targets()) == 0 {

@@ -44,8 +44,8 @@ type ImageData struct {
 	Descriptor image.Descriptor
 	// Index is the image index in JSON, if the digest names one; else nil.
 	Index []byte
-	// Children are the images: the manifest itself, or those that the index lists
-	// for platforms, as far as Check.WantsData asks.
+	// Children are the images: the manifest itself, or those that the index lists for platforms,
+	// as far as Check.WantsData requests them.
 	Children []ImageManifest
 }
 
@@ -60,7 +60,7 @@ type ImageManifest struct {
 type Judgement struct {
 	// Decisions has one for each that was given, in their order.
 	Decisions []Decision
-	// Object is what holds against the object and none of its images.
+	// Object is the ruling against the object as a whole.
 	Object Ruling
 	// AuditAnnotations are the author's words for the audit log, by key.
 	AuditAnnotations map[string]string
@@ -104,7 +104,7 @@ func Require(decisions []Decision) {
 	}
 }
 
-// proves reports whether something was proved that counts for another policy.
+// proves reports whether the decision has verified claims that count for another policy.
 func (d Decision) proves(of *Policy) bool {
 	return len(d.Facts) > 0 && (d.Check.Policy.Namespace == "" || d.Check.Policy.Namespace == of.Namespace)
 }

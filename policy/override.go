@@ -42,13 +42,13 @@ type Override struct {
 	// Namespaces are patterns (* and ?) for namespaces; none means all of them, and
 	// cluster-scoped objects.
 	Namespaces []string
-	// An image is meant if any of the entries below fits.
+	// The override matches an image if any of the entries below matches.
 	Digests []image.Digest
 	// Repositories are names as image.Repository spells them, or patterns (* and ?)
 	// for such names.
 	Repositories []string
 	Signers      []OverrideSigner
-	// Broken is why only a part of the document could be read. What could be read
+	// Broken is the reason why only a part of the document could be read. The readable part
 	// denies; a broken override never allows.
 	Broken error
 }
@@ -58,14 +58,14 @@ type OverrideSigner struct {
 	// KeyFingerprint is the SHA-256 of the PKIX public key in hexadecimal; empty for
 	// an identity.
 	KeyFingerprint string
-	// Identity is what a certificate must say.
+	// Identity is the required certificate identity.
 	Identity verify.Identity
-	// Authority is how the signer is proved. An Allow needs it; a Deny goes by what
-	// policies ask, and has none.
+	// Authority verifies the signer. An Allow needs it; a Deny relies on the policies'
+	// verifications, and has none.
 	Authority *verify.Authority
 }
 
-// Is reports whether a fact was proved by this signer's signature.
+// Is reports whether a verified claim has this signer.
 func (s *OverrideSigner) Is(signer verify.Signer) bool {
 	if s.KeyFingerprint != "" {
 		return s.KeyFingerprint == signer.KeyFingerprint
@@ -73,7 +73,7 @@ func (s *OverrideSigner) Is(signer verify.Signer) bool {
 	return signer.KeyFingerprint == "" && s.Identity.Match(signer.Issuer, []string{signer.Subject})
 }
 
-// MayBe reports whether what an authority proves may be of this signer.
+// MayBe reports whether a claim that an authority verifies may have this signer.
 func (s *OverrideSigner) MayBe(authority *verify.Authority) bool {
 	return (s.KeyFingerprint != "") == (authority.Key != nil)
 }
@@ -135,7 +135,7 @@ func (o *Override) about(s *Subject) standing {
 // Overruling is an override that matches an image.
 type Overruling struct {
 	Override *Override
-	// By is what fits the image: a digest, a repository or a signer, in words.
+	// By is the matching property of the image: a digest, a repository or a signer, in words.
 	By string
 	// ByName: the repository matched, and not a digest or a signer.
 	ByName bool

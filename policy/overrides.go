@@ -254,8 +254,8 @@ func (o *Overruling) before(other *Overruling) bool {
 	return o.Override.Name < other.Override.Name
 }
 
-// repositorySpellings are the names of a repository: Docker Hub's official images
-// are there with and without library/. A Deny holds under each name of its registry, too.
+// repositorySpellings are the names of a repository: Docker Hub's official images exist with and
+// without library/. A Deny holds under each name of its registry, too.
 func repositorySpellings(ref image.Ref, effect OverrideEffect) []string {
 	name := ref.Repository().String()
 	if official, ok := strings.CutPrefix(name, "docker.io/library/"); ok {

@@ -7,16 +7,15 @@ import (
 	"sync"
 )
 
-// Plan is what a set of policies asks of a subject.
+// Plan holds the checks of a set of policies for a subject.
 type Plan struct {
 	// Checks in the order of policies, rules and images.
 	Checks []Check
-	// Results are the rules that asked for no check: they do not apply, or could
-	// not be asked.
+	// Results are the rules without a check: they do not apply, or could not be evaluated.
 	Results []RuleResult
 }
 
-// RuleResult is what became of a rule as a whole.
+// RuleResult is the result of a rule as a whole.
 type RuleResult struct {
 	Policy *Policy
 	Rule   string
@@ -31,8 +30,8 @@ type RuleResult struct {
 	// Judge has the last word on the checks of a rule about images; nil where they
 	// decide.
 	Judge Judge
-	// Ruling is what a rule about objects, or a judge, holds against the object itself,
-	// and Action what that does. A judge's is filled in by the gate.
+	// Ruling is the result of an object rule, or of a judge, for the object itself, and Action
+	// its effect. The gate sets a judge's.
 	Ruling Ruling
 	Action Action
 	// AuditAnnotations are the author's words for the audit log, Properties those for
@@ -155,10 +154,9 @@ func speaksOfObject(rule Rule) bool {
 	return ok && of.SpeaksOfObject()
 }
 
-// planUnderAllNames asks a rule about images by the names that stand in the object,
-// and where some are copies, again by those of their sources: whatever a rule makes
-// of names, it never sees two of one image. It also returns the plans that have a
-// judge, one for each time that the rule was asked.
+// planUnderAllNames evaluates an image rule with the names in the object and, if some are copies,
+// again with those of their sources: a rule never receives two names of one image. It also
+// returns the plans that have a judge, one for each evaluation.
 func planUnderAllNames(ctx context.Context, rule Rule, subject *Subject, images []Image) (RulePlan, []RulePlan, error) {
 	isCopy := func(i Image) bool { return !i.Copy.IsZero() }
 	copies := slices.IndexFunc(images, isCopy)
@@ -188,7 +186,7 @@ func planUnderAllNames(ctx context.Context, rule Rule, subject *Subject, images 
 	return joined, judges, err
 }
 
-// planJudged asks a rule, and gives its judge to each of its checks.
+// planJudged evaluates a rule, and attaches its judge to each of its checks.
 func planJudged(ctx context.Context, rule Rule, subject *Subject, images []Image) (RulePlan, []RulePlan, error) {
 	planned, err := rule.Plan(ctx, subject, images)
 	if err != nil || planned.Skip != "" || planned.Judge == nil {
@@ -227,19 +225,17 @@ func allUnchanged(images []Image) bool {
 	return len(images) > 0 && !slices.ContainsFunc(images, func(i Image) bool { return !i.Unchanged })
 }
 
-// NeedsDigest reports whether the check cannot be decided without asking a
-// registry for the image's digest.
+// NeedsDigest reports whether the check needs the image's digest from a registry.
 func (c *Check) NeedsDigest() bool {
 	return c.Skip == "" && (c.NeedsProof() || c.WantsData != NoData || c.MutateDigest && c.Image.Ref.Digest().IsZero())
 }
 
-// NeedsProof reports whether the check asks for signatures or attestations.
+// NeedsProof reports whether the check requires signatures or attestations.
 func (c *Check) NeedsProof() bool {
 	return c.Skip == "" && len(c.Requirements)+len(c.Attestations)+len(c.Asks) > 0
 }
 
-// Questions returns what would have to be proved, one for each authority and kind
-// of claim.
+// Questions returns the required claim queries, one for each authority and kind of claim.
 func (c *Check) Questions() []Question {
 	if c.Skip != "" {
 		return nil

@@ -44,8 +44,8 @@ type Policy struct {
 	// document.
 	Mutations   []Mutation
 	Validations []Validation
-	// Generations and Alterations are its rules about other objects than the one that
-	// is asked about, in the order of the document.
+	// Generations and Alterations are its rules for objects other than the trigger, in the order
+	// of the document.
 	Generations []Generation
 	Alterations []Alteration
 	// Created is when the document came into its cluster; zero for one of a file.
@@ -148,12 +148,12 @@ type Extractor struct {
 	// Value is the field that holds the image, relative to Path; empty means
 	// that Path names it itself.
 	Value string
-	// Key is the field that names the entry; empty means its position.
+	// Key is the field with the name of the entry; empty means its position.
 	Key string
 	// Transform makes a reference of the value; nil leaves it.
 	Transform func(string) (string, error)
-	// Ambiguous: the same text stands elsewhere, too, and which of them is the image is
-	// not known, so that it is not replaced.
+	// Ambiguous: the same text also occurs elsewhere, and it is unknown which occurrence is the
+	// image, so that it is not replaced.
 	Ambiguous bool
 	// Fresh: the value was no image of the rule before the update, whatever stood there.
 	Fresh bool
@@ -167,17 +167,17 @@ type Locating interface {
 	Locate(ctx context.Context, subject *Subject) ([]Extractor, error)
 }
 
-// RulePlan is what one rule asks of one subject.
+// RulePlan holds the checks of one rule for one subject.
 type RulePlan struct {
 	// Skip is the reason why the rule does not apply; empty means that it applies.
 	Skip string
 	// Checks, one for each image and entry of the rule that concerns it. An
 	// image that no entry concerns has none.
 	Checks []Check
-	// Judge has the last word on them, and is asked even where there are none; nil
-	// where the checks decide.
+	// Judge makes the final decision on them, and is evaluated even if there are none; nil if the
+	// checks decide.
 	Judge Judge
-	// Action is what a ruling of Judge against the object itself does.
+	// Action is the effect of a Judge's ruling against the object itself.
 	Action Action
 }
 

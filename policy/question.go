@@ -5,7 +5,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Question asks for one kind of claim by one authority.
+// Question is a query for one kind of claim by one authority.
 type Question struct {
 	Authority *verify.Authority
 	Role      attest.Role
@@ -26,17 +26,17 @@ func statementOf(c *Check, a *Attestation) Question {
 
 // Answer is the result of one question.
 type Answer struct {
-	// Facts are the claims that were proved.
+	// Facts are the verified claims.
 	Facts []verify.Fact
 	// Rejections say why other evidence is no proof.
 	Rejections []*verify.Rejection
-	// Gaps say what could not be looked at, or why an authority could not be
-	// asked.
+	// Gaps are the errors of failed reads, or the reasons why an authority could not be
+	// evaluated.
 	Gaps []error
 	// Instead names evidence of other kinds that was there, as in "an attestation
 	// of type https://slsa.dev/provenance/v1".
 	Instead []string
-	// disagreed: statements were proved, and the condition holds for none.
+	// disagreed: statements were verified, and the condition holds for none.
 	disagreed bool
 }
 

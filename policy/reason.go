@@ -99,7 +99,7 @@ func LookReason(err error, path string) Reason {
 	}
 	kind := image.KindOf(err)
 	if kind == image.Unavailable && image.ByCredential(err) {
-		kind = image.Refused // no silence: see image.Attributed
+		kind = image.Refused // the registry did answer: see image.Attributed
 	}
 	switch kind {
 	case image.NotFound:
@@ -116,8 +116,8 @@ func LookReason(err error, path string) Reason {
 	return reason
 }
 
-// nearness ranks rejections by how much of the proof held: the nearest miss is
-// what a person needs to see first.
+// nearness ranks rejections by how much of the verification succeeded: the nearest miss is the
+// most useful one for a user.
 var nearness = []verify.Code{
 	verify.WrongFormat, verify.Malformed, verify.WrongDigest, verify.WrongPredicate, verify.BadSignature,
 	verify.UntrustedChain, verify.WrongKey, verify.BadSCT, verify.NoSCT, verify.BadTimestamp, verify.BadLogEntry,
@@ -138,9 +138,9 @@ func near(r Reason) int {
 	return slices.Index(nearness, verify.Code(r.Code))
 }
 
-// Shortcomings joins the reasons of decisions, any of which might have sufficed and
-// none of which did: those that came to the result first, then certain ones, then what
-// could not be looked at; among these the nearest miss, and of equal ones the first.
+// Shortcomings joins the reasons of alternative decisions, none of which sufficed: those with the
+// final result first, then certain ones, then errors; among these the nearest miss, and of equal
+// ones the first.
 func Shortcomings(result Result, missed []Decision) []Reason {
 	ordered := slices.Clone(missed)
 	slices.SortStableFunc(ordered, func(a, b Decision) int {

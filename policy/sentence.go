@@ -2,7 +2,7 @@ package policy
 
 import "github.com/quaymaster/quaymaster/verify"
 
-// sentences say what each of verify's codes means to a person.
+// sentences are the messages for verify's codes.
 var sentences = map[verify.Code]string{
 	verify.WrongKey:           "signed with another key",
 	verify.WrongIdentity:      "signed by somebody else",

@@ -8,9 +8,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// maxCombinations bounds how many combinations of proved statements a deny
-// condition across attestations is asked about. Each statement was made by a
-// trusted signer, so more than a handful of them is no attack but a mistake.
+// maxCombinations bounds the combinations of verified statements on which a deny condition across
+// attestations is evaluated. Each statement was created by a trusted signer, so more than a
+// handful of them is no attack but a mistake.
 const maxCombinations = 256
 
 // attestations judges all attestations of a check, and then the policy's deny conditions over all
@@ -49,7 +49,7 @@ func attestation(check *Check, a *Attestation, answers Answers) (judgement, []an
 type agreement struct {
 	condition Condition
 	path      string
-	denies    bool // the predicates kept are asked about together
+	denies    bool // the predicates kept are evaluated together
 	misses    []Reason
 	agreed    []any // the predicates kept, each once
 	seen      map[string]bool
@@ -117,8 +117,8 @@ func (g *agreement) miss(fact verify.Fact, why string) {
 	})
 }
 
-// denied asks the deny condition about every combination of proved statements;
-// one that it lets pass is enough.
+// denied evaluates the deny condition on every combination of verified statements; one that it
+// lets pass is enough.
 func denied(check *Check, predicates [][]any) judgement {
 	combinations := 1
 	for _, p := range predicates {

@@ -7,8 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// Subject is what a policy is asked about: an object on its way into a cluster,
-// or one that stands in a file.
+// Subject is the input of a policy: an object of an admission request, or one in a file.
 type Subject struct {
 	// Object is the object; OldObject is its former state, zero at creation.
 	Object, OldObject Content
@@ -27,13 +26,13 @@ type Subject struct {
 	Request Request
 	// Served lists the kinds that the API server serves; nil without an API server.
 	Served Served
-	// Bare: of the object only its images and its namespace are known, so a rule
-	// that asks for more (labels, names, users) cannot be asked.
+	// Bare: only the images and the namespace of the object are known, so that a rule that needs
+	// more (labels, names, users) cannot be evaluated.
 	Bare bool
-	// Document: it is no Kubernetes object, and has no kind, name and namespace. Only
-	// rules that are OfDocuments are asked about it.
+	// Document: it is no Kubernetes object, and has no kind, name and namespace. Only rules that
+	// are OfDocuments are evaluated for it.
 	Document bool
-	// Time is when the question is asked, for exceptions that end.
+	// Time is the time of the evaluation, for the expiry of exceptions.
 	Time time.Time
 }
 
@@ -47,8 +46,8 @@ func (s *Subject) Home() string {
 	return s.Namespace
 }
 
-// named returns the subject as it would read with images written by other names, so
-// that what a rule reads in the object agrees with the images that it is given.
+// named returns the subject with images under other names, so that the object of a rule agrees
+// with its images.
 func (s *Subject) named(own, others []Image) *Subject {
 	renamed := *s
 	renamed.Object = s.Object.rewrite(func(object map[string]any) map[string]any {
@@ -93,13 +92,13 @@ type Image struct {
 	Pointer string
 	// Ref is the name that policies judge.
 	Ref image.Ref
-	// Copy is what stands in the object where Ref is a source's name and Copy lies
-	// inside a mirror that serves it; zero where Ref itself stands there.
+	// Copy is the text in the object if Ref is a source's name and Copy lies inside a mirror that
+	// serves it; zero if the object has Ref itself.
 	Copy image.Ref
-	// Ambiguous: the same text stands at other places of the object, and which of them is
-	// the image is not known, so that it cannot be pinned.
+	// Ambiguous: the same text also occurs at other places of the object, and it is unknown which
+	// is the image, so that it cannot be pinned.
 	Ambiguous bool
-	// Unchanged: the object ran the very same text before this update, so nothing
-	// is asked about it.
+	// Unchanged: the object had the very same text before this update, so that it is not
+	// evaluated.
 	Unchanged bool
 }

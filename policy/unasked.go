@@ -19,7 +19,7 @@ func Unasked(group, kind string) (why string, stored bool) {
 	return "", true
 }
 
-// unaskedFamily is a group of which the API server asks no webhook.
+// unaskedFamily is a group for which the API server calls no webhook.
 type unaskedFamily struct {
 	group  string
 	kinds  []string

@@ -2,8 +2,8 @@ package policy
 
 import "context"
 
-// Validation is a rule about an object as a whole: may it be as it is? It is
-// immutable and safe for concurrent use.
+// Validation is a rule that accepts or denies an object as a whole. It is immutable and safe for
+// concurrent use.
 type Validation interface {
 	// Name returns the rule's name, unique in its policy.
 	Name() string
@@ -13,8 +13,8 @@ type Validation interface {
 	Validate(ctx context.Context, about Case) Validated
 }
 
-// Mutation is a rule that changes objects before anything else is asked about
-// them. It is immutable and safe for concurrent use.
+// Mutation is a rule that changes objects before all other rules are evaluated. It is immutable
+// and safe for concurrent use.
 type Mutation interface {
 	// Name returns the rule's name, unique in its policy.
 	Name() string
@@ -24,15 +24,15 @@ type Mutation interface {
 	Mutate(ctx context.Context, about Case) Mutated
 }
 
-// Case is what rules about an object are asked.
+// Case is the input of object rules.
 type Case struct {
 	// Subject is the object with the data of its request.
 	Subject *Subject
 	// Find returns the object's images, none at the places of a kind that has none.
 	// An error means that one of them cannot be read.
 	Find Finder
-	// Exempt is what exceptions leave out of the Pod Security Standards, or allow in
-	// expressions; it matters to no other rule.
+	// Exempt are the Pod Security controls that exceptions exclude, or the values that they allow
+	// in expressions; no other rule reads it.
 	Exempt []PodSecurityExemption
 }
 
@@ -44,8 +44,7 @@ type PodSecurityExemption struct {
 	// Images are patterns for the images of containers; none means the control as it
 	// holds for the pod.
 	Images []string
-	// Field is the path of the field that may have one of the values; empty means that
-	// nothing is asked of any.
+	// Field is the path of the field that may have one of the values; empty means no field.
 	Field  string
 	Values []string
 }
@@ -60,7 +59,7 @@ type Validated struct {
 	Reasons []Reason
 	// Doubtful, of a pass: it is indeterminate whether the rule applies.
 	Doubtful bool
-	// Action is what a failure does. Of a failure that Admits nothing is denied.
+	// Action is the effect of a failure. A failure that Admits denies nothing.
 	Action Action
 	// AuditAnnotations are the author's words for the audit log, by key.
 	AuditAnnotations map[string]string

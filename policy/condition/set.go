@@ -101,7 +101,7 @@ func (p pair) inList(key any, ownOfKey int, items []any, own func(int) int) (boo
 }
 
 // matches compares as text; both may be patterns. Between unlike kinds a textual match is in
-// doubt. A missing value does not prove absence.
+// doubt, and a mismatch does not prove absence.
 func (p pair) matches(key, item any, ownOfKey, own int) (bool, string) {
 	if *p.work == 0 {
 		return false, tooMuch

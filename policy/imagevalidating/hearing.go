@@ -138,7 +138,7 @@ var (
 )
 
 // named returns the given images in a text. Other images that the policy matches are skipped,
-// without a verification. Images that the policy does not match have no attestors.
+// without a verification. Meant is false for an image that the policy does not match.
 func (h *hearing) named(text string) (places []int, meant bool, err error) {
 	if places := h.byText[text]; len(places) > 0 {
 		return places, true, nil

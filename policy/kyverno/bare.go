@@ -12,7 +12,7 @@ func (r *compiledRule) findsElsewhere(s *policy.Subject) bool {
 	return s.Bare && len(r.extractors[s.Kind]) > 0
 }
 
-// asksMore returns what of a bare subject the rule's expressions ask for in vain.
+// asksMore returns the fields that the rule's expressions read and a bare subject does not have.
 func (r *compiledRule) asksMore(s *policy.Subject) error {
 	switch {
 	case !s.Bare:

@@ -44,7 +44,7 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 	if err != nil || len(document) > maxDocument {
 		return nil
 	}
-	_ = json.Unmarshal(data, &d) // what cannot be read stays empty
+	_ = json.Unmarshal(data, &d) // unreadable fields stay empty
 	var meta metadata
 	_ = json.Unmarshal(d.Metadata, &meta)
 	sum := sha256.Sum256(data)
@@ -135,7 +135,7 @@ func changesOthers(mutate json.RawMessage) bool {
 	var m struct {
 		Targets []json.RawMessage `json:"targets"`
 	}
-	_ = json.Unmarshal(mutate, &m) // what cannot be read has none
+	_ = json.Unmarshal(mutate, &m) // an unreadable value has none
 	return len(m.Targets) > 0
 }
 
@@ -188,7 +188,7 @@ func failsOpen(text json.RawMessage) bool {
 	return spec.FailurePolicy == "Ignore"
 }
 
-// brokenRule cannot be asked.
+// brokenRule replaces a rule that cannot be evaluated.
 type brokenRule struct {
 	name    string
 	why     error
@@ -200,13 +200,13 @@ var _ policy.Selective = (*brokenRule)(nil)
 // Name returns the rule's name.
 func (r *brokenRule) Name() string { return r.name }
 
-// Extractors returns none: nothing is asked of the images.
+// Extractors returns none: the images are not evaluated.
 func (r *brokenRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
 // Targets returns the kinds that the rule may match.
 func (r *brokenRule) Targets() []policy.Target { return r.targets }
 
-// ImagePatterns returns false: which images are meant is not known.
+// ImagePatterns returns false: the images of the rule are unknown.
 func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }
 
 // Plan returns why the policy is broken, for subjects that it may match.
@@ -220,7 +220,7 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 	return policy.RulePlan{Skip: "the policy is broken, and does not speak of the object"}, nil
 }
 
-// brokenValidation is a rule about objects that cannot be asked.
+// brokenValidation replaces an object rule that cannot be evaluated.
 type brokenValidation struct{ brokenRule }
 
 var _ policy.Validation = (*brokenValidation)(nil)

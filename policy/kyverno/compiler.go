@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// maxDocument bounds a policy; the API server takes 3 MiB of JSON.
+	// maxDocument bounds a policy; the API server accepts 3 MiB of JSON.
 	maxDocument = 3 << 20
 	// maxRules and maxEntries bound the evaluations for each object.
 	maxRules   = 500
@@ -38,23 +38,23 @@ const (
 	platformsAnnotation = "quaymaster.dev/platforms"
 )
 
-// Lookup reads what a rule's context names from the cluster.
+// Lookup reads cluster resources for a rule's context.
 type Lookup = rulecontext.Lookup
 
-// Options are what a Compiler needs.
+// Options are the dependencies of a Compiler.
 type Options struct {
 	// Engine evaluates expressions; required.
 	Engine *jmespath.Engine
-	// Lookup, Caller, Images and Globals answer the entries of rules' contexts; of what
-	// is nil a rule that needs it cannot be asked.
+	// Lookup, Caller, Images and Globals supply the entries of rules' contexts; a rule that needs
+	// a nil one cannot be evaluated.
 	Lookup  Lookup
 	Caller  rulecontext.Caller
 	Images  rulecontext.Images
 	Globals rulecontext.Globals
 	// Params reads the parameters of rules in CEL, as Lookup does.
 	Params cel.Resources
-	// Now and Random are the clock and the randomness of rules in CEL; without them a
-	// rule that reads them cannot be asked.
+	// Now and Random are the clock and the randomness of rules in CEL; without them a rule that
+	// reads them cannot be evaluated.
 	Now    func() time.Time
 	Random io.Reader
 	// SecretNamespace is where registry secrets are that a ClusterPolicy names
@@ -152,12 +152,11 @@ type policyCompiler struct {
 	actions     action.Actions
 	platforms   policy.Platforms
 	controllers []string
-	// asks: there is a rule that objects or images are asked about, and enforces: one
-	// of them denies.
+	// asks: some rule is evaluated for objects or images, and enforces: one of them denies.
 	asks, enforces bool
 	// autogen: rules about objects follow from those about pods.
 	autogen bool
-	// background: the policy is not asked when an object is admitted.
+	// background: the policy is not evaluated at admission.
 	background bool
 	gate       rule.Gate // nil for none
 }

@@ -91,7 +91,7 @@ func (s *spec) contradictionsOf(doc *ruleShape, raw json.RawMessage, path string
 		if doc.Mutate != nil && existing != nil && *existing {
 			fail(at, "is true, and the rule has no mutate.targets: name the objects that it changes")
 		}
-		// What conditions of attestations read is the statement's.
+		// Conditions of attestations read the statement.
 		if len(doc.VerifyImages) == 0 && !bytes.Contains(raw, []byte(`"name":"target"`)) && readsTarget(decoded(raw)) {
 			fail(path, "a variable reads target, which only a rule with mutate.targets has")
 		}
@@ -132,7 +132,7 @@ func readsTarget(value any) bool {
 	return false
 }
 
-// readsIn looks at the variables of a text, each of which begins with target.
+// readsIn searches a text for variables that begin with target.
 func readsIn(text string) bool {
 	for {
 		_, after, found := strings.Cut(text, "{{")

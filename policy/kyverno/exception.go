@@ -26,7 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Annotations of a PolicyException, for what Kyverno has no field for.
+// Annotations of a PolicyException, for settings without a field in Kyverno.
 const (
 	ownAnnotations = "quaymaster.dev/"
 	// imagesAnnotation are patterns as in imageReferences, between commas or
@@ -209,7 +209,7 @@ func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, er
 	return scope, errors.Join(err, field.Below("spec.conditions", problem), document.EmptyConditions(d.Spec.Conditions, "spec.conditions"))
 }
 
-// Covers asks match and conditions. An indeterminate object is not covered.
+// Covers evaluates match and conditions. An indeterminate object is not covered.
 func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, error) {
 	matched, err := e.match.Matches(s, match.Excepting).Result()
 	if err != nil || !matched || e.conditions == nil {

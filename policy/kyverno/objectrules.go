@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/validate"
 )
 
-// ruleOptions are what rules about objects need of the policy.
+// ruleOptions are the policy settings for object rules.
 func (p *policyCompiler) ruleOptions() rule.Options {
 	return rule.Options{Context: p.contextOptions(), OldForm: p.oldForm(), Background: p.background, Gate: p.gate}
 }

@@ -120,8 +120,8 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 			return policy.RulePlan{}, err
 		}
 	}
-	// Everything is looked up at once: what cannot be makes the rule undecided, and not
-	// the image denied by a condition.
+	// Everything is looked up at once: a failed lookup makes the rule undecided, instead of an
+	// image that a condition denies.
 	data := sync.OnceValues(func() (variable.Context, error) {
 		data := r.values.Context(ctx, rulecontext.Source{
 			Subject: s, Template: r.template, Images: func() ([]policy.Image, error) { return images, nil },
@@ -153,9 +153,9 @@ func (r *compiledRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 	return plan, nil
 }
 
-// ask evaluates the preconditions. A context with entries of the policy's is built
-// at once if anything needs it: what cannot be looked up makes the rule undecided, and not the
-// image denied by a condition.
+// ask evaluates the preconditions. A context with entries of the policy's is built at once if
+// anything needs it: a failed lookup makes the rule undecided, instead of an image that a
+// condition denies.
 func (r *compiledRule) ask(base verifyimages.Lazy) (condition.Result, error) {
 	if !r.asks || !r.hasPreconditions && r.values.Len() == 0 {
 		return r.preconditions.Evaluate(nil)

@@ -32,7 +32,7 @@ func (s *spec) unscanned() string {
 	return ""
 }
 
-// readsUser looks through every text, since a variable may stand in any.
+// readsUser searches every text, since any may contain a variable.
 func readsUser(value any) bool {
 	switch v := value.(type) {
 	case string:

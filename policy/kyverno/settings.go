@@ -28,7 +28,7 @@ func (p *policyCompiler) warns() bool {
 // oldForm reports whether match may be written without any and all.
 func (p *policyCompiler) oldForm() bool { return !strings.HasPrefix(p.doc.APIVersion, "kyverno.io/v2") }
 
-// settings reads the fields of spec beside the rules.
+// settings reads the fields of spec other than the rules.
 func (p *policyCompiler) settings() error {
 	s := p.doc.Spec
 	var errs []error
@@ -69,7 +69,7 @@ func (p *policyCompiler) settings() error {
 // The bounds of a webhook's timeout in Kubernetes, in seconds.
 const minTimeout, maxTimeout = 1, 30
 
-// timeout reads how long a decision may take; the newer field wins.
+// timeout reads the time limit of a decision; the newer field takes precedence.
 func (p *policyCompiler) timeout() error {
 	seconds, path := p.doc.Spec.WebhookTimeoutSeconds, "spec.webhookTimeoutSeconds"
 	if w := p.doc.Spec.WebhookConfiguration; w != nil && w.TimeoutSeconds != nil {

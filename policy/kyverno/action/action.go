@@ -1,6 +1,6 @@
-// Package action answers: what does a failed rule of Kyverno's do to the object?
+// Package action implements the actions of failed Kyverno rules.
 //
-// It is validationFailureAction with its overrides by namespace and emitWarning
+// It compiles validationFailureAction with its overrides by namespace and emitWarning
 // (kyverno.io/v1, Kyverno 1.19, "Validate Rules").
 package action
 
@@ -23,8 +23,8 @@ type Override struct {
 	NamespaceSelector *match.Selector `json:"namespaceSelector"`
 }
 
-// Actions say what a failure does where a rule or an entry does not say it itself.
-// They are immutable and safe for concurrent use.
+// Actions are the default effects of a failure, for rules and entries without their own. They are
+// immutable and safe for concurrent use.
 type Actions struct {
 	usual     policy.Action
 	warns     bool // emitWarning: the requester is warned of failures that Audit admits
@@ -147,10 +147,10 @@ func (a Actions) inherited(s *policy.Subject) (policy.Action, error) {
 	return settle(a.usual)
 }
 
-// fits asks the namespace and its labels. An object that is in no namespace, as a Namespace
-// is, has no labels of one. To weaken what a failure does takes an override that fits it
-// in Kyverno; its own name and labels, which the requester writes, are enough to strengthen
-// it.
+// fits evaluates the namespace and its labels. A cluster-scoped object, such as a Namespace, has
+// no namespace labels. To weaken an action, an override must also match in Kyverno's reading. To
+// strengthen it, a match by the object's own name and labels is enough, although the requester
+// writes them.
 func (o *override) fits(s *policy.Subject) logic.Value {
 	namespace, labels, known := s.Namespace, s.NamespaceLabels, s.NamespaceKnown
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/match"
 )
 
-// written is what autogen looks at of a rule, whatever its kind.
+// written is the part of a rule that autogen reads, for any type of rule.
 type written struct {
 	Match    match.Document  `json:"match"`
 	Exclude  *match.Document `json:"exclude"`

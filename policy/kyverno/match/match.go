@@ -51,9 +51,8 @@ type filter struct {
 	resourceFilter
 }
 
-// Compile reads a block. Path is where it stands, for errors, which are about
-// fields. A block without filters is no error here, and neither is a filter without
-// fields, which matches nothing.
+// Compile reads a block. Path is its location, for errors, which refer to fields. A block without
+// filters is no error here, and neither is a filter without fields, which matches nothing.
 func Compile(m Document, path string) (Block, error) {
 	flat := m.OldForm()
 	forms := 0
@@ -131,7 +130,7 @@ func (b Block) Matches(s *policy.Subject, polarity Polarity) logic.Value {
 	return result
 }
 
-// matches asks the cheap fields first, since most filters fail by their kinds.
+// matches evaluates the cheap fields first, since most filters fail by their kinds.
 func (f *filter) matches(s *policy.Subject, polarity Polarity, exact bool) logic.Value {
 	if f.empty {
 		return logic.Is(false)

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// What a filter reads of the object itself: its name, labels and annotations.
+// The object fields that a filter reads: its name, labels and annotations.
 
 var (
 	errObjectUnknown = errors.New("the rule selects by the object's metadata, and the object is not known")
@@ -60,7 +60,7 @@ func isWhole(s *policy.Subject, object map[string]any) bool {
 	return false
 }
 
-// matchesMetadata asks labels and annotations.
+// matchesMetadata evaluates labels and annotations.
 func (f *filter) matchesMetadata(s *policy.Subject, _ Polarity) logic.Value {
 	d := &f.Resources
 	if len(d.Annotations) == 0 && (d.Selector == nil || !d.Selector.selects()) {

@@ -71,8 +71,7 @@ func entriesOf(value any, kind string) entries {
 	return entries{kind: kind, err: fmt.Errorf("the rule selects by %ss, and the object's are not a map of strings", kind)}
 }
 
-// get returns an entry. An error with has means that the entry is there, and its value is
-// not known.
+// get returns an entry. An error with has means that the entry exists with an unknown value.
 func (e entries) get(key string) (value string, has bool, err error) {
 	if e.err != nil {
 		return "", false, e.err

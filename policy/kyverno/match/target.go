@@ -11,13 +11,13 @@ import (
 // never evaluated for other kinds.
 func (b Block) Targets() []policy.Target { return b.targets(looks{never: "DELETE"}) }
 
-// TargetsAt is Targets for a rule about objects, which looks at these operations where
-// match names none; empty means CREATE and UPDATE.
+// TargetsAt is Targets for an object rule with these operations as the default of match; empty
+// means CREATE and UPDATE.
 func (b Block) TargetsAt(operations []string) []policy.Target {
 	return b.targets(looks{usual: operations})
 }
 
-// looks are the operations that a rule looks at.
+// looks are the operations that a rule is evaluated for.
 type looks struct {
 	usual []string // where its match names none
 	never string
@@ -69,7 +69,7 @@ func (f filter) targets(at looks) []policy.Target {
 	if named := f.Resources.Operations; len(named) > 0 && !slices.ContainsFunc(named, func(o string) bool { return !isOperation(o) }) {
 		operations = slices.DeleteFunc(slices.Clone(named), func(o string) bool { return o == at.never })
 		if len(operations) == 0 {
-			return nil // deletions alone, of which the rule sees none
+			return nil // deletions alone, for which the rule is not evaluated
 		}
 	}
 	var list []policy.Target

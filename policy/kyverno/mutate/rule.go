@@ -55,8 +55,8 @@ type Rule struct {
 
 var _ policy.Mutation = (*Rule)(nil)
 
-// Compile reads a rule, JSON that is an object. Path is where it stands, for errors,
-// which are about fields.
+// Compile reads a rule, JSON that is an object. Path is its location, for errors, which refer to
+// fields.
 func Compile(options rule.Options, raw json.RawMessage, path string) (*Rule, error) {
 	var doc Document
 	if err := document.Decode(raw, &doc, path); err != nil {
@@ -129,8 +129,8 @@ type patcher interface {
 	ApplyWithin(data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error)
 }
 
-// CompileChanges reads the JSON value of `mutate` but for its targets. Path is where it
-// stands, and known are the names of the rule's context. Errors are about fields.
+// CompileChanges reads the JSON value of `mutate` without its targets. Path is its location, and
+// known are the names of the rule's context. Errors refer to fields.
 func CompileChanges(options rulecontext.Options, raw json.RawMessage, path string, known []string) (Changes, error) {
 	var doc mutation
 	if err := document.Decode(raw, &doc, path); err != nil {
@@ -267,8 +267,7 @@ func (c Changes) Apply(ctx context.Context, data variable.Context, object map[st
 	return applyLoops(ctx, c.loops, data, object, room)
 }
 
-// applyLoops applies one foreach after the other, each of which sees what those before
-// it have made of the object.
+// applyLoops applies the foreach loops in order. Each one reads the result of the previous ones.
 func applyLoops(ctx context.Context, list []loop, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
 	for i := range list {
 		changed, err := list[i].apply(ctx, data, object, room)
@@ -292,8 +291,8 @@ func withObject(data variable.Context, object map[string]any) variable.Context {
 	return data.With("request", rulecontext.WithObject(data["request"], object))
 }
 
-// apply applies the patch for each element. All of them see the object as it was, and
-// change what those before them have made of it.
+// apply applies the patch for each element. All of them read the original object, and change the
+// result of the previous ones.
 func (l *loop) apply(ctx context.Context, data variable.Context, object map[string]any, room *patch.Room) (map[string]any, error) {
 	elements, err := rulecontext.List(l.list, data)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package rule answers: does a rule of Kyverno's apply to an object, and what do its
-// expressions read?
+// Package rule compiles the common parts of Kyverno rules.
 //
-// It compiles what rules of all kinds have in common (kyverno.io/v1, Kyverno 1.19):
-// match and exclude, context, preconditions and imageExtractors. What a rule then
-// does is for packages above it.
+// These are the fields that rules of all types share (kyverno.io/v1, Kyverno 1.19): match and
+// exclude, context, preconditions and imageExtractors. The packages above it implement the
+// actions of rules.
 package rule

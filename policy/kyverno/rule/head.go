@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// Document is what rules of all kinds have in common, as it is written. What a kind of
-// rules has besides is decoded with it, by embedding.
+// Document holds the common fields of all types of rules, as they are written. The fields of one
+// type are decoded with it, by embedding.
 type Document struct {
 	Name                   string                 `json:"name"`
 	Context                []rulecontext.Document `json:"context"`
@@ -28,30 +28,27 @@ type Document struct {
 	ReportProperties       map[string]string      `json:"reportProperties"`
 }
 
-// Options are what a rule needs of its policy.
+// Options are the policy settings for a rule.
 type Options struct {
-	// Context is what its context needs; the Engine is required.
+	// Context are the dependencies of its context; the Engine is required.
 	Context rulecontext.Options
 	// OldForm: match and exclude may be written without any and all.
 	OldForm bool
-	// Background: the rule is not asked when an object is on its way into a cluster,
-	// as with admission: false.
+	// Background: the rule is not evaluated at admission, as with admission: false.
 	Background bool
-	// Kinds take the place of pods, in a rule that follows from one about them; empty
-	// for all others.
+	// Kinds replace pods, in a rule generated from a pod rule; empty for all others.
 	Kinds []string
-	// Gate is the policy's own condition, asked before anything else; nil for none.
+	// Gate is the policy's own condition, evaluated first; nil for none.
 	Gate Gate
 	// Plain: nothing that the rule does reads its context, so that there is none.
 	Plain bool
-	// Operations are those that the rule looks at where its match names none; empty
-	// means CREATE and UPDATE.
+	// Operations are the default if the rule's match names none; empty means CREATE and UPDATE.
 	Operations []string
 }
 
-// Gate is a condition on what a policy is asked about at all.
+// Gate is a condition on all evaluations of a policy.
 type Gate interface {
-	// Opens reports whether the policy is to be asked. An error means that it is
+	// Opens reports whether the policy is to be evaluated. An error means that it is
 	// indeterminate.
 	Opens(ctx context.Context, s *policy.Subject) (bool, error)
 	// BeyondObject reports whether the condition reads more of a request than the object,
@@ -59,8 +56,8 @@ type Gate interface {
 	BeyondObject() bool
 }
 
-// Head is what rules of all kinds have in common, compiled. It is immutable and safe
-// for concurrent use.
+// Head holds the common parts of all types of rules, compiled. It is immutable and safe for
+// concurrent use.
 type Head struct {
 	name, path    string
 	selection     match.Selection
@@ -98,7 +95,7 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	return h, errors.Join(errs...)
 }
 
-// Plain reports whether a rule has no variable in it, wherever that stands.
+// Plain reports whether a rule has no variable in any field.
 func Plain(raw []byte) bool { return !bytes.Contains(raw, []byte("{{")) }
 
 // Preconditions reads preconditions; nil where there are none.
@@ -116,7 +113,7 @@ func Preconditions(options rulecontext.Options, doc any, path string) (*conditio
 // Name returns the rule's name.
 func (h *Head) Name() string { return h.name }
 
-// Path returns where the rule stands in its document.
+// Path returns the location of the rule in its document.
 func (h *Head) Path() string { return h.path }
 
 // Targets returns the kinds that the rule matches.
@@ -141,7 +138,7 @@ func Skip(why string) *Answer {
 	return &Answer{Result: policy.Skipped, Reasons: []policy.Reason{{Code: policy.SkippedByPolicy, Message: why}}}
 }
 
-// Undecided is the answer of a rule that could not be asked.
+// Undecided is the answer of a rule that could not be evaluated.
 func Undecided(err error) *Answer {
 	return &Answer{Result: policy.Undecided, Reasons: []policy.Reason{ReasonOf(err)}}
 }

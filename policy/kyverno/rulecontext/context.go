@@ -12,16 +12,16 @@ import (
 // Source is the data for the variables of every rule.
 type Source struct {
 	Subject *policy.Subject
-	// Template is where the rule looks for pods in the object; nil where it reads the
-	// object as it is.
+	// Template is the path of the pod template in the object; nil if the rule reads the object
+	// itself.
 	Template PodTemplate
 	// Images finds the object's images, if an expression reads them; nil if they are not
 	// available.
 	Images func() ([]policy.Image, error)
 }
 
-// Context builds what expressions are evaluated on: what every rule's have, and the
-// entries. The caller may add to it.
+// Context builds the data for expressions: the common members of every rule, and the entries. The
+// caller may add to it.
 func (e Entries) Context(ctx context.Context, source Source) variable.Context {
 	data := make(variable.Context, commonNames+len(e.list))
 	s := source.Subject
@@ -35,8 +35,8 @@ func (e Entries) Context(ctx context.Context, source Source) variable.Context {
 // commonNames is how many members every context has, including those of a loop.
 const commonNames = 8
 
-// serviceAccount returns the variables of the service account that asks: empty for another
-// user, and unknown where the user is.
+// serviceAccount returns the variables of the requesting service account: empty for another user,
+// and unknown if the user is unknown.
 func serviceAccount(s *policy.Subject) (namespace, name any) {
 	if s.User.Name == "" && !s.Request.IsWhole() {
 		unknown := variable.DeferPartial(func() (any, error) { return "", nil }, func(any, []string) error {

@@ -40,7 +40,7 @@ type entry struct {
 	loader     loader
 }
 
-// loader finds out what an entry means.
+// loader computes the value of an entry.
 type loader interface {
 	load(ctx context.Context, data variable.Context) (any, error)
 	// reads records the context members that the loader reads.
@@ -191,7 +191,7 @@ func unfound(err error) error {
 
 type compiler struct{ Options }
 
-// loader reads what one entry is.
+// loader compiles one entry.
 func (c compiler) loader(doc Document, path string) (loader, error) {
 	kinds := 0
 	for _, is := range []bool{doc.ConfigMap != nil, doc.Variable != nil, doc.APICall != nil, doc.ImageRegistry != nil, doc.GlobalReference != nil} {

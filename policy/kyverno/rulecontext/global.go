@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// global is an entry that holds what a GlobalContextEntry does.
+// global is an entry with the data of a GlobalContextEntry.
 type global struct {
 	name       *variable.Template
 	expression *variable.Expression

@@ -10,9 +10,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// imagesFrom returns the images variable. Every image of the object is in it: one that
-// cannot be read makes it unknown. Of two images with one key a projection sees both, and
-// an expression that names the key fails.
+// imagesFrom returns the images variable. It holds every image of the object: an unreadable one
+// makes it unknown. If two images have one key, a projection reads both, and an expression that
+// names the key fails.
 func imagesFrom(find func() ([]policy.Image, error)) *variable.Deferred {
 	var found []policy.Image
 	return variable.DeferPartial(func() (any, error) {
@@ -60,9 +60,9 @@ func keysOf(images []policy.Image) []imageKey {
 	return keys
 }
 
-// imagesOf builds Kyverno's images variable: group, name of the container, and
-// the parts of the reference. Of an image that a mirror serves they are those of
-// its source, and the parts of what stands in the object are under copy.
+// imagesOf builds Kyverno's images variable: group, name of the container, and the parts of the
+// reference. For an image that a mirror serves they are those of its source, and the parts of the
+// text in the object are under copy.
 func imagesOf(images []policy.Image) map[string]any {
 	groups := map[string]any{}
 	for n, key := range keysOf(images) {

@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// maxElements bounds what one foreach looks at; the largest object that Kubernetes
-// takes has some ten thousand elements.
+// maxElements bounds the elements of one foreach; the largest object that Kubernetes accepts has
+// some ten thousand elements.
 const maxElements = 20_000
 
 // List evaluates the list of a foreach: a value other than a list becomes a list of one item. A

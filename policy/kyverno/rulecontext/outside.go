@@ -48,7 +48,7 @@ type ServiceCall struct {
 	Body any
 }
 
-// Images asks registries.
+// Images reads image data from registries.
 type Images interface {
 	// ImageData returns a registry's data for an image, as decoded JSON: image, resolvedImage,
 	// registry, repository, identifier, manifest and configData.

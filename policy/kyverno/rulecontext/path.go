@@ -51,8 +51,8 @@ func CheckPath(text, namespace string) error {
 	return nil
 }
 
-// partsOfPath returns the namespace of a path, empty for none, and what comes after
-// it: resource, name and subresource.
+// partsOfPath returns the namespace of a path, empty for none, and the rest of the path:
+// resource, name and subresource.
 func partsOfPath(at string) (string, []string) {
 	parts := strings.Split(strings.TrimPrefix(at, "/"), "/")
 	switch {

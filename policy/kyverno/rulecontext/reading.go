@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/match"
 )
 
-// Reading is what expressions read of the subject; the zero Reading is of none.
+// Reading is the subject fields that expressions read; the zero Reading has none.
 type Reading struct {
 	// beyond is the first thing that a bare subject does not have.
 	beyond string
@@ -24,14 +24,14 @@ type Reading struct {
 // the operation: the user, the options, the old object. An unreadable expression does.
 func (r Reading) BeyondObject() bool { return r.request }
 
-// Expression looks through an expression that stands without braces.
+// Expression adds the reads of an expression without braces.
 func (r *Reading) Expression(source string) {
 	if source != "" {
 		r.text("{{ " + source + " }}")
 	}
 }
 
-// Of returns what of a bare subject is asked for in vain.
+// Of returns the error for the fields that are read and a bare subject does not have.
 func (r Reading) Of(s *policy.Subject) error {
 	switch {
 	case r.beyond != "":
@@ -143,7 +143,7 @@ func (r *Reading) variable(s string) int {
 		case strings.HasPrefix(rest, "{{"):
 			i += r.variable(rest)
 			if literal {
-				source.WriteByte('0') // JSON, whatever is filled in
+				source.WriteByte('0') // JSON for any value
 			} else {
 				source.WriteString(hole)
 			}
@@ -164,8 +164,7 @@ func (r *Reading) variable(s string) int {
 	return len(s) // never closed, and refused when it is compiled
 }
 
-// expression looks at what an expression reads. One that cannot be seen through
-// may read anything.
+// expression adds the reads of an expression. One that cannot be analysed may read anything.
 func (r *Reading) expression(source string) {
 	node, err := parseExpression(source)
 	if err != nil {
@@ -219,7 +218,7 @@ func (r *Reading) read(node jp.ASTNode, at part) part {
 		return r.member(at, name)
 	case jp.ASTSubexpression, jp.ASTPipe:
 		return r.read(c[1], r.read(c[0], at))
-	case jp.ASTExpRef: // is evaluated on what a list holds
+	case jp.ASTExpRef: // evaluated on the elements of a list
 		r.whole(c[0], known)
 		return known
 	case jp.ASTProjection, jp.ASTValueProjection, jp.ASTFilterProjection, jp.ASTIndexExpression:

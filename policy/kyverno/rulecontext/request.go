@@ -22,7 +22,7 @@ type requestVariable struct {
 
 var _ jmespath.Selective = (*requestVariable)(nil)
 
-// view is an object as a rule about pods sees it, made once.
+// view is an object in the form for pod rules, created once.
 type view struct {
 	once sync.Once
 	seen map[string]any

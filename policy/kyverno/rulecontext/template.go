@@ -4,10 +4,9 @@ package rulecontext
 // object itself.
 type PodTemplate []string
 
-// View returns the object as a rule about pods sees it: with the pod template's
-// specification and metadata in place of its own, as Kyverno gets by rewriting
-// the rule's variables. The namespace is the object's, never the template's: pods
-// run where their controller is.
+// View returns the object in the form for pod rules: with the pod template's specification and
+// metadata in place of its own, as Kyverno does by rewriting the rule's variables. The namespace
+// is the object's, never the template's: pods run in the namespace of their controller.
 func (t PodTemplate) View(object map[string]any) map[string]any {
 	if len(t) == 0 || object == nil {
 		return object

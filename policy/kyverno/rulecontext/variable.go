@@ -55,8 +55,8 @@ func (m *made) load(_ context.Context, data variable.Context) (any, error) {
 	return nil, err
 }
 
-// isAbsent reports whether the value is absent where Kyverno takes the default, too: not
-// where a variable within the entry, or the value that is written, is absent.
+// isAbsent reports whether the value is absent in a way that also gives the default in Kyverno:
+// not if a variable within the entry, or the written value, is absent.
 func (m *made) isAbsent(err error) bool {
 	_, unknown := errors.AsType[*unfoundError](err)
 	_, undefined := errors.AsType[*jmespath.UndefinedError](err)

@@ -25,10 +25,10 @@ import (
 // maxExpressions bounds the expressions of one rule.
 const maxExpressions = 200
 
-// paramsName is what expressions call the parameters.
+// paramsName is the name of the parameters in expressions.
 const paramsName = "params"
 
-// Language is the CEL of rules: what Kubernetes' ValidatingAdmissionPolicy has, without
+// Language is the CEL of rules: that of Kubernetes' ValidatingAdmissionPolicy, without
 // authorizer. It is safe for concurrent use.
 type Language struct {
 	plain, withParams func() (*cel.Env, error)
@@ -36,9 +36,9 @@ type Language struct {
 	schemas           *schema.Finder
 }
 
-// LanguageOptions are what expressions need beside the object.
+// LanguageOptions are the dependencies of expressions.
 type LanguageOptions struct {
-	// Params looks parameters up; without it a rule with paramKind cannot be asked.
+	// Params looks parameters up; without it a rule with paramKind cannot be evaluated.
 	Params cel.Resources
 	// Now and Random are as in cel.Inputs.
 	Now    func() time.Time
@@ -115,8 +115,8 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 	return p, errors.Join(errs...)
 }
 
-// checkFields refuses expressions that read what no kind has that the rule matches, or
-// returns warnings about them.
+// checkFields refuses expressions that read a field that none of the rule's kinds has, or returns
+// warnings for them.
 func (p *program) checkFields(targets []policy.Target) ([]string, error) {
 	programs := slices.Concat(p.scope.Variables(), p.preconditions)
 	for i := range p.expressions {
@@ -174,7 +174,7 @@ func (p *program) compileAnnotations(docs []auditAnnotation, path string) error 
 	return errors.Join(errs...)
 }
 
-// check asks with each of the parameters, or once without.
+// check evaluates with each of the parameters, or once without.
 func (p *program) check(q *question, data variable.Context) outcome {
 	s := q.about.Subject
 	variables := celpolicy.Variables(s, p.template, nil)
@@ -224,8 +224,8 @@ func (p *program) ask(q *question, data variable.Context, variables map[string]a
 	return found
 }
 
-// judge asks until an expression does not hold. One that cannot be evaluated leaves
-// open whether another does not.
+// judge evaluates until an expression does not hold. One that cannot be evaluated leaves open
+// whether another does not.
 func (p *program) judge(q *question, data variable.Context, activation *cel.Activation) outcome {
 	var unsure *outcome
 	for i := range p.expressions {

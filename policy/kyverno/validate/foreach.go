@@ -74,8 +74,8 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	return l, errors.Join(errs[:]...)
 }
 
-// check asks about every element of every list; the first failure decides, and else
-// the first that could not be asked.
+// check evaluates every element of every list; the first failure decides, or without one the
+// first error.
 func (l *loops) check(q *question, data variable.Context) outcome {
 	var unsure *outcome
 	applied, certain := 0, false
@@ -101,12 +101,12 @@ func (l *loops) check(q *question, data variable.Context) outcome {
 	return outcome{result: policy.Pass, doubtful: !certain}
 }
 
-// elements asks about the elements of one list, and returns how many of them passed. The pass
-// is doubtful unless one of them is certain.
+// elements evaluates the elements of one list, and returns how many of them passed. The pass is
+// doubtful unless one of them is certain.
 func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
 	list, err := rulecontext.List(l.list, data)
 	if _, undefined := errors.AsType[*jmespath.UndefinedError](err); undefined {
-		return passed(), 0 // nothing to look at
+		return passed(), 0 // no elements
 	}
 	if err != nil {
 		return undecided(l.path+".list", err), 0
@@ -143,7 +143,7 @@ func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
 	return outcome{result: policy.Pass, doubtful: !certain}, applied
 }
 
-// element asks about one element. Inner is used again for each.
+// element evaluates one element. Inner is used again for each.
 func (l *loop) element(q *question, inner, outer variable.Context, element any, i int) (outcome, error) {
 	if err := q.ctx.Err(); err != nil {
 		return outcome{}, err

@@ -16,7 +16,7 @@ import (
 // message is the failure message of a rule.
 type message struct {
 	rule     string
-	source   string // as written, with references filled in
+	source   string // as written, with references resolved
 	template *variable.Template
 }
 
@@ -26,8 +26,8 @@ func (c compiler) compileMessage(source string, raw, path string) (*message, err
 	return &message{rule: c.rule, source: source, template: t}, field.Below(path, err)
 }
 
-// text fills in the variables. One that cannot be filled in does not fail the rule:
-// then the message stands as it is written.
+// text resolves the variables. An unresolved one does not fail the rule: the message then stays
+// as written.
 func (m *message) text(data variable.Context) string {
 	value, err := m.template.Execute(data)
 	if err != nil {

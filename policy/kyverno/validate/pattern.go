@@ -26,8 +26,8 @@ func (c compiler) pattern(doc any, path string) (checker, error) {
 	return &one{path: path, pattern: p}, nil
 }
 
-// looked returns what patterns are held against: the element of a foreach, or the
-// object; false where there is none to hold them against.
+// looked returns the value that patterns are matched against: the element of a foreach, or the
+// object; false if there is none.
 func (q *question) looked() (any, bool) {
 	if q.scoped {
 		return q.element, true

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// standard asks for a Pod Security Standard.
+// standard is a check of a Pod Security Standard.
 type standard struct {
 	path     string
 	standard *podsecurity.Standard
@@ -50,7 +50,7 @@ func (s *standard) check(q *question, _ variable.Context) outcome {
 	return found
 }
 
-// exclusions compiles what exceptions leave out.
+// exclusions compiles the exclusions of exceptions.
 func exclusions(list []policy.PodSecurityExemption) (*podsecurity.Exclusions, error) {
 	docs := make([]podsecurity.Exclusion, len(list))
 	for i, e := range list {

@@ -23,7 +23,7 @@ const (
 	maxPatterns = 200
 )
 
-// Options are what rules need of their policy.
+// Options are the policy settings for rules.
 type Options struct {
 	Rule rule.Options
 	// Actions are the policy's, for rules that say nothing themselves.
@@ -33,7 +33,7 @@ type Options struct {
 	// Original is the rule that this one follows from, to which references in messages
 	// refer; empty for all others.
 	Original json.RawMessage
-	// Template is where cel rules that follow from one about pods look for the pod.
+	// Template is the path of the pod template in generated cel rules.
 	Template []string
 }
 
@@ -52,9 +52,9 @@ type Rule struct {
 
 var _ policy.Validation = (*Rule)(nil)
 
-// checker is what a rule asks.
+// checker is a rule's check.
 type checker interface {
-	// check asks. Data is the rule's own, and may be added to.
+	// check evaluates. Data is the rule's own, and may be added to.
 	check(c *question, data variable.Context) outcome
 }
 
@@ -63,7 +63,7 @@ type question struct {
 	ctx   context.Context
 	rule  *Rule
 	about policy.Case
-	// element is what patterns are held against in a foreach that is scoped.
+	// element is the value that patterns are matched against in a scoped foreach.
 	element any
 	scoped  bool
 }
@@ -103,8 +103,8 @@ func (o outcome) where(doubt error) outcome {
 	return o
 }
 
-// Compile reads a rule, JSON that is an object. Path is where it stands, for errors,
-// which are about fields.
+// Compile reads a rule, JSON that is an object. Path is its location, for errors, which refer to
+// fields.
 func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	var doc Document
 	if err := document.Decode(raw, &doc, path); err != nil {
@@ -141,8 +141,8 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	return r, errors.Join(errs...)
 }
 
-// operations are those that a rule looks at where its match names none: Kyverno shows
-// patterns no deletions.
+// operations are the default if the rule's match names none: Kyverno evaluates patterns for no
+// deletions.
 func (v *validation) operations() []string {
 	if v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil {
 		return withoutDeletions()
@@ -159,7 +159,7 @@ func withoutDeletions() []string { return []string{"CREATE", "UPDATE", "CONNECT"
 // not certainly a pattern evaluates deletions as well.
 func RoughOperations(text json.RawMessage) []string {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(text, &fields) // what cannot be read has none
+	_ = json.Unmarshal(text, &fields) // an unreadable text has none
 	found := false
 	for name := range fields {
 		switch name {
@@ -238,7 +238,7 @@ func (r *Rule) properties(found outcome) map[string]string {
 	return joined
 }
 
-// ask asks the rule about the object as it is in a case.
+// ask evaluates the rule for the object of a case.
 func (r *Rule) ask(ctx context.Context, about policy.Case) outcome {
 	data, answer, doubt := r.head.Ask(ctx, about)
 	if answer != nil {
@@ -287,7 +287,7 @@ func (c compiler) checker(doc *Document, path string) (checker, error) {
 	return c.body(body{Pattern: v.Pattern, AnyPattern: v.AnyPattern, Deny: v.Deny, ForEach: v.ForEach}, path, 0)
 }
 
-// body is what a rule and a foreach may ask alike.
+// body is the part that a rule and a foreach share.
 type body struct {
 	Pattern    any
 	AnyPattern []any
@@ -307,5 +307,5 @@ func (c compiler) body(b body, path string, nesting int) (checker, error) {
 	return c.loops(b.ForEach, path+".foreach", nesting)
 }
 
-// context returns what entries of a context need.
+// context returns the dependencies of context entries.
 func (c compiler) context() rulecontext.Options { return c.Rule.Context }

@@ -74,9 +74,8 @@ func (c predicateCondition) Holds(data any) (bool, string, error) {
 	return false, result.Words(), nil
 }
 
-// denyCondition asks conditions about predicates by their names. It holds when
-// the image is to be denied, so that what cannot be judged is an error, which
-// denies too, and not a no.
+// denyCondition evaluates conditions on predicates by their names. It holds if the image is to be
+// denied. A failed evaluation is therefore an error, which denies too, and not false.
 type denyCondition struct {
 	conditions *condition.Conditions
 	base       Lazy

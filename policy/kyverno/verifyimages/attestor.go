@@ -234,8 +234,8 @@ func (b builder) pem(text, path, kind string, check func([]byte) error) ([]byte,
 // logKeys checks the keys of logs.
 func logKeys(text []byte) error { return trust.CheckKeys(text, "") }
 
-// common compiles what every kind of authority of Sigstore has: without rekor
-// a log entry is wanted, without ctlog a certificate timestamp.
+// common compiles the shared settings of Sigstore authorities: without rekor a log entry is
+// required, without ctlog a certificate timestamp.
 func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, error) {
 	var a verify.Authority
 	var errs [2]error

@@ -24,7 +24,7 @@ type builder struct {
 	kind string
 }
 
-// open reports whether a text is still to be filled in.
+// open reports whether a text has unresolved variables.
 func (b builder) open(text string) bool { return b.lenient && strings.Contains(text, "{{") }
 
 func isTrue(value *bool) bool { return value == nil || *value }
@@ -92,7 +92,7 @@ func forgetful(requirements []policy.Requirement) {
 	}
 }
 
-// source is where evidence is kept; empty means beside the image.
+// source is the evidence repository; empty means the image's own.
 func (b builder) source(repository, path string) ([]attest.Source, error) {
 	if repository == "" || b.open(repository) {
 		return nil, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/variable"
 )
 
-// Options are what entries need.
+// Options are the dependencies of entries.
 type Options struct {
 	// Engine evaluates expressions; required.
 	Engine *jmespath.Engine
@@ -52,7 +52,7 @@ type Entry struct {
 	message    *variable.Template
 }
 
-// prepared is an entry with its variables filled in.
+// prepared is an entry with its variables resolved.
 type prepared struct {
 	references, exempt []string
 	check              policy.Check // but for image and conditions
@@ -105,7 +105,7 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	return e, errors.Join(errs...)
 }
 
-// Asks reports whether anything of the entry is evaluated on a context.
+// Asks reports whether any part of the entry is evaluated on a context.
 func (e *Entry) Asks() bool {
 	return e.static == nil || e.deny != nil || slices.ContainsFunc(e.conditions, func(c *condition.Conditions) bool { return c != nil })
 }
@@ -215,7 +215,7 @@ func (e *Entry) Checks(images []policy.Image, action policy.Action, data Lazy) (
 	return checks, nil
 }
 
-// judge attaches the late conditions, which see the rule's context.
+// judge attaches the late conditions, which read the rule's context.
 func (e *Entry) judge(check *policy.Check, data Lazy) {
 	check.Attestations = slices.Clone(check.Attestations)
 	for i, conditions := range e.conditions {

@@ -7,8 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/reference"
 )
 
-// pattern is a pattern for image references, with its host spelt as image.Ref
-// spells it.
+// pattern is a pattern for image references, with its host in the form of image.Ref.
 func (b builder) pattern(text, path string, exempts bool) (string, error) {
 	text = strings.TrimSpace(text)
 	if text != "" && b.open(text) {
