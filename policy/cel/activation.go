@@ -39,12 +39,12 @@ type Inputs struct {
 
 // Values has the values of variables.
 type Values interface {
-	// Value returns that of a variable, as in Inputs. It is asked once.
+	// Value returns that of a variable, as in Inputs. It is called once.
 	Value(variable string) (any, bool)
 }
 
-// Activation is one evaluation of a document's expressions: the inputs, and what
-// its variables were found to be. It is for one goroutine.
+// Activation is one evaluation of a document's expressions: the inputs, and the cached values of
+// its variables. It is for one goroutine.
 type Activation struct {
 	scope  *Scope
 	inputs Inputs
@@ -57,18 +57,18 @@ type Activation struct {
 	// cost is that of the current expression, spent that of all expressions.
 	cost, spent uint64
 	exceeded    bool
-	step        uint64 // what a step of a loop costs
+	step        uint64 // the cost of a step of a loop
 	loops       uint
 	worlds      worlds
 }
 
-// found is the value of a variable that was asked for.
+// found is the cached value of a requested variable.
 type found struct {
 	name  string
 	value any
 }
 
-// memo is what a variable was found to be.
+// memo is the cached result of a variable.
 type memo struct {
 	value ref.Val
 	// world is that in which the value holds; zero is every one.
@@ -125,7 +125,7 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 	return value, true
 }
 
-// interrupted is asked after each step of a loop.
+// interrupted is called after each step of a loop.
 func (a *Activation) interrupted() bool {
 	if a.cost += a.step; a.cost > price.MaxCost {
 		a.exceeded = true

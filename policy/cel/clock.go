@@ -7,7 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/random"
 )
 
-// defaultPattern is what random() without a pattern makes.
+// defaultPattern is the pattern of random() without an argument.
 const defaultPattern = "[0-9a-z]{8}"
 
 // The functions that each Activation answers itself.

@@ -107,7 +107,7 @@ type answer struct {
 	err   error
 }
 
-// ask asks outside once for the same thing.
+// ask calls Outside once for equal arguments.
 func (a *Activation) ask(what string, question any, answers func() (any, error)) ref.Val {
 	text, err := json.Marshal(question)
 	if err != nil {

@@ -9,8 +9,8 @@ import "fmt"
 type Count struct {
 	// Lower is the number of confirmed entries; Upper is not below it.
 	Lower, Upper int64
-	// Gaps say what could not be looked at. There is at least one when Upper is
-	// above Lower, and none is needed when they are equal.
+	// Gaps are the errors of the entries that could not be read. There is at least one if Upper
+	// is above Lower, and none is needed if they are equal.
 	Gaps []error
 }
 

@@ -26,8 +26,8 @@ type Options struct {
 	// Resource, HTTP, GlobalContext and ImageData declare the variables resource,
 	// http, globalContext and image with their functions.
 	Resource, HTTP, GlobalContext, ImageData bool
-	// Namespaced: the functions of resource take no namespace, and mean that of the
-	// policy, which the Activation names.
+	// Namespaced: the functions of resource take no namespace, and use that of the policy, which
+	// the Activation names.
 	Namespaced bool
 	// Patches: expressions may make Object{...} and JSONPatch{...}.
 	Patches bool
@@ -52,15 +52,15 @@ type Overload struct {
 	Result    *celgo.Type
 }
 
-// Call is what a function does in one Activation. The arguments are of the types of
-// one of the function's overloads. It returns a ref.Val, decoded JSON, a Count, or
-// an error: an *UnknownError for what could not be looked at. It must say the same
-// of the same arguments while the Activation lives, for an expression is evaluated
-// again when counts are open.
+// Call implements a function in one Activation. The arguments are of the types of one of the
+// function's overloads. It returns a ref.Val, decoded JSON, a Count, or an error: an
+// *UnknownError for data that it could not read. It must return the same result for the same
+// arguments while the Activation lives, because open counts repeat the evaluation of an
+// expression.
 type Call func(ctx context.Context, arguments []ref.Val) (any, error)
 
-// Env is the language of one dialect. It is immutable, and safe for concurrent use;
-// making one takes milliseconds, so it is made once.
+// Env is the language of one dialect. It is immutable, and safe for concurrent use; creating one
+// takes milliseconds, so it is created once.
 type Env struct {
 	base    *celgo.Env
 	late    map[string][]Overload

@@ -41,7 +41,7 @@ func (e *EvalError) Unwrap() error { return e.Err }
 // UnknownError means that the value depends on data that could not be read. It is neither false
 // nor a fault of the expression.
 type UnknownError struct {
-	// Gaps are what could not be looked at; there is at least one.
+	// Gaps are the errors of failed reads; there is at least one.
 	Gaps []error
 }
 

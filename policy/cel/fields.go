@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Schema is the type of a JSON value, as far as it is known. A nil Schema is of anything.
+// Schema is the type of a JSON value, as far as it is known. A nil Schema matches any value.
 // Implementations are comparable.
 type Schema interface {
 	// Field returns the type of a member; false where an object has none of the name.
@@ -197,8 +197,8 @@ func literal(e ast.Expr) (string, bool) {
 	return string(text), ok
 }
 
-// comprehension infers what all(), exists(), map(), filter(), optMap() and cel.bind()
-// became: the elements of the range, and the range itself of a filter.
+// comprehension infers the result of an expanded all(), exists(), map(), filter(), optMap() or
+// cel.bind(): the elements of the range, and the range itself of a filter.
 func (c *fieldCheck) comprehension(of ast.ComprehensionExpr, bound boundTypes) Schema {
 	over := c.infer(of.IterRange(), bound)
 	start := c.infer(of.AccuInit(), bound)

@@ -51,8 +51,8 @@ func (p *Program) Hidden(ctx context.Context, a *Activation, known func(error) b
 	return found
 }
 
-// search evaluates a program in the world that is set, and returns what of it failed by
-// another error than the known ones, there or in a variable.
+// search evaluates a program in the current world, and returns errors other than the known ones,
+// there or in a variable.
 func (a *Activation) search(p *Program, known func(error) bool) (ref.Val, error) {
 	value, err := a.hidden(p, known)
 	if value == types.True || err != nil {
@@ -68,7 +68,7 @@ func (a *Activation) search(p *Program, known func(error) bool) (ref.Val, error)
 	return value, nil
 }
 
-// hidden evaluates one program and keeps what each of its parts came to.
+// hidden evaluates one program and records the result of each part.
 func (a *Activation) hidden(p *Program, known func(error) bool) (ref.Val, error) {
 	prog, err := p.scope.cel.Program(p.ast, append(p.scope.env.programOptions(p.ast), celgo.EvalOptions(celgo.OptTrackState))...)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel/library"
 )
 
-// httpFunctions are the functions of the variable http and of what http.Client
-// returns.
+// httpFunctions are the functions of the variable http and of the result of http.Client.
 func httpFunctions() []celgo.EnvOption {
 	text, headers := celgo.StringType, celgo.MapType(celgo.StringType, celgo.StringType)
 	bodyless := [][]*celgo.Type{{httpType(), text}, {httpType(), text, headers}}

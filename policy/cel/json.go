@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// adapter makes values of decoded JSON, which most of what expressions read is, without
-// the wrapping that the library needs to hold anything; it has that for the rest.
+// adapter converts decoded JSON, the most common input of expressions, without the library's
+// wrapping; it uses the library for other values.
 type adapter struct{ types.Adapter }
 
 // NativeToValue implements types.Adapter.
@@ -57,7 +57,7 @@ func number(v float64) ref.Val {
 // attestations.
 func Doubles(native any) ref.Val { return types.DefaultTypeAdapter.NativeToValue(native) }
 
-// object is a decoded object as a map of CEL, which it takes no memory to make.
+// object is a decoded object as a map of CEL, without an allocation.
 type object map[string]any
 
 var (

@@ -68,7 +68,7 @@ func fits(want []*types.Type, arguments []ref.Val) bool {
 	return true
 }
 
-// call asks the activation for the value of a function.
+// call calls a function of the activation.
 func (a *Activation) call(function string, arguments []ref.Val) ref.Val {
 	value, err := a.answer(function, arguments)
 	if err != nil {

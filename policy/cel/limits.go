@@ -1,6 +1,6 @@
 package cel
 
-// What foreign expressions may cost, beside the bounds of package price.
+// The limits of foreign expressions, in addition to the bounds of package price.
 const (
 	// maxExpression bounds an expression's text in bytes. The longest of the public
 	// policy library has under 4,000.
@@ -23,7 +23,7 @@ const (
 	// stepNodes is how many parts of an expression are evaluated for one unit of cost; a step of
 	// a loop costs as much as the whole expression.
 	stepNodes = 4
-	// checkEvery is how many steps of a loop pass between looks at the context.
+	// checkEvery is the number of loop steps between checks of the context.
 	checkEvery = 100
 	// maxWorlds bounds how often an expression is evaluated to find out whether open
 	// counts matter: six images with three values each are 729.

@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Read is what an expression may read of a declared variable.
+// Read is a possible read of a declared variable.
 type Read struct {
 	Variable string
 	// Field is the first field or constant key that is read, and empty when the

@@ -90,8 +90,7 @@ func (e *Env) declarations(options Options) []celgo.EnvOption {
 	return declared
 }
 
-// declare makes a function known. Its binding is never called: lateCall takes its
-// place.
+// declare declares a function. Its binding is never called: lateCall replaces it.
 func declare(name string, overloads []Overload) celgo.EnvOption {
 	unbound := celgo.FunctionBinding(func(...ref.Val) ref.Val { return types.NewErr("%s is not bound", name) })
 	options := make([]celgo.FunctionOpt, 0, len(overloads))

@@ -21,10 +21,10 @@ type Resources interface {
 	Get(ctx context.Context, ref ResourceRef) (map[string]any, error)
 	// List returns a list object, with items. Without labels it lists all.
 	List(ctx context.Context, ref ResourceRef, labels map[string]string) (map[string]any, error)
-	// Post creates what an expression made, such as a SubjectAccessReview, and
-	// returns the answer.
+	// Post creates the object of an expression, such as a SubjectAccessReview, and returns the
+	// answer.
 	Post(ctx context.Context, ref ResourceRef, object map[string]any) (map[string]any, error)
-	// Kind returns the resource of a kind, which resource.ToGVR asks for.
+	// Kind returns the resource of a kind, for resource.ToGVR.
 	Kind(ctx context.Context, apiVersion, kind string) (group, version, resource string, err error)
 }
 
@@ -33,8 +33,8 @@ type ResourceRef struct {
 	Group, Version string
 	// Resource is the plural, lower-case name, with a subresource after a slash.
 	Resource string
-	// Namespace is empty for what has none. In a Namespaced environment it is
-	// always the namespace of the policy.
+	// Namespace is empty for cluster-scoped resources. In a Namespaced environment it is always
+	// the namespace of the policy.
 	Namespace string
 	Name      string
 }

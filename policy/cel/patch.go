@@ -90,7 +90,7 @@ func (m *made) Type() ref.Type { return m.is }
 // Value implements ref.Val.
 func (m *made) Value() any { return m }
 
-// Operation is what an expression made with JSONPatch{...}.
+// Operation is the result of an expression with JSONPatch{...}.
 type Operation struct {
 	Op, Path, From string
 	// Value is decoded JSON with int64 for ints; HasValue is false where there is none.
@@ -154,8 +154,8 @@ func (m *made) text(name string) string {
 	return string(text)
 }
 
-// checkNames compares the names of types with where their values stand. Lists and maps
-// have no names.
+// checkNames compares the names of types with the locations of their values. Lists and maps have
+// no names.
 func checkNames(value ref.Val, path string, depth int) error {
 	if depth > maxNesting {
 		return fmt.Errorf("the value is nested deeper than %d", maxNesting)

@@ -19,7 +19,7 @@ type Program struct {
 	output           *celgo.Type
 	look             look
 	trend            trend
-	step             uint64 // what a step of a loop in it costs
+	step             uint64 // the cost of a step of a loop in it
 }
 
 // Path returns the field that holds the expression.

@@ -55,8 +55,8 @@ func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bo
 	return is, ok
 }
 
-// NewValue keeps expressions from making values of these types themselves, but for
-// those that are there to be made.
+// NewValue prevents expressions from creating values of these types, except for the types that
+// are meant for it.
 func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if _, ok := p.objects[name]; ok {
 		return types.NewErr("%s cannot be made by an expression", name)

@@ -164,7 +164,7 @@ func textsOf(m traits.Mapper) map[string]string {
 	return texts
 }
 
-// groupVersionResource is what ToGVR returns.
+// groupVersionResource is the result of ToGVR.
 type groupVersionResource ResourceRef
 
 var _ ref.Val = groupVersionResource{}

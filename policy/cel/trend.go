@@ -8,11 +8,10 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// trend is how an expression goes when counts grow. Bools go from false over an
-// error to true, which is the order in which && takes the least and || the greatest;
-// lists go as their items do. What rises or falls all the way and is the same with
-// every count at its lower end and at its upper end is the same in between, however
-// many counts there are.
+// trend is the monotonicity of an expression in its counts. Bools go from false over an error to
+// true, the order in which && is the minimum and || the maximum; lists follow their items. A
+// monotonic expression with the same result for all counts at their lower end and for all at
+// their upper end has that result in between, however many counts there are.
 type trend int
 
 const (
@@ -32,7 +31,7 @@ func (t trend) flip() trend {
 	return t
 }
 
-// with is the trend of what goes with both.
+// with is the trend of a combination of both.
 func (t trend) with(other trend) trend {
 	switch {
 	case t == other, other == steady:
@@ -85,7 +84,7 @@ func (t tracer) of(e ast.Expr) trend {
 	return unsteady
 }
 
-// together is the trend of what goes with each of the parts.
+// together is the trend of a combination of the parts.
 func (t tracer) together(parts []ast.Expr) trend {
 	whole := steady
 	for _, part := range parts {

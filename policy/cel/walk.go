@@ -54,8 +54,8 @@ func (l *look) call(c ast.CallExpr, parts []ast.Expr, bound names) {
 	l.calls = append(l.calls, FunctionCall{Function: c.FunctionName(), Arguments: arguments})
 }
 
-// comprehension walks what a macro such as all() or map() became: its names are
-// bound in its body, and not in its range.
+// comprehension walks an expanded macro such as all() or map(): its names are bound in its body,
+// and not in its range.
 func (l *look) comprehension(c ast.ComprehensionExpr, bound names) {
 	l.walk(c.IterRange(), bound)
 	l.walk(c.AccuInit(), bound)

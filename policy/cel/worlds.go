@@ -9,10 +9,10 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// worlds is what open counts may be. An expression that met some is evaluated with
-// all at their lower end, and with all at their upper end; and, unless it is known to
-// go one way only (see trend), for each combination of their values. If it always
-// comes out the same, that is the value, however the expression computes with counts.
+// worlds are the possible values of open counts. An expression that reads some is evaluated with
+// all at their lower end, and with all at their upper end. Unless it is monotonic (see trend), it
+// is also evaluated for each combination of their values. If the result is always the same, that
+// is the value, however the expression computes with counts.
 type worlds struct {
 	current int  // the number of the evaluation, from 1
 	touched bool // an open count was read since it was last cleared
@@ -55,7 +55,7 @@ func (w *worlds) pick(call string, c Count) int64 {
 	}
 }
 
-// decide evaluates a program in as many worlds as it takes.
+// decide evaluates a program in as many worlds as necessary.
 func (a *Activation) decide(p *Program) (ref.Val, error) {
 	w := &a.worlds
 	w.open, w.index, w.upper = nil, nil, false

@@ -33,7 +33,7 @@ type alteration struct {
 
 var _ policy.Alteration = (*alteration)(nil)
 
-// selector finds objects that are there.
+// selector finds existing objects.
 type selector struct {
 	path            string
 	kind            policy.ObjectKind
@@ -113,7 +113,7 @@ func compileSelector(o rulecontext.Options, doc targetDocument, path string, kno
 	return s, errors.Join(append(errs, err)...)
 }
 
-// OnPolicyChange reports whether triggers count that are there when the policy comes.
+// OnPolicyChange reports whether existing triggers count when the policy is added.
 func (a *alteration) OnPolicyChange() bool { return a.onPolicyChange }
 
 // SkipGenerated reports whether triggers do not count that a rule made.

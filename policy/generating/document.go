@@ -29,7 +29,7 @@ func (d objectDocument) empty() bool {
 	return d.APIVersion == "" && d.Kind == "" && d.Name == "" && d.Namespace == "" && d.Data == nil && d.Clone == nil && d.CloneList == nil
 }
 
-// loopDocument is what every foreach has.
+// loopDocument holds the common fields of every foreach.
 type loopDocument struct {
 	List          string                 `json:"list"`
 	Context       []rulecontext.Document `json:"context"`
@@ -41,8 +41,8 @@ type makeDocument struct {
 	objectDocument
 }
 
-// alterDocument is `mutate` with targets as it is written. What becomes of a target is
-// read elsewhere.
+// alterDocument is `mutate` with targets as it is written. The changes of a target are read
+// elsewhere.
 type alterDocument struct {
 	OnPolicyUpdate      *bool            `json:"mutateExistingOnPolicyUpdate"`
 	Targets             []targetDocument `json:"targets"`

@@ -129,7 +129,7 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 	return m, errors.Join(errs...)
 }
 
-// foreign is the error for what leaves a Policy's namespace.
+// foreign is the error for an object outside of a Policy's namespace.
 func foreign(path, own, what, namespace string) error {
 	if namespace == "" {
 		return field.Fail(path, "a Policy in namespace %s can %s that namespace alone: write it here", own, what)
@@ -137,7 +137,7 @@ func foreign(path, own, what, namespace string) error {
 	return field.Fail(path, "a Policy in namespace %s cannot %s namespace %s: use a ClusterPolicy", own, what, namespace)
 }
 
-// Terms returns what holds for the objects.
+// Terms returns the lifetime settings of the objects.
 func (g *generation) Terms() policy.Terms { return g.terms }
 
 // Generate returns the objects that the object of a case requires.

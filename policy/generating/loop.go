@@ -43,8 +43,8 @@ func compileLoop(o rulecontext.Options, doc loopDocument, path string, known []s
 // budget is how many passes the loops of a rule have left.
 type budget struct{ left int }
 
-// each calls do with what an expression reads in each pass: for the elements of the
-// list that are not null and of which the preconditions hold.
+// each calls do with the data for expressions in each pass: for the elements of the list that are
+// not null and satisfy the preconditions.
 func (l *loop) each(ctx context.Context, data variable.Context, left *budget, do func(variable.Context) error) error {
 	elements, err := rulecontext.List(l.list, data)
 	if err != nil {

@@ -20,8 +20,8 @@ func needsRequester(r Rule, does any) (bool, error) {
 	return readsRequester(plain), nil
 }
 
-// readsRequester looks through every string, for an expression may stand in any: in
-// braces, or as the whole of a jmesPath or a list.
+// readsRequester searches every string, because any may contain an expression: in braces, or as
+// the whole of a jmesPath or a list.
 func readsRequester(value any) bool {
 	switch v := value.(type) {
 	case string:

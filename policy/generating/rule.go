@@ -24,8 +24,8 @@ const (
 	maxTargets = 50
 	// maxLoops bounds the loops of a rule.
 	maxLoops = 50
-	// maxElements bounds the passes of all loops of a rule for one object, and so what
-	// it makes; the API server takes objects with some ten thousand elements.
+	// maxElements bounds the passes of all loops of a rule for one object, and so its objects;
+	// the API server accepts objects with some ten thousand elements.
 	maxElements = 1000
 	// maxMade bounds the memory of a rule's objects, in bytes: they exist at the same time. The
 	// author of a trigger may choose how often a rule copies how much of it.
@@ -34,7 +34,7 @@ const (
 
 // Rule holds the fields that all such rules share, as they are written.
 type Rule struct {
-	// Name is the rule's, unique in its policy; Path is where it stands, for errors.
+	// Name is the rule's, unique in its policy; Path is its location, for errors.
 	Name, Path string
 	// Match selects triggers, and Exclude, which may be nil, leaves some out.
 	Match   match.Document
@@ -90,7 +90,7 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 	return t, errors.Join(append(errs, err)...)
 }
 
-// operations refuses those after which there is no trigger to look at.
+// operations refuses those after which the trigger does not exist.
 func operations(m match.Document, path string) error {
 	var errs []error
 	check := func(list []string, path string) {

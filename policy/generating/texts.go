@@ -5,9 +5,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 )
 
-// toTexts writes numbers and booleans as text where the API server takes text alone: in
-// the values of labels, annotations and label selectors, and in those of a ConfigMap's data
-// and a Secret's. A variable that stands alone brings the type of its value, such as the
+// toTexts writes numbers and booleans as text in fields for which the API server accepts text
+// alone: in the values of labels, annotations and label selectors, and in those of a ConfigMap's
+// data and a Secret's. A variable as the whole value has the type of its value, such as the
 // number of elementIndex. The object is changed in place.
 func toTexts(object map[string]any, kind policy.ObjectKind) {
 	labelsToTexts(object)

@@ -26,7 +26,7 @@ func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy 
 	return p
 }
 
-// brokenRule cannot be asked.
+// brokenRule replaces a rule that cannot be evaluated.
 type brokenRule struct {
 	*celpolicy.Broken
 	name string
@@ -40,7 +40,7 @@ var (
 // Name returns the rule's name.
 func (r *brokenRule) Name() string { return r.name }
 
-// Extractors returns none: nothing is asked of the images.
+// Extractors returns none: the images are not evaluated.
 func (r *brokenRule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
 // Targets returns the kinds that the rule may match.
@@ -49,7 +49,7 @@ func (r *brokenRule) Targets() []policy.Target { return r.Broken.Targets }
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.
 func (r *brokenRule) OnlyDocuments() bool { return r.Document() }
 
-// ImagePatterns returns false: which images are meant is not known.
+// ImagePatterns returns false: the images of the rule are unknown.
 func (r *brokenRule) ImagePatterns() ([]string, bool) { return nil, false }
 
 // Plan returns why the policy is broken, for subjects that it may match.

@@ -24,13 +24,13 @@ import (
 // Options are the optional dependencies of a Compiler. A policy that needs a missing one is
 // undecided.
 type Options struct {
-	// Resources, HTTP and GlobalContext answer the libraries of those names. They are
-	// asked within requests.
+	// Resources, HTTP and GlobalContext implement the libraries of those names. They are called
+	// within requests.
 	Resources     cel.Resources
 	HTTP          cel.HTTP
 	GlobalContext cel.GlobalContext
-	// Images answers what images are that the gate does not look at: those that
-	// spec.matchImageReferences leave out, and those of no object.
+	// Images supplies the data of images that the gate does not verify: those that
+	// spec.matchImageReferences exclude, and those of no object.
 	Images Images
 	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
 	// that names others is refused. With constraint.Later it is accepted, and matches none of
@@ -46,9 +46,9 @@ type Options struct {
 	Random io.Reader
 }
 
-// Images asks registries about images.
+// Images reads image data from registries.
 type Images interface {
-	// ImageData returns what image.GetMetadata yields.
+	// ImageData returns the result of image.GetMetadata.
 	ImageData(ctx context.Context, reference string, credentials policy.Credentials) (map[string]any, error)
 }
 
@@ -112,8 +112,8 @@ type builder struct {
 	json bool
 }
 
-// checkFields refuses expressions that read what no kind has that the policy matches, or warns
-// of them.
+// checkFields refuses expressions that read a field that none of the policy's kinds has, or
+// returns warnings for them.
 func (b *builder) checkFields(r *rule) error {
 	p := r.program
 	programs := slices.Concat(p.scope.Variables(), p.conditions, p.annotations.Programs())
@@ -176,7 +176,7 @@ func (b *builder) build() error {
 	return nil
 }
 
-// settings reads the fields beside expressions and matches.
+// settings reads the fields other than expressions and matches.
 func (b *builder) settings() (policy.Action, error) {
 	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode(), Unscanned: !b.spec.BackgroundEnabled()}
 	isJSON, unset := settings.Apply(b.out)
@@ -224,7 +224,7 @@ func (b *builder) credentials() (policy.Credentials, error) {
 	return out, errors.Join(errs...)
 }
 
-// inputs are what every evaluation has, whatever it is about.
+// inputs are the common inputs of every evaluation.
 func (c *Compiler) inputs(namespace string) cel.Inputs {
 	return cel.Inputs{
 		Namespace: namespace, Now: c.options.Now, Random: c.options.Random,

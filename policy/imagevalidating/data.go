@@ -18,8 +18,8 @@ type otherData struct {
 	err  error
 }
 
-// otherData asks for an image that spec.matchImageReferences leave out, or of no object,
-// once for all evaluations. Its registry is asked with the policy's credentials.
+// otherData reads an image that spec.matchImageReferences exclude, or of no object, once for all
+// evaluations. It uses the policy's registry credentials.
 func (h *hearing) otherData(ctx context.Context, text string) (map[string]any, error) {
 	if known, ok := h.others[text]; ok {
 		return known.data, known.err
@@ -45,9 +45,9 @@ func (h *hearing) otherData(ctx context.Context, text string) (map[string]any, e
 	return found.data, found.err
 }
 
-// imageData returns what getImageData yields, with the fields that Kyverno's has: the
-// parts of the reference, the index if there is one, and the manifest and the
-// configuration of the image for linux/amd64, or of the first one that there is.
+// imageData returns the result of getImageData, with the fields of Kyverno's: the parts of the
+// reference, the index if there is one, and the manifest and the configuration of the image for
+// linux/amd64, or of the first one.
 func imageData(text string, given *policy.Given) (map[string]any, error) {
 	ref, err := image.Parse(text)
 	if err != nil {

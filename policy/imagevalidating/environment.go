@@ -19,7 +19,7 @@ const (
 	refName         = "ref"   // of matchImageReferences
 )
 
-// The functions that the gate's answers stand behind.
+// The functions that read the gate's answers.
 const (
 	verifySignatures   = "verifyImageSignatures"
 	verifyAttestations = "verifyAttestationSignatures"

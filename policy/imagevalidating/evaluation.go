@@ -47,8 +47,8 @@ func (o *outcome) ruling() policy.Ruling {
 	return policy.Ruling{Result: o.result, Reasons: o.reasons}
 }
 
-// rank orders outcomes of different choices: the best one is the answer. What could
-// not be looked at may hide a better one.
+// rank orders outcomes of different choices: the best one is the answer. Data that could not be
+// read may hide a better one.
 func (o *outcome) rank() int {
 	switch {
 	case o.result == policy.Pass:
@@ -149,7 +149,7 @@ func wrapped(gaps []error) []error {
 	return list
 }
 
-// gapReason puts what could not be looked at into words.
+// gapReason returns the reason for a failed read.
 func gapReason(gap error, path string) policy.Reason {
 	if own, ok := errors.AsType[unproved](gap); ok {
 		return policy.LookReason(own.err, path)
@@ -157,8 +157,8 @@ func gapReason(gap error, path string) policy.Reason {
 	return celpolicy.GapReason(gap, path)
 }
 
-// denied notes that a validation does not hold. Where it reads statements, and not
-// all of them could be looked at, one that was not may meet it.
+// denied records that a validation does not hold. If it reads statements, and some could not be
+// read, one of these may satisfy it.
 func (e *evaluation) denied(ctx context.Context, v *validation) {
 	e.result = policy.Fail
 	if err := e.hinges(ctx, v); err != nil {
@@ -279,9 +279,9 @@ func (h *hearing) search(ctx context.Context, of []int, best *outcome) *outcome 
 	return best
 }
 
-// together lets signatures on all statements of some choices count, if whichever of
-// the statements are put together are one of the choices: else one signer's could
-// stand in for what another's do not say.
+// together accepts signatures on all statements of some choices, if every combination of the
+// statements is one of the choices: otherwise one signer's statement could supply content that
+// another's lacks.
 func together(choices []choice, topics []topic) (selection, bool) {
 	if len(choices) == 0 {
 		return selection{}, false

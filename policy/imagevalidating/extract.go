@@ -36,7 +36,7 @@ func category(i policy.Image) string {
 		return "imageVolumes"
 	}
 	if name, _, _ := strings.Cut(i.Container, "/"); slices.Contains(categories(), name) {
-		return name // a standard place, looked at beside others
+		return name // a standard place, read as one of several
 	}
 	return ""
 }
@@ -101,9 +101,9 @@ func (e *extractor) texts(ctx context.Context, activation *cel.Activation) ([]st
 	return texts, nil
 }
 
-// filed returns the categories of each image. What an expression names must stand in
-// the object where images are looked for: what stands elsewhere could neither be
-// looked at nor pinned, and is an error.
+// filed returns the categories of each image. An image that an expression names must be in a
+// field that is searched for images: an image elsewhere could neither be verified nor pinned, and
+// is an error.
 func (p *program) filed(ctx context.Context, images []policy.Image, activation *cel.Activation) ([][]string, error) {
 	all := make([][]string, len(images))
 	for i, image := range images {

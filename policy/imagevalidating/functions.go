@@ -205,8 +205,8 @@ func (e *evaluation) meet(i int, facts []verify.Fact) {
 	}
 }
 
-// ofChosen notes that an attestor was asked for statements, and keeps those of the
-// chosen one if any expression reads it.
+// ofChosen records that an attestor was evaluated for statements, and keeps those of the chosen
+// one if any expression reads it.
 func (e *evaluation) ofChosen(t topic, attestor int, facts []verify.Fact) []verify.Fact {
 	if !slices.Contains(e.asked[t], attestor) {
 		e.asked[t] = append(e.asked[t], attestor)

@@ -15,18 +15,18 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// hearing is what one call of a judge is about.
+// hearing is the state of one call of a judge.
 type hearing struct {
 	*judge
 	given   []policy.Given
 	parties []party
 	// byText are the images, by place in given, that a text names.
 	byText map[string][]int
-	// pinned are the texts that will stand in the object, by pointer.
+	// pinned are the texts that the stored object will have, by pointer.
 	pinned map[string]string
-	// data are what images say of themselves, by place in given.
+	// data are the images' own manifests, by position in given.
 	data map[int]map[string]any
-	// others are what other images say of themselves, by the text that names them.
+	// others are the manifests of other images, by their text.
 	others map[string]otherData
 	// alone are the outcomes of images alone.
 	alone map[int]*outcome
@@ -230,8 +230,8 @@ func (s *statement) is(f verify.Fact) bool {
 	return f.Statement != nil && f.Statement.PredicateType == s.fact.Statement.PredicateType && bytes.Equal(f.Statement.Predicate, s.fact.Statement.Predicate)
 }
 
-// decode returns what expressions read: an in-toto statement as a whole, and of a
-// signed referrer its document, as Kyverno does.
+// decode returns the data for expressions: a whole in-toto statement, or the document of a signed
+// referrer, as Kyverno does.
 func (s *statement) decode(artifact bool) (any, error) {
 	if s.decoded {
 		return s.payload, s.err

@@ -22,7 +22,7 @@ type member struct {
 	image      policy.Image
 	categories []string
 	meant      bool
-	people     []person // of an image that is meant
+	people     []person // of an image that the policy matches
 }
 
 // Judge evaluates the validations in their order, on all images together. If they do not hold,
@@ -68,8 +68,8 @@ func severity(r policy.Result) int {
 	return 0
 }
 
-// attribute returns an outcome for each image, of which one at least is as bad as
-// what all of them together came to.
+// attribute returns an outcome for each image, at least one of which is as bad as the joint
+// outcome.
 func (h *hearing) attribute(ctx context.Context, everybody []int, joint *outcome) []*outcome {
 	each := make([]*outcome, len(everybody))
 	worst := 0
@@ -80,7 +80,7 @@ func (h *hearing) attribute(ctx context.Context, everybody []int, joint *outcome
 		}
 		worst = max(worst, severity(each[i].result))
 	}
-	if worst < severity(joint.result) { // it takes all of them to fail
+	if worst < severity(joint.result) { // only all of them together fail
 		for i := range each {
 			each[i] = joint
 		}

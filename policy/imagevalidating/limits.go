@@ -9,11 +9,11 @@ const (
 	maxGlob = 1 << 10
 	// maxAlternatives bounds the expansions of the braces of one glob.
 	maxAlternatives = 64
-	// maxChoices bounds how often a policy is evaluated to find proved statements that
-	// it agrees with. Each was made by a trusted signer, so more than a handful for one
-	// image is no attack but a mistake.
+	// maxChoices bounds the evaluations of a policy in search of verified statements that satisfy
+	// it. Each was created by a trusted signer, so more than a handful for one image is no attack
+	// but a mistake.
 	maxChoices = 256
-	// maxOthers bounds the images of which the gate looks at nothing and an expression reads
-	// the metadata: each is a series of requests to a registry, and the object names them.
+	// maxOthers bounds the unverified images with metadata that an expression reads: each is a
+	// series of requests to a registry, and the object names them.
 	maxOthers = 32
 )

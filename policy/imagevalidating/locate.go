@@ -14,8 +14,8 @@ import (
 
 var _ policy.Locating = (*rule)(nil)
 
-// Locate evaluates spec.images on the subject, and returns where the values stand that
-// remain. What a filter leaves out is no image, whatever it is.
+// Locate evaluates spec.images on the subject, and returns the locations of the remaining values.
+// A value that a filter excludes is no image.
 func (r *rule) Locate(ctx context.Context, s *policy.Subject) ([]policy.Extractor, error) {
 	all := r.Extractors(s)
 	if len(r.program.extractors) == 0 || s.Bare || s.Object.IsZero() || r.skips(s) != "" {
@@ -51,8 +51,8 @@ func (r *rule) markFresh(ctx context.Context, s *policy.Subject, found []policy.
 	}
 }
 
-// located returns where the images stand that the expressions name, beside those of a pod
-// specification. A text that stands more often than it is named has no certain place.
+// located returns the locations of the images that the expressions name, except for those of a
+// pod specification. A text that occurs more often than it is named has no certain location.
 func (r *rule) located(ctx context.Context, s *policy.Subject) ([]policy.Extractor, error) {
 	spec, _ := podSpec(s.Group, s.Kind)
 	activation := r.program.scope.NewActivation(r.inputs(s))
@@ -109,14 +109,14 @@ func (e *extractor) counts(ctx context.Context, activation *cel.Activation) (map
 	return named, nil
 }
 
-// standing are the pointers at which each text stands, in the order of the object.
+// standing are the pointers of each text, in the order of the object.
 type standing struct {
 	pointers map[string][]string
-	// only is the text that search looks for, outside of the standard places below spec.
+	// only is the text that search searches for, outside of the standard places below spec.
 	only, spec string
 }
 
-// search looks for a text in all of a value.
+// search searches all of a value for a text.
 func (s *standing) search(value any, at string) {
 	switch value := value.(type) {
 	case string:
@@ -145,8 +145,7 @@ func pattern(pointer string) string {
 	return strings.Join(steps, "/")
 }
 
-// stands returns the texts at the extractor's places, but for those of a pod
-// specification.
+// stands returns the texts at the extractor's places, except for those of a pod specification.
 func (e *extractor) stands(content map[string]any, spec string, t celpolicy.Template) standing {
 	s := standing{pointers: map[string][]string{}}
 	for _, place := range e.places {
@@ -157,8 +156,8 @@ func (e *extractor) stands(content map[string]any, spec string, t celpolicy.Temp
 	return s
 }
 
-// follow walks the places of a path. What leads elsewhere than it is written has no
-// texts: the expression, which reads the same, names none there either.
+// follow walks the places of a path. A path that leads elsewhere has no texts: the expression,
+// which reads the same path, names none there either.
 func (s *standing) follow(value any, path []string, at string) {
 	if len(path) == 0 {
 		if text, ok := value.(string); ok && !slices.Contains(s.pointers[text], at) {

@@ -178,7 +178,7 @@ func (p *program) isVacuous(v *validation) bool {
 	return err == nil && held
 }
 
-// needs is what expressions read of an object.
+// needs are the object fields that expressions read.
 type needs struct {
 	// object: the object itself is read, where images may be written.
 	object bool

@@ -14,10 +14,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 )
 
-// placesOf returns where the images may stand that an expression names, by reading the
-// expression: paths from the object, map() over a list, optional fields, filters, joined
-// lists. Which of the values there are images, Locate finds out. None means that this
-// cannot be seen. The expression has been compiled before.
+// placesOf returns the possible locations of the images of an expression, by analysing the
+// expression: paths from the object, map() over a list, optional fields, filters, joined lists.
+// Locate selects the images among these values. None means that the locations are unknown. The
+// expression has been compiled before.
 func placesOf(name, expression string) ([]policy.Extractor, error) {
 	made, err := parser.NewParser(parser.Macros(), parser.EnableOptionalSyntax(true), parser.MaxRecursionDepth(100))
 	if err != nil {
@@ -222,8 +222,8 @@ func both(a, b ast.Expr, bound map[string][]string, of func(ast.Expr, map[string
 	return first, true
 }
 
-// isLiteral reports whether an expression is a text or an empty list or map, which stands
-// nowhere in the object.
+// isLiteral reports whether an expression is a text or an empty list or map, which has no
+// location in the object.
 func isLiteral(e ast.Expr) bool {
 	return e.Kind() == ast.LiteralKind || e.Kind() == ast.ListKind && e.AsList().Size() == 0 || e.Kind() == ast.MapKind && e.AsMap().Size() == 0
 }

@@ -33,13 +33,13 @@ type program struct {
 	attestors    []*attestor.Attestor
 	attestations []attestor.Attestation
 
-	// asks are the questions, by attestor, that the expressions may put to the gate.
+	// asks are the questions, by attestor, of the expressions.
 	asks []ask
 	// extracted are the attestations with statements that an expression may read.
 	extracted []int
 	// data is how much image data the expressions read.
 	data policy.Data
-	// ofObject: a validation may fail although no image is asked about.
+	// ofObject: a validation may fail although no image is evaluated.
 	ofObject bool
 	// mixed: a validation is about images and about the object.
 	mixed bool

@@ -16,7 +16,7 @@ import (
 
 // references is a compiled matchImageReferences: it selects the images of a policy.
 type references struct {
-	// all: none were given, so every image is meant.
+	// all: none were given, so every image matches.
 	all      bool
 	patterns []string
 	scope    *cel.Scope
@@ -63,8 +63,8 @@ func (r *references) expression(c *Compiler, text, path string) error {
 	return nil
 }
 
-// mean reports whether an image is meant. An error means that an expression could
-// not be asked about it, and none of the others means it.
+// mean reports whether an image matches. An error means that an expression could not be evaluated
+// for it, and none of the others matches it.
 func (r *references) mean(ctx context.Context, ref image.Ref) (bool, error) {
 	if r.all || reference.Concerns(r.patterns, ref) {
 		return true, nil

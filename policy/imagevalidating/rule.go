@@ -64,8 +64,7 @@ func (r *rule) ImagePatterns() ([]string, bool) {
 	return r.references.patterns, true
 }
 
-// SpeaksOfObject reports whether a validation may fail although no image is asked
-// about.
+// SpeaksOfObject reports whether a validation may fail although no image is evaluated.
 func (r *rule) SpeaksOfObject() bool { return r.program.ofObject || r.program.mixed }
 
 // PinsNamed reports whether images are pinned in objects that no rule about pods
@@ -127,7 +126,7 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	return r.plan(ctx, s, images, concerned)
 }
 
-// applies asks the match conditions.
+// applies evaluates the match conditions.
 func (r *rule) applies(ctx context.Context, s *policy.Subject) (bool, error) {
 	if len(r.program.conditions) == 0 {
 		return true, nil
@@ -166,7 +165,7 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	if err != nil {
 		return policy.RulePlan{}, err
 	}
-	// What stands where expressions look, and none of them names, is no image.
+	// A value in a searched field that no expression names is no image.
 	concerned = slices.DeleteFunc(concerned, func(i int) bool { return len(filed[i]) == 0 })
 	for i := range images {
 		j.members[i] = member{image: images[i], categories: filed[i], meant: slices.Contains(concerned, i)}
@@ -194,7 +193,7 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	return out, nil
 }
 
-// inputs are what an expression reads that names images.
+// inputs are the inputs of an expression that names images.
 func (r *rule) inputs(s *policy.Subject) cel.Inputs {
 	inputs := r.compiler.inputs(r.namespace)
 	inputs.More = &celpolicy.Seen{Subject: s, Template: r.template}
@@ -241,7 +240,7 @@ func (r *rule) people(ctx context.Context, activations attestor.Activations) []p
 	list := make([]person, len(r.program.attestors))
 	for i, a := range r.program.attestors {
 		if a.PerImage() && activations.Image == nil {
-			continue // asked for each image
+			continue // evaluated for each image
 		}
 		list[i].authorities, list[i].err = a.Authorities(ctx, activations)
 		if _, faulty := errors.AsType[*cel.EvalError](list[i].err); list[i].err != nil && !faulty && a.TUF != nil {

@@ -9,9 +9,9 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// AbsentError reports that a function does not take the null of an absent value. It is never
-// of an element of a list, or of data that a statement or an image brings: its author would
-// choose that the value of all elements is absent.
+// AbsentError means that a function does not accept the null of an absent value. It never
+// concerns an element of a list, or data from a statement or an image: otherwise the author of
+// the data could make the value of all elements absent.
 type AbsentError struct {
 	Expression string
 	Err        error // names the function and the argument
@@ -95,8 +95,8 @@ func (e *Engine) absent(node jp.ASTNode) jp.ASTNode {
 	return node
 }
 
-// needs returns which arguments of a call are data; none if the function takes null for
-// one of them.
+// needs returns which arguments of a call are data; none if the function accepts null for one of
+// them.
 func (e *Engine) needs(name string, arguments []jp.ASTNode) []int {
 	f, named := e.functions[name]
 	inserted := slices.Contains([]string{payList, sortKeys, maxKeys, minKeys}, name)

@@ -86,8 +86,8 @@ func mismatch(x, y operand) error {
 	return fmt.Errorf("%s and %s do not go together", x.unit, y.unit)
 }
 
-// level gives a number the unit of the other operand: quantities take it as it
-// is, durations as seconds.
+// level gives a number the unit of the other operand: unchanged for quantities, seconds for
+// durations.
 func level(x, y operand) (operand, operand, error) {
 	var err error
 	if x.unit == aScalar && y.unit != aScalar {

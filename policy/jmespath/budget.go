@@ -19,13 +19,13 @@ import (
 // meter counts the cost of one evaluation, in the units of maxWork.
 type meter struct {
 	left int
-	// over stays set, for the library takes some errors for null.
+	// over stays set, because the library treats some errors as null.
 	over error
 	// unknown stays set, too: a comparison that decides was indeterminate.
 	unknown error
 }
 
-// take pays for work that is about to be done.
+// take charges for work before it is done.
 func (m *meter) take(cost int) error {
 	if m.over == nil && (cost < 0 || cost > m.left) {
 		m.over = fmt.Errorf("the work for this expression %w of %d", ErrTooLarge, maxWork)
@@ -34,7 +34,7 @@ func (m *meter) take(cost int) error {
 	return m.over
 }
 
-// walk pays for a look at all of a value, which must not be larger than a result.
+// walk charges for the traversal of a value, which must not be larger than a result.
 func (m *meter) walk(value any) error {
 	budget := maxResult
 	if spend(value, &budget); budget < 0 {
@@ -43,11 +43,11 @@ func (m *meter) walk(value any) error {
 	return m.take(maxResult - budget)
 }
 
-// run is what one evaluation needs for itself; an Engine keeps some.
+// run is the state of one evaluation; an Engine caches some.
 type run struct {
 	meter           meter
 	caller, library *jp.FunctionCaller
-	// foreign: the data is what a statement or an image brings.
+	// foreign: the data comes from a statement or an image.
 	foreign bool
 }
 
@@ -94,8 +94,8 @@ const (
 	minKeys      = "(min_by)"
 )
 
-// tolls take a list, and pay for a weight for each item of it: how many values are
-// made or looked at.
+// tolls accept a list, and charge a weight for each item of it: the number of values that are
+// created or read.
 func tolls() map[string]func(m *meter, list any, weight int) (any, error) {
 	return map[string]func(*meter, any, int) (any, error){payItems: itemsPaid, payFlat: flatPaid, memberValues: valuesPaid}
 }
@@ -117,8 +117,8 @@ func itemsPaid(m *meter, list any, weight int) (any, error) {
 	return list, m.take(len(items) * weight * valueCost)
 }
 
-// listPaid is itemsPaid for a function, which its second argument names, that takes
-// nothing but a list; the third is the weight.
+// listPaid is itemsPaid for a function with only a list argument. The second argument names the
+// function; the third is the weight.
 func listPaid(m *meter, given []any) (any, error) {
 	if given[0] == nil {
 		return nil, fmt.Errorf("%s: want an array, got %w", given[1], errNull)
@@ -147,8 +147,8 @@ func flatPaid(m *meter, list any, weight int) (any, error) {
 	return list, m.take((len(items) + size*weight) * valueCost)
 }
 
-// comparedPaid pays for a comparison, which looks at no more than one of the two
-// values holds, and takes notes of lists and objects.
+// comparedPaid charges for a comparison, which reads at most one of the two values, and allocates
+// notes for lists and objects.
 func comparedPaid(m *meter, given []any) (any, error) {
 	before := m.left
 	if err := m.walk(given[0]); err != nil {
@@ -160,8 +160,8 @@ func comparedPaid(m *meter, given []any) (any, error) {
 	return given[0], m.take((comparedCost - 1) * (before - m.left))
 }
 
-// valuesPaid returns the members of an object in the order of their keys, and
-// null for anything else: the library takes them in a random order.
+// valuesPaid returns the members of an object in the order of their keys, and null for anything
+// else: the library returns them in a random order.
 func valuesPaid(m *meter, value any, weight int) (any, error) {
 	object, ok := value.(map[string]any)
 	if !ok {

@@ -53,7 +53,7 @@ func sumSHA256(a arguments) (any, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// sumSHA1 and sumMD5 make names, as policies use them; they prove nothing.
+// sumSHA1 and sumMD5 create names, as policies use them; they are not used for security.
 func sumSHA1(a arguments) (any, error) {
 	sum := sha1.Sum([]byte(a.text(0)))
 	return hex.EncodeToString(sum[:]), nil

@@ -13,7 +13,7 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// Options are what an Engine cannot make up by itself.
+// Options are the external dependencies of an Engine.
 type Options struct {
 	// Now is the clock of the time functions; required.
 	Now func() time.Time
@@ -22,8 +22,8 @@ type Options struct {
 	// Hosts resolves names for is_external_url(); without it only addresses
 	// are judged and a name is an error.
 	Hosts HostLookup
-	// DefaultRegistry is what image_normalize() puts before a reference without
-	// a registry; empty means docker.io.
+	// DefaultRegistry is the registry that image_normalize() adds to a reference without one;
+	// empty means docker.io.
 	DefaultRegistry string
 }
 
@@ -63,9 +63,9 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// Foreign returns an engine for data that a statement or an image brings, or of which the
-// named members are such data. There, an order over null is indeterminate, too: the author
-// of the data would choose what a comparison drops.
+// Foreign returns an engine for data from a statement or an image, or with such data in the named
+// members. There, an order comparison with null is indeterminate, too: otherwise the author of
+// the data could choose the items that a comparison drops.
 func (e *Engine) Foreign(names ...string) *Engine {
 	changed := *e
 	changed.allForeign = e.allForeign || len(names) == 0
@@ -138,12 +138,11 @@ func (q *Query) OnForeign() *Query {
 	return &changed
 }
 
-// Search evaluates the expression on data, with one value for each hole. The
-// result may share memory with data and holes, which must not be modified.
-// Data is JSON as encoding/json decodes it (see Normalize), the members of which may
-// be Deferred: those that the query reads are found out. A key that is not there is an
-// *UndefinedError; too much work is ErrTooLarge; an order over values that have none is
-// ErrNoOrder.
+// Search evaluates the expression on data, with one value for each hole. The result may share
+// memory with data and holes, which must not be modified. Data is JSON as encoding/json decodes
+// it (see Normalize), with members that may be Deferred: the query loads those that it reads. A
+// missing key is an *UndefinedError; too much work is ErrTooLarge; an order over values that have
+// none is ErrNoOrder.
 func (q *Query) Search(data any, holes ...any) (result any, err error) {
 	if len(holes) != q.holes {
 		return nil, fmt.Errorf("expression %q: want %d values for its holes, got %d", shorten(q.source), q.holes, len(holes))

@@ -29,10 +29,10 @@ type function struct {
 	arguments []kind
 	// call gets arguments of the right number and kinds.
 	call func(a arguments) (any, error)
-	// price is what a call costs beyond a look at its arguments and its result; it may
-	// be nil.
+	// price is the cost of a call beyond the traversal of its arguments and its result; it may be
+	// nil.
 	price func(a arguments) (int, error)
-	// variadic functions take the last argument any number of times, but not none.
+	// variadic functions accept the last argument one or more times.
 	variadic bool
 	// shallow functions do not read nested values of their arguments beyond those that price
 	// counts.
@@ -41,7 +41,7 @@ type function struct {
 	native bool
 }
 
-// takes reports whether a function may be called with n arguments.
+// takes reports whether a function accepts n arguments.
 func (f function) takes(n int) bool {
 	return n == len(f.arguments) || f.variadic && n > len(f.arguments)
 }
@@ -82,7 +82,7 @@ func (f function) entry(name string, m *meter) jp.FunctionEntry {
 	}}
 }
 
-// check refuses an argument of the wrong kind or size, and pays for a look at it.
+// check refuses an argument of the wrong kind or size, and charges for its traversal.
 func (f function) check(i int, given any, m *meter) error {
 	want := f.arguments[min(i, len(f.arguments)-1)]
 	if got := kindOf(given); got&want == 0 {
@@ -232,8 +232,7 @@ func (e *Engine) dataFunctions() map[string]function {
 	}
 }
 
-// replacements stand in for builtins, to keep order (keys, values) or a bound
-// (join, to_string).
+// replacements replace builtins, to keep order (keys, values) or a bound (join, to_string).
 func replacements() map[string]function {
 	return map[string]function{
 		"keys":      {arguments: []kind{anObject}, call: keys, shallow: true},

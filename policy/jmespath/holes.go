@@ -16,9 +16,9 @@ type Piece struct {
 	Hole bool // Text is ignored
 }
 
-// Where a hole stands decides what its value means. Markers stand in for holes
-// while the expression is parsed; they are of a private use area, and an
-// expression that writes them itself is refused.
+// The position of a hole decides the meaning of its value. Markers replace holes while the
+// expression is parsed; they are of a private use area, and an expression that contains them is
+// refused.
 const (
 	markOpen  = '\uE000'
 	markClose = '\uE001'

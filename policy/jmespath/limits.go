@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// What foreign bytes may cost. Kyverno caps the whole context of a rule at
-// 2 MB, so none of these is met by an honest policy.
+// The limits of foreign input. Kyverno caps the whole context of a rule at 2 MB, so no honest
+// policy reaches these.
 const (
 	// maxExpression bounds an expression's text. The longest in the public
 	// policy library has under 4,000 characters.
@@ -21,17 +21,15 @@ const (
 	// value in it.
 	maxResult = 8 << 20
 	valueCost = 16
-	// maxWork bounds all that one evaluation makes and looks at, in the units of
-	// maxResult: a million values. The largest object that Kubernetes takes has some
-	// ten thousand, and an evaluation that spends all of it takes tens of milliseconds
-	// and MiB.
+	// maxWork bounds the values that one evaluation creates and reads, in the units of maxResult:
+	// a million values. The largest object that Kubernetes accepts has some ten thousand, and an
+	// evaluation that spends all of it takes tens of milliseconds and MiB.
 	maxWork = 16 << 20
 	// mapCost is what a small object takes in memory, memberCost each member of a
 	// large one or a string in a list, and parsedCost each byte of a document: `[{},{}`
 	// has three for an object.
 	mapCost, memberCost, parsedCost = 384, 48, 6
-	// comparedCost is how many times as much as a look a comparison of lists or
-	// objects takes.
+	// comparedCost is the cost of comparing lists or objects, as a multiple of a traversal.
 	comparedCost = 4
 	// maxToll is the binary logarithm of the greatest weight of an item: no tree of
 	// maxExpression has more.
@@ -62,9 +60,8 @@ func tooLarge(what string, size, limit int) error {
 	return fmt.Errorf("%s of %d %w of %d", what, size, ErrTooLarge, limit)
 }
 
-// checkResult refuses a value that costs more than maxResult to look at. It
-// stops at the bound, so that a value which refers to itself many times over
-// is refused as cheaply as any other.
+// checkResult refuses a value that costs more than maxResult to traverse. It stops at the bound,
+// so that a value which refers to itself many times over is refused as cheaply as any other.
 func checkResult(value any) error {
 	free := meter{left: maxWork}
 	return free.walk(value)

@@ -12,8 +12,8 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// ErrNoOrder is wrapped by errors about an order of values that have none. The library
-// takes such a comparison for null, so that a filter would drop the item.
+// ErrNoOrder is wrapped by errors for an order of values that have none. The library treats such
+// a comparison as null, so that a filter would drop the item.
 var ErrNoOrder = errors.New("have no order")
 
 // The library's comparisons by order are replaced by calls of ours, and conditions with
@@ -118,7 +118,7 @@ func (r *run) compare(operator string, given []any, holds func(a, b float64) boo
 	return nil, r.indeterminate(fmt.Errorf("%s %s %s: %s and %s %w", brieflyOf(given[0]), operator, brieflyOf(given[1]), kindOf(given[0]), kindOf(given[1]), ErrNoOrder))
 }
 
-// indeterminate keeps an error, for the library takes some errors for null.
+// indeterminate records an error, because the library treats some errors as null.
 func (r *run) indeterminate(err error) error {
 	if r.meter.unknown == nil {
 		r.meter.unknown = err

@@ -11,8 +11,8 @@ import (
 // values lie at most two names deep, as request.userInfo.uid does.
 const maxReadPath = 4
 
-// readPaths returns the paths of member names that a query reads in its data. Each ends
-// where the value is used as it is; the empty path is all of the data.
+// readPaths returns the paths of member names that a query reads in its data. Each ends at a
+// value that is used as a whole; the empty path is all of the data.
 func readPaths(ast jp.ASTNode) [][]string {
 	var r reads
 	r.whole(ast, place{inside: true})
@@ -27,7 +27,7 @@ type place struct {
 	inside bool // false: on nothing of the data that can be named
 }
 
-// whole notes that the value of a node is used as it is.
+// whole records that the whole value of a node is used.
 func (r *reads) whole(node jp.ASTNode, at place) {
 	if value := r.read(node, at); value.inside {
 		r.paths = append(r.paths, value.path)

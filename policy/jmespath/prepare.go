@@ -9,9 +9,9 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// prepare refuses what would only fail later: functions that do not exist, calls
-// with the wrong number of arguments, and `&` where nothing takes an expression.
-// It puts in the calls that pay for what grows with data.
+// prepare refuses expressions that would only fail later: functions that do not exist, calls with
+// the wrong number of arguments, and `&` in an argument that accepts no expression. It inserts
+// the calls that charge for the growth of data.
 func (e *Engine) prepare(node jp.ASTNode, depth int) (jp.ASTNode, error) {
 	if depth > maxDepth {
 		return node, tooLarge("the depth of the expression", depth, maxDepth)
@@ -97,8 +97,8 @@ func (e *Engine) pay(node jp.ASTNode) jp.ASTNode {
 	return node
 }
 
-// payCall pays for functions that take an expression. sort_by(list, &key) becomes
-// list | ours(@, map(&key, @)), so that each key is found once.
+// payCall charges for functions that take an expression. sort_by(list, &key) becomes list |
+// ours(@, map(&key, @)), so that each key is computed once.
 func payCall(node jp.ASTNode) jp.ASTNode {
 	current := jp.ASTNode{NodeType: jp.ASTCurrentNode}
 	name, c := node.Value.(string), node.Children

@@ -9,7 +9,7 @@ import (
 	jp "github.com/kyverno/go-jmespath"
 )
 
-// prices are what functions cost beyond a look at its arguments and its result.
+// prices are the costs of functions beyond the traversal of the arguments and the result.
 func prices() map[string]func(a arguments) (int, error) {
 	long := func(times int) func(arguments) (int, error) {
 		return func(a arguments) (int, error) { return times * len(a.text(0)), nil }

@@ -40,7 +40,7 @@ type Selective interface {
 // read any, as one that names them by a hole does.
 func (q *Query) Roots() ([]string, bool) { return q.roots.names, !q.roots.any }
 
-// roots is what a query reads of its data.
+// roots are the reads of a query in its data.
 type roots struct {
 	names []string
 	any   bool
@@ -61,8 +61,8 @@ func (r *roots) whole(node jp.ASTNode, at bool) {
 	}
 }
 
-// read looks through a node that is evaluated on the data itself, or else on what
-// was read of it, and reports whether it gives the data itself.
+// read analyses a node that is evaluated on the data itself, or on a part of it, and reports
+// whether its value is the data itself.
 func (r *roots) read(node jp.ASTNode, at bool) bool {
 	c := node.Children
 	switch node.NodeType {
@@ -226,8 +226,8 @@ func isUndefined(err error) bool {
 	return undefined
 }
 
-// settle returns data with the members that the query reads found out, and why
-// those that are not there are not. Data without any such is returned as it is.
+// settle returns data with the members that the query reads loaded, and the errors of absent
+// ones. Data without deferred members is returned unchanged.
 func (q *Query) settle(data any) (any, error, error) {
 	object, ok := data.(map[string]any)
 	if !ok || !q.late(object) {

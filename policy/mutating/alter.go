@@ -95,7 +95,7 @@ func readsRequester(p *program, conditions celpolicy.Conditions) bool {
 	return false
 }
 
-// selections reads which objects are meant, each kind and name of its own.
+// selections reads the selected objects, each kind and name of its own.
 func (b *builder) selections(doc *admission.MatchResources, path string) ([]policy.Selection, error) {
 	var errs []error
 	if selector := doc.NamespaceSelector; selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
@@ -206,7 +206,7 @@ func (a *alteration) Existing(ctx context.Context, about policy.Case) policy.Sel
 	}
 }
 
-// alter changes one object. Expressions see it as the object, and the trigger's request.
+// alter changes one object. Expressions read it as the object, and the trigger's request.
 func (a *alteration) alter(ctx context.Context, trigger *policy.Subject, by policy.Selection, object map[string]any) policy.Mutated {
 	own := policy.Subject{}
 	own.Namespace, _ = of(object, "metadata", "namespace").(string)

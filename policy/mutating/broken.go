@@ -23,7 +23,7 @@ func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy 
 	return p
 }
 
-// brokenRule cannot be asked.
+// brokenRule replaces a rule that cannot be evaluated.
 type brokenRule struct {
 	*celpolicy.Broken
 	name string

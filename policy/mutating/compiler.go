@@ -28,7 +28,7 @@ import (
 // Options are the optional dependencies of a Compiler. A policy that needs a missing one is
 // undecided.
 type Options struct {
-	// Outside answers the libraries of its members' names. It is asked within requests.
+	// Outside implements the libraries of its members' names. It is called within requests.
 	Outside cel.Outside
 	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
 	// that names others is refused. With constraint.Later it is accepted, and matches none of
@@ -136,8 +136,8 @@ func (b *builder) build() error {
 	return b.atAdmission(r)
 }
 
-// checkFields refuses expressions that read what no kind has that the policy matches or, in
-// an alteration, changes; or warns of them.
+// checkFields refuses expressions that read a field that none of the policy's matched or, in an
+// alteration, changed kinds has; or returns warnings for them.
 func (b *builder) checkFields(r *rule, alters *alteration) error {
 	triggers := r.match.Kinds()
 	changed, programs := triggers, r.program.annotations.Programs()
@@ -188,7 +188,7 @@ func (b *builder) atAdmission(r *rule) error {
 	return nil
 }
 
-// settings reads the fields beside expressions and matches.
+// settings reads the fields other than expressions and matches.
 func (b *builder) settings() error {
 	settings := celpolicy.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode()}
 	isJSON, err := settings.Apply(b.out)
@@ -221,11 +221,11 @@ type program struct {
 	annotations celpolicy.Annotations
 }
 
-// mutation is one entry of spec.mutations: what an expression makes, and how that
+// mutation is one entry of spec.mutations: the expression, and the way in which its result
 // changes an object.
 type mutation struct {
 	makes *cel.Program
-	// apply changes an object that is of a kind as written. Nil is one that stays as it is.
+	// apply changes an object of its own kind. Nil means an unchanged object.
 	apply func(made ref.Val, target target) (map[string]any, error)
 }
 
@@ -298,7 +298,7 @@ func (b *builder) serverSide() bool {
 	return b.spec.EvaluationConfiguration != nil && b.spec.EvaluationConfiguration.UseServerSideApply
 }
 
-// inputs are what every evaluation has, whatever it is about.
+// inputs are the common inputs of every evaluation.
 func (c *Compiler) inputs(namespace string) cel.Inputs {
 	return cel.Inputs{Namespace: namespace, Now: c.options.Now, Random: c.options.Random, Outside: c.options.Outside}
 }

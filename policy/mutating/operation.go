@@ -21,8 +21,7 @@ var (
 	errTest    = errors.New("the test fails")
 )
 
-// patched carries out the operations that an expression made. Where a test fails, the
-// object stays as it is.
+// patched applies the operations of an expression. If a test fails, the object stays unchanged.
 func patched(made ref.Val, about target) (map[string]any, error) {
 	operations, err := cel.Operations(made, maxOperations)
 	if err != nil {
@@ -44,7 +43,7 @@ func patched(made ref.Val, about target) (map[string]any, error) {
 	return changed, nil
 }
 
-// carryOut returns what an operation makes of an object.
+// carryOut applies an operation to an object.
 func carryOut(o *cel.Operation, object any, left *int) (any, error) {
 	path, err := pointer(o.Path)
 	if err != nil {
@@ -158,7 +157,7 @@ func test(object any, path []string, want any) error {
 // holder.
 type change func(holder any, token string) (any, error)
 
-// edit has a change made at a place, on copies of what holds it.
+// edit applies a change at a place, on copies of the parents.
 func edit(value any, path []string, does change) (any, error) {
 	var holder any
 	switch v := value.(type) {
@@ -241,7 +240,7 @@ func removed(holder any, token string) (any, error) {
 	return nil, errMissing
 }
 
-// charge takes what a value costs from what may still be written.
+// charge subtracts the cost of a value from the remaining budget.
 func charge(value any, left *int, depth int) error {
 	if depth > maxDepth {
 		return &limit.ExceededError{What: "the depth of what the patch writes", Most: maxDepth}
@@ -268,8 +267,8 @@ func charge(value any, left *int, depth int) error {
 	return nil
 }
 
-// plain makes of an expression's value what objects are made of: float64 for numbers,
-// base64 for bytes. The value is its own, and is changed.
+// plain converts an expression's value for objects: float64 for numbers, base64 for bytes. The
+// value is its own, and is changed.
 func plain(value any) any {
 	switch v := value.(type) {
 	case int64:

@@ -112,7 +112,7 @@ func hold(ctx context.Context, conditions celpolicy.Conditions, activation *cel.
 	return nil
 }
 
-// activation is what expressions see of a subject.
+// activation holds the subject data for expressions.
 func (r *rule) activation(s *policy.Subject) *cel.Activation {
 	inputs := r.compiler.inputs(r.namespace)
 	inputs.More = &celpolicy.Seen{Subject: s, Template: r.template}

@@ -17,7 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel"
 )
 
-// target is what a mutation changes.
+// target is the object of a mutation.
 type target struct {
 	kind   schema.GroupVersionKind
 	object map[string]any

@@ -24,7 +24,7 @@ const (
 	inTags
 )
 
-// within is the place of what stands at key.
+// within is the place of the value at key.
 func (p place) within(key string) place {
 	switch {
 	case key == "metadata":
@@ -269,9 +269,9 @@ func (s leafSlot) read(f *filler) (node, error) {
 	return newFilled(filled.String())
 }
 
-// read makes a pattern of data: its lists and objects are those of a pattern, its keys names
-// and its texts plain. The author of data must not write anchors, which could take a rule
-// back, nor operators.
+// read creates a pattern from data: its lists and objects are those of a pattern, its keys names
+// and its texts plain. The author of data must not write anchors, which could disable a rule, nor
+// operators.
 func (f *filler) read(value any, depth int) (node, error) {
 	if f.nodes++; f.nodes > maxNodes {
 		return nil, fmt.Errorf("the number of values %w of %d", jmespath.ErrTooLarge, maxNodes)

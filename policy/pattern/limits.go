@@ -1,9 +1,9 @@
 package pattern
 
 const (
-	// maxDepth bounds objects and lists in one another, in a pattern and in what
-	// a variable brings into it. An object is only looked at as deep as the
-	// pattern goes, so it bounds that, too. Policies stop at about 20.
+	// maxDepth bounds nested objects and lists, in a pattern and in the values of its variables.
+	// An object is only read as deep as the pattern, so it bounds that, too. Policies stop at
+	// about 20.
 	maxDepth = 200
 	// maxNodes bounds the keys, items and values of a pattern, and separately
 	// those that the variables of one request bring into it.

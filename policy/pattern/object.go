@@ -155,7 +155,7 @@ func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
 		v = doubtful
 	}
 	if doubt := v.doubt(); doubt != nil {
-		// A condition that does not hold takes the rule away, so that one in doubt does not.
+		// A condition that does not hold disables the rule, so that one in doubt does not.
 		v.kind, v.why.err = broken, doubt
 	}
 	if v.kind != held && v.kind != broken {

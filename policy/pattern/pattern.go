@@ -61,9 +61,9 @@ func Compile(engine *jmespath.Engine, value any) (*Pattern, error) {
 	return &Pattern{root: root, slots: c.slots}, nil
 }
 
-// Match judges an object, or whatever a rule's foreach looks at. The variables
-// of the whole pattern are evaluated first, also those of parts that would not
-// be reached. Neither data nor resource is modified.
+// Match judges an object, or the element of a rule's foreach. The variables of the whole pattern
+// are evaluated first, also those of parts that would not be reached. Neither data nor resource
+// is modified.
 func (p *Pattern) Match(data variable.Context, resource any) Result {
 	r := run{}
 	if len(p.slots) > 0 {

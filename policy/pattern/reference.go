@@ -39,8 +39,7 @@ func hasReferences(value any) bool {
 	return false
 }
 
-// resolve returns a copy of value, which stands at steps, the names without
-// their anchors.
+// resolve returns a copy of value, which is at steps, the names without their anchors.
 func (d document) resolve(value any, steps []string, path string) (any, error) {
 	steps = slices.Clip(steps)
 	switch v := value.(type) {

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 )
 
-// kind is what matching a part of a pattern came to.
+// kind is the result of matching a part of a pattern.
 type kind byte
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// What foreign bytes may cost.
+// The limits of foreign input.
 const (
 	// maxText bounds each text that a function makes, in bytes.
 	maxText = 4 << 20
@@ -77,7 +77,7 @@ func valueOr(value ref.Val, err error) ref.Val {
 	return value
 }
 
-// opaque is what a value has that expressions only hand to functions.
+// opaque is embedded in values that expressions only pass to functions.
 type opaque struct{ is *types.Type }
 
 func (o opaque) convert(to ref.Type) ref.Val {

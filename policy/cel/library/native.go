@@ -10,9 +10,9 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 )
 
-// Native makes decoded JSON of a value: maps with text as keys, lists, texts,
-// numbers, booleans and null. What JSON has no word for is refused, and so is what
-// is deeper than 256 or larger than 4 MiB.
+// Native converts a value to decoded JSON: maps with text as keys, lists, texts, numbers,
+// booleans and null. It refuses values that JSON cannot represent, that are nested deeper than
+// 256 or larger than 4 MiB.
 func Native(value ref.Val) (any, error) {
 	n := native{left: maxText}
 	return n.of(value, 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// hashFunctions make names of texts, as policies use them; MD5 and SHA-1 prove
-// nothing.
+// hashFunctions create names from texts, as policies use them; MD5 and SHA-1 are not used for
+// security.
 func hashFunctions() []cel.EnvOption {
 	var options []cel.EnvOption
 	for name, sum := range map[string]func([]byte) []byte{

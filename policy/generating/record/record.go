@@ -35,7 +35,7 @@ const (
 const (
 	// maxRecord bounds an annotation, in bytes; all of an object come to 256 KiB.
 	maxRecord = 64 << 10
-	// minKey is what a key has at least, in bytes.
+	// minKey is the minimum length of a key, in bytes.
 	minKey = 32
 	// maxApart is the maximum difference between the time of a record and that of the object's
 	// creation: the longest request that the API server allows, and the clock skew.
@@ -71,7 +71,7 @@ type requester struct {
 	Roles *roles `json:"bound,omitempty"`
 	// Generated is the metadata.generateName of an object that had no name yet.
 	Generated string `json:"generateName,omitempty"`
-	// Asked is when it was asked for, in seconds of Unix time.
+	// Asked is the time of the request, in seconds of Unix time.
 	Asked int64  `json:"asked"`
 	Code  string `json:"code,omitempty"`
 }
@@ -135,12 +135,12 @@ func madeAbout(object map[string]any, asked time.Time) bool {
 	return err == nil && made.Sub(asked).Abs() <= maxApart
 }
 
-// Origin is why an object is there.
+// Origin is the rule and the trigger of a generated object.
 type Origin struct {
 	// Policy is the policy's ID, Rule the rule's name.
 	Policy string `json:"policy"`
 	Rule   string `json:"rule"`
-	// Trigger is the object because of which it is there.
+	// Trigger is the object for which it was generated.
 	Trigger Trigger `json:"trigger"`
 	// Synchronize and Orphan are the rule's terms when it was last written.
 	Synchronize bool `json:"synchronize,omitempty"`
@@ -173,8 +173,8 @@ func (k *Keeper) Origin(object map[string]any, o Origin) (string, error) {
 	return encode(origin{o, code})
 }
 
-// ReadOrigin returns why an object is there. It is ErrNone or ErrForged for one that
-// is there for another reason.
+// ReadOrigin returns the origin of an object. It is ErrNone or ErrForged for an object without a
+// valid one.
 func (k *Keeper) ReadOrigin(object map[string]any) (Origin, error) {
 	var o origin
 	if err := read(object, OriginAnnotation, &o); err != nil {
@@ -186,8 +186,8 @@ func (k *Keeper) ReadOrigin(object map[string]any) (Origin, error) {
 	return o.Origin, nil
 }
 
-// place is what a record is bound to. Of the apiVersion it is the group: an object is
-// the same in all versions.
+// place is the object that a record is bound to. Of the apiVersion it holds the group: an object
+// is the same in all versions.
 type place struct{ Group, Kind, Namespace, Name string }
 
 func placeOf(object map[string]any) place {

@@ -12,7 +12,7 @@ import (
 
 // Attestation is a kind of statement that a policy names.
 type Attestation struct {
-	// Name is what expressions call it: attestations.<name>.
+	// Name is its name in expressions: attestations.<name>.
 	Name string
 	// Type is a predicate type, in full; with Artifact it is the artifact type of a
 	// referrer that notation signed.
@@ -20,7 +20,7 @@ type Attestation struct {
 	Artifact bool
 }
 
-// Attestations reads spec.attestations; path is where the list stands.
+// Attestations reads spec.attestations; path is the location of the list.
 func Attestations(path string, list []v1alpha1.Attestation) ([]Attestation, error) {
 	if len(list) > maxEntries {
 		return nil, field.Fail(path, "%d are more than %d", len(list), maxEntries)

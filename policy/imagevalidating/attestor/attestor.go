@@ -18,22 +18,22 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Options are what attestors are compiled with.
+// Options are the environments and dependencies of attestors.
 type Options struct {
 	// Scope compiles the expressions of the document; nil refuses them.
 	Scope *cel.Scope
 	// Images compiles expressions over the verified image, as the text image; nil refuses them.
 	// Only subjectExpression may read it.
 	Images *cel.Scope
-	// Roots answers for TUF repositories; nil means that none is read, so that an
-	// attestor which needs one cannot be asked.
+	// Roots supplies the trusted roots of TUF repositories; nil means that none is read, so that
+	// an attestor which needs one cannot be evaluated.
 	Roots Roots
 	// Namespace of a namespaced policy, in which its k8s:// keys must be; empty for
 	// a policy of the whole cluster.
 	Namespace string
 }
 
-// Activations are what expressions are evaluated with.
+// Activations are the values for expressions.
 type Activations struct {
 	// Object is of Options.Scope; it may be nil for an attestor that is Static.
 	Object *cel.Activation
@@ -43,12 +43,12 @@ type Activations struct {
 
 // Attestor is a compiled attestor of a policy. It is safe for concurrent use.
 type Attestor struct {
-	// Name is what expressions call it: attestors.<name>.
+	// Name is its name in expressions: attestors.<name>.
 	Name string
 	// Notary: it proves notation's signatures and signed referrers; else it proves
 	// cosign's signatures and in-toto statements, in either format.
 	Notary bool
-	// Sources are where its evidence is kept; none means beside the image.
+	// Sources are its evidence repositories; none means the image's own.
 	Sources []attest.Source
 	// TUF is the repository that its trusted root is in; nil for none.
 	TUF *TUF
@@ -74,8 +74,8 @@ type variant struct {
 	authorities []*verify.Authority
 }
 
-// Compile reads spec.attestors; path is where the list stands. Errors are about
-// fields, with their paths, all that were found joined.
+// Compile reads spec.attestors; path is the location of the list. Errors refer to fields, with
+// their paths, all of them joined.
 func Compile(path string, list []v1alpha1.Attestor, o Options) ([]*Attestor, error) {
 	if len(list) > maxEntries {
 		return nil, field.Fail(path, "%d are more than %d", len(list), maxEntries)
@@ -217,8 +217,8 @@ func (a *Attestor) known(key [sha256.Size]byte) *variant {
 	return a.variants[key]
 }
 
-// remember keeps a variant, unless one of its values is there already, and returns
-// the one that is kept.
+// remember caches a variant, unless one of its values is already cached, and returns the cached
+// one.
 func (a *Attestor) remember(key [sha256.Size]byte, v *variant) *variant {
 	size := 0
 	for _, value := range v.values {

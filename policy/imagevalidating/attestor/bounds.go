@@ -2,8 +2,8 @@ package attestor
 
 // Bounds on input and cached data, each with its reason.
 const (
-	// maxEntries bounds attestors, attestations, identities, extensions and
-	// annotations: all of a policy's are looked at for each object.
+	// maxEntries bounds attestors, attestations, identities, extensions and annotations: all of a
+	// policy's are evaluated for each object.
 	maxEntries = 100
 	// maxKeys bounds the keys of one attestor: each is an authority of its own.
 	maxKeys = 32

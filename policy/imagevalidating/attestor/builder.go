@@ -36,7 +36,7 @@ func (b *builder) build(doc *v1alpha1.Attestor, path string) ([]verify.Authority
 	return b.cosign(doc.Cosign, path+".cosign")
 }
 
-// slot is an expression of an attestor, and where it stands.
+// slot is an expression of an attestor with its path.
 type slot struct {
 	path     string
 	program  *cel.Program
@@ -91,7 +91,7 @@ func (b *builder) imageExpression(text, path string) (value string, open bool, e
 	return "", true, err
 }
 
-// given is a text that the document gives or computes, and where it stands.
+// given is a text that the document gives or computes, with its path.
 type given struct {
 	text, path string
 	open       bool

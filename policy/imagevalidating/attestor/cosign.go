@@ -121,7 +121,7 @@ func (b *builder) certificate(doc *v1alpha1.Certificate, log *v1alpha1.CTLog, pa
 	return out, errors.Join(errs[:]...)
 }
 
-// leaf reads one certificate, which Kyverno takes in base64, too.
+// leaf reads one certificate, which Kyverno also accepts in base64.
 func (b *builder) leaf(doc *v1alpha1.StringOrExpression, path string) ([]byte, error) {
 	text, err := b.either(doc, path)
 	if err != nil || text.open {

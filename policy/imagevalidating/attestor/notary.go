@@ -27,9 +27,8 @@ func (b *builder) notary(doc *v1alpha1.Notary, path string) (verify.Authority, e
 	return a, errors.Join(errs[:]...)
 }
 
-// store reads a trust store, and holds it to the rules of the Notary Project's
-// trust store specification, so that a mistake is found before an image is asked
-// about.
+// store reads a trust store, and checks it against the Notary Project's trust store
+// specification, so that a mistake is found before an image is verified.
 func (b *builder) store(doc *v1alpha1.StringOrExpression, path string, timestamps bool) ([]byte, error) {
 	text, err := b.certificates(doc, path)
 	for rest := text; len(rest) > 0 && err == nil; {

@@ -47,8 +47,8 @@ func (b *builder) roots(doc *v1alpha1.Cosign, list []verify.Authority, path stri
 	return errors.Join(errs[:]...)
 }
 
-// needsRoot reports whether anything is proved against a trusted root: a key
-// without a log needs none, so that it can be asked before one was read.
+// needsRoot reports whether a verification needs a trusted root: a key without a log needs none,
+// so that it can be used before one was read.
 func needsRoot(doc *v1alpha1.Cosign) bool {
 	var log v1alpha1.CTLog
 	if doc.CTLog != nil {

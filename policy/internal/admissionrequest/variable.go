@@ -73,8 +73,8 @@ func (v Variable) knowsRoles() bool {
 	return u.RolesKnown && (v.whole || u.Name != "" || len(u.Roles)+len(u.ClusterRoles) > 0)
 }
 
-// omitted returns a member that the API server omits where it is empty, or as it is where
-// the request is about the resource that the client named.
+// omitted returns a member that the API server omits if it is empty, or unchanged if the request
+// is for the resource that the client named.
 func (v Variable) omitted(name string) (any, bool) {
 	switch name {
 	case "subResource", "requestSubResource", "name", "namespace":

@@ -29,7 +29,7 @@ func controllers() []controller {
 	}
 }
 
-// Follower is what differs in a rule that follows from one about pods.
+// Follower holds the differences of a generated rule from its pod rule.
 type Follower struct {
 	// Name is the rule's.
 	Name     string
@@ -89,8 +89,8 @@ func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]c
 	return list, nil
 }
 
-// canGenerate reports whether a policy is about pods as such, so that it means the
-// same for pod templates, as Kyverno sees it.
+// canGenerate reports whether a policy matches pods as such, so that it has the same meaning for
+// pod templates, by Kyverno's rules.
 func canGenerate(doc *admission.MatchResources) bool {
 	if doc == nil || len(doc.ResourceRules) != 1 || len(doc.ExcludeResourceRules) > 0 {
 		return false
@@ -121,8 +121,7 @@ func forControllers(match *admission.MatchResources, byGroup map[string][]string
 	return constraint.Compile(doc, "spec.matchConstraints", nil)
 }
 
-// Pointer returns where stands in the object what an expression about pods reads at
-// a pointer.
+// Pointer returns the location in the object for a pointer of a pod expression.
 func (t Template) Pointer(path string) string {
 	if len(t) == 0 {
 		return path

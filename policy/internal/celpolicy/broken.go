@@ -29,7 +29,7 @@ type Broken struct {
 // constraint.Rough or constraint.RoughOfAll with the kinds of a cluster.
 type Roughly struct {
 	Targets func(*admission.MatchResources) ([]policy.Target, bool)
-	// Operations are those of what cannot be read; none means CREATE and UPDATE.
+	// Operations are those of unreadable rules; none means CREATE and UPDATE.
 	Operations []string
 }
 
@@ -50,7 +50,7 @@ func ReadBroken(text []byte, source string, why error, roughly Roughly) (*policy
 	}
 	var meta Metadata
 	var spec rough
-	_ = json.Unmarshal(data, &d) // what cannot be read stays empty
+	_ = json.Unmarshal(data, &d) // unreadable fields stay empty
 	_ = json.Unmarshal(d.Metadata, &meta)
 	spec.read(d.Spec)
 	p := &policy.Policy{

@@ -44,8 +44,8 @@ func CompileConditions(scope *cel.Scope, docs []admission.MatchCondition, path s
 	return list, errors.Join(errs...)
 }
 
-// Hold reports whether all conditions hold, as Kubernetes asks them: one that does
-// not is a no, whatever the others are; else one that cannot be asked leaves it open.
+// Hold reports whether all conditions hold, as in Kubernetes: one that does not hold gives false,
+// whatever the others are; otherwise a failed evaluation is an error.
 func (c Conditions) Hold(ctx context.Context, activation *cel.Activation) (bool, error) {
 	var unsure error
 	for _, p := range c {

@@ -31,7 +31,7 @@ func Unsupported(path, what string) error {
 	return field.Fail(path, "%s is not supported in this version, and without it the document would mean something else: remove it or keep the document in Kyverno", what)
 }
 
-// Head is what every document has.
+// Head holds the common fields of all documents.
 type Head struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/schema"
 )
 
-// FieldCheck checks what expressions read of objects.
+// FieldCheck checks the object fields that expressions read.
 type FieldCheck struct {
 	Finder *schema.Finder
 	// Unqualified: a rule may name a kind without its group, which is * then.

@@ -4,7 +4,7 @@ const (
 	// maxConditions bounds matchConditions, as Kubernetes does.
 	maxConditions = 64
 	// MaxEntries bounds each other list of a document: validations, variables, images,
-	// references. All are looked at for each object.
+	// references. All are evaluated for each object.
 	MaxEntries = 200
 	// minTimeout and maxTimeout bound a webhook's timeout in Kubernetes, in seconds.
 	minTimeout, maxTimeout = 1, 30

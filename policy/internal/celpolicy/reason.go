@@ -29,7 +29,7 @@ func Reasons(err error, path string) (reasons []policy.Reason, faulty bool) {
 	return reasons, false
 }
 
-// GapReason puts what could not be looked at into words.
+// GapReason returns the reason for a failed read.
 func GapReason(gap error, path string) policy.Reason {
 	if _, fetched := errors.AsType[image.Failure](gap); fetched || errors.Is(gap, context.DeadlineExceeded) {
 		return policy.LookReason(gap, path)

@@ -18,7 +18,7 @@ type Settings struct {
 	FailurePolicy *admission.FailurePolicyType
 	Webhook       *v1alpha1.WebhookConfiguration
 	Mode          v1alpha1.EvaluationMode
-	// Unscanned: objects that are there are not scanned.
+	// Unscanned: existing objects are not scanned.
 	Unscanned bool
 }
 
@@ -54,8 +54,8 @@ func (s Settings) Apply(out *policy.Policy) (isJSON bool, err error) {
 	return isJSON, errors.Join(errs...)
 }
 
-// ActionOf returns what a failure does: the strictest of what validationActions name,
-// and denying where they name nothing.
+// ActionOf returns the effect of a failure: the strictest of validationActions, and denying if
+// there are none.
 func ActionOf(actions []admission.ValidationAction) (policy.Action, error) {
 	found := policy.Action("")
 	for i, named := range actions {

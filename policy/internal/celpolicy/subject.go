@@ -16,10 +16,9 @@ import (
 // itself.
 type Template []string
 
-// View returns the object as an expression about pods sees it: with the pod template's
-// specification and metadata in place of its own, which is what Kyverno makes of an
-// expression by rewriting its text. Name and namespace are the object's, never the
-// template's.
+// View returns the object in the form for pod expressions: with the pod template's specification
+// and metadata in place of its own, as Kyverno does by rewriting the expression's text. Name and
+// namespace are the object's, never the template's.
 func (t Template) View(object map[string]any) map[string]any {
 	if len(t) == 0 || object == nil {
 		return object
@@ -49,11 +48,11 @@ func (t Template) View(object map[string]any) map[string]any {
 	return changed
 }
 
-// Seen is what expressions read of a subject.
+// Seen holds the subject data for expressions.
 type Seen struct {
 	Subject  *policy.Subject
 	Template Template
-	// Pinned are texts, by pointer, that will stand in the object when it is stored.
+	// Pinned are the texts, by pointer, that the stored object will have.
 	Pinned map[string]string
 }
 

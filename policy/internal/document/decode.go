@@ -44,8 +44,8 @@ func Under(path string, err error) error {
 	return field.Below(path, err)
 }
 
-// Decode reads JSON into a struct. Fields that the struct does not have, that
-// are there twice or differ in case are errors with their path.
+// Decode reads JSON into a struct. Unknown or repeated fields, and those that differ in case, are
+// errors with their path.
 func Decode(data []byte, into any, path string) error {
 	strict, err := kjson.UnmarshalStrict(data, into)
 	if err != nil {
@@ -72,7 +72,7 @@ func fieldProblem(message, path string, of reflect.Type) error {
 	return field.Fail(Join(path, name), "%s", what)
 }
 
-// Readable takes the Go types out of a message of encoding/json.
+// Readable removes the Go types from a message of encoding/json.
 func Readable(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {

@@ -11,8 +11,7 @@ import (
 // A field that is present and empty looks like a setting to readers of the policy, and has no
 // effect.
 
-// WrittenEmpty reports whether a field of an object is there, with null or
-// nothing in it.
+// WrittenEmpty reports whether an object has a field with null or an empty value.
 func WrittenEmpty(object any, name string) bool {
 	members, _ := object.(map[string]any)
 	value, ok := members[name]
@@ -47,8 +46,7 @@ func NeverHolds(preconditions any, path string) error {
 	return nil
 }
 
-// EmptyConditions refuses conditions that ask nothing, or a part of them that
-// does.
+// EmptyConditions refuses conditions without a check, also in a part of them.
 func EmptyConditions(conditions any, path string) error {
 	const nothing = "is empty, and so would ask nothing: write a condition, or leave the field out"
 	if isEmpty(conditions) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Nearest returns the name that a misspelt one was probably meant to be, or "".
+// Nearest returns the most similar name to a misspelt one, or "".
 func Nearest(name string, names []string) string {
 	best, closest := "", min(2, len(name)/3)+1
 	for _, candidate := range names {
@@ -46,8 +46,8 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// meant returns the field that the unknown one at the end of a path, such as
-// resources.kind, was probably meant to be.
+// meant returns the most similar field to the unknown one at the end of a path, such as
+// resources.kind.
 func meant(path string, of reflect.Type) string {
 	steps := strings.Split(path, ".")
 	for _, step := range steps[:len(steps)-1] {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// MaxDocument bounds a document; the API server takes 3 MiB of JSON.
+	// MaxDocument bounds a document; the API server accepts 3 MiB of JSON.
 	MaxDocument = 3 << 20
 	// maxBlocks bounds the PEM blocks in one text; each key is an authority.
 	maxBlocks = 100
@@ -79,7 +79,7 @@ func ReadUpTo(most int, text []byte, into any) ([]byte, error) {
 	return data, errors.Join(errs...)
 }
 
-// fieldProblem takes the path out of a message such as: unknown field "a.b".
+// fieldProblem extracts the path from a message such as: unknown field "a.b".
 func fieldProblem(message string) error {
 	what, quoted, ok := strings.Cut(message, ` "`)
 	if !ok {
@@ -88,7 +88,7 @@ func fieldProblem(message string) error {
 	return Fail(strings.TrimSuffix(quoted, `"`), "%s", what)
 }
 
-// Readable takes the Go types out of a message of encoding/json.
+// Readable removes the Go types from a message of encoding/json.
 func Readable(err error) error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return Fail(wrong.Field, "want %s, found %s", wanted(wrong.Type), wrong.Value)

@@ -1,5 +1,4 @@
-// Package random answers: which text, of all that a regular expression matches? Both
-// rule languages that can make one up ask it.
+// Package random generates random texts that match a regular expression, for both rule languages.
 package random
 
 import (
@@ -12,9 +11,9 @@ import (
 )
 
 const (
-	// Most bounds what Text makes, in bytes.
+	// Most bounds the result of Text, in bytes.
 	Most = 4 << 10
-	// maxRepeat is how often what * and + leave open is repeated.
+	// maxRepeat bounds the open repetitions * and +.
 	maxRepeat = 10
 	// maxPattern bounds a pattern, in bytes.
 	maxPattern = 8 << 10

@@ -37,7 +37,7 @@ type Finder struct {
 	types func() map[schema.GroupVersionKind]reflect.Type
 }
 
-// NewFinder makes a Finder. The kinds are collected when the first is asked for.
+// NewFinder creates a Finder. The kinds are collected at the first request.
 func NewFinder() *Finder {
 	return &Finder{types: sync.OnceValue(func() map[schema.GroupVersionKind]reflect.Type {
 		scheme := runtime.NewScheme()
@@ -57,7 +57,7 @@ func NewFinder() *Finder {
 // Kind is a kind that a policy matches. Group and Version may be *.
 type Kind struct {
 	Group, Version, Kind, Subresource string
-	// Named: the policy spells the group * out, so that the kind of any group is meant.
+	// Named: the policy has the group * in its own text, and so selects the kind of any group.
 	Named bool
 }
 

@@ -2,8 +2,8 @@ package comparison
 
 import "strings"
 
-// meta are the characters that mean something in a pattern, wildcards first. What a
-// variable brings has a byte of hiding in place of each: bytes that no text in UTF-8 has.
+// meta are the special characters of a pattern, wildcards first. The value of a variable has a
+// byte of hiding in place of each: bytes that no text in UTF-8 has.
 const (
 	meta        = "*?|&!<>=- "
 	hiding      = "\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff\xc0\xc1"

@@ -58,7 +58,7 @@ type operand struct {
 	isText, isDuration, isQuantity answer
 }
 
-// answer is to a question that may not have been asked yet.
+// answer is a cached result that may not be computed yet.
 type answer byte
 
 const (
@@ -212,7 +212,7 @@ func (o *operand) readText() bool {
 	return o.isText == yes
 }
 
-// price is what a wildcard may have to look at.
+// price bounds the work of a wildcard match.
 func price(pattern, text string) int {
 	if strings.Contains(pattern, "?") {
 		return 1 + len(pattern)*len(text)/workBytes

@@ -90,11 +90,10 @@ func (c *Comparison) Source() any { return c.source }
 // Star reports whether the pattern is `*`.
 func (c *Comparison) Star() bool { return c.star }
 
-// Budget is what a number of comparisons may cost together. The zero value is a
-// whole one.
+// Budget is the limit for a number of comparisons together. The zero value is a full one.
 type Budget struct{ spent int }
 
-// Spend takes work, in comparisons of short values, out of a budget.
+// Spend subtracts work, in comparisons of short values, from a budget.
 func (b *Budget) Spend(work int) error {
 	if b.spent += work; b.spent > maxWork {
 		return fmt.Errorf("the work of a match %w of %d comparisons", jmespath.ErrTooLarge, maxWork)

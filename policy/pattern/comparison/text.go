@@ -152,8 +152,8 @@ func parseRange(s string) (low, high string, outside, ok bool) {
 	return low, high, outside, ok && high != "" && amount(high) == len(high)
 }
 
-// startsAmount reports whether s may be a duration or a quantity: to parse what
-// is none costs an error.
+// startsAmount reports whether s may be a duration or a quantity: parsing any other text costs an
+// error.
 func startsAmount(s string) bool {
 	return s != "" && strings.IndexByte("+-.0123456789", s[0]) >= 0
 }

@@ -1,5 +1,5 @@
-// Package partial compares values of CEL of which a part may be unknown. The library takes
-// an error inside of a list or a map for an element that is equal, or for one that is not.
+// Package partial compares CEL values with unknown parts. The library treats an error inside of a
+// list or a map as an equal or an unequal element.
 package partial
 
 import (

@@ -15,9 +15,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/cel/internal/partial"
 )
 
-// Meter is what an evaluation pays from.
+// Meter is the budget of an evaluation.
 type Meter interface {
-	// Charge takes a cost off, or returns why the evaluation has to stop.
+	// Charge subtracts a cost, or returns why the evaluation has to stop.
 	Charge(cost uint64) error
 }
 
@@ -44,8 +44,8 @@ func New(env *celgo.Env, meter string) (*List, error) {
 	return l, nil
 }
 
-// Call returns the call with its price, or as it is when it costs no more than its
-// place in the expression. A constant regular expression that is none is an error.
+// Call returns the call with its price, or unchanged if it has only the base cost of its node in
+// the expression. An invalid constant regular expression is an error.
 func (l *List) Call(call interpreter.InterpretableCall) (interpreter.Interpretable, error) {
 	price := priceOf(call)
 	if price == nil {
@@ -69,11 +69,11 @@ type pricedCall struct {
 	price     price
 	meter     string
 	trait     int
-	partial   bool // run takes values of which a part is unknown
+	partial   bool // run accepts values with unknown parts
 	run       functions.FunctionOp
 }
 
-// Function hides the name, so that no optimizer takes the price away.
+// Function changes the name, so that no optimizer removes the price.
 func (c *pricedCall) Function() string { return c.InterpretableCall.Function() + " (priced)" }
 
 // OverloadID hides the overload for the same reason.
@@ -125,7 +125,7 @@ func (c *pricedCall) charge(vars interpreter.Activation, cost uint64) error {
 	return meter.Charge(cost)
 }
 
-// implement finds what a call does.
+// implement finds the implementation of a call.
 func (l *List) implement(c *pricedCall) (bool, error) {
 	function := c.InterpretableCall.Function()
 	switch function {

@@ -12,15 +12,15 @@ const (
 	maxItems = 100_000
 	// maxPattern bounds a regular expression that is applied, in bytes.
 	maxPattern = 8 << 10
-	// textUnit is how many bytes are looked at or copied for one unit of cost.
+	// textUnit is the number of bytes that are read or copied for one unit of cost.
 	textUnit = 16
-	// cheap is what costs less than finding the meter does.
+	// cheap is the cost below which the lookup of the meter costs more.
 	cheap = 16
 )
 
 // ExceededError means that an evaluation was stopped because it cost too much.
 type ExceededError struct {
-	What string // of what, as in "the items of a list"
+	What string // the measured quantity, as in "the items of a list"
 	Most uint64 // the bound, in the unit that What implies
 }
 

@@ -168,8 +168,8 @@ func constant(expression string) price {
 	}
 }
 
-// steps is how many steps a regular expression may take for each letter: its length,
-// or more where it repeats parts of itself, as in (a?){1000}.
+// steps bounds the steps of a regular expression for each letter: its length, or more if it
+// repeats parts of itself, as in (a?){1000}.
 func steps(expression string) int {
 	if !strings.Contains(expression, "{") {
 		return len(expression)
@@ -200,8 +200,8 @@ func replacement(arguments []ref.Val) (uint64, error) {
 	return textCost(len(text), found*len(with))
 }
 
-// patternReplacement is the price of replacing what a regular expression finds. A reference
-// to a group, two bytes, may stand for the whole text.
+// patternReplacement is the price of replacing the matches of a regular expression. A reference
+// to a group, two bytes, may expand to the whole text.
 func patternReplacement(arguments []ref.Val) (uint64, error) {
 	cost, err := pattern(arguments)
 	if err != nil {
