@@ -10,7 +10,7 @@
 //	(x)   the rest of the object counts only if x is there and matches
 //	<(x)  the rule counts only if x matches or is not there
 //	=(x)  if x is there, it must match
-//	^(x)  the list x has an element like each one of the pattern
+//	^(x)  for each element of the pattern, the list x has a match
 //	X(x)  there must be no x
 //
 // `$(./../x)` is a reference to the pattern's own value at that path.

@@ -77,7 +77,7 @@ func valueOr(value ref.Val, err error) ref.Val {
 	return value
 }
 
-// opaque is embedded in values that expressions only pass to functions.
+// opaque implements the conversions of values that expressions only pass to functions.
 type opaque struct{ is *types.Type }
 
 func (o opaque) convert(to ref.Type) ref.Val {

@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// A field that is present and empty looks like a setting to readers of the policy, and has no
+// A field that is present and empty appears to be a setting, and has no
 // effect.
 
 // WrittenEmpty reports whether an object has a field with null or an empty value.
