@@ -252,6 +252,9 @@ func targetsOf(p *policy.Policy) []policy.Target {
 // ask evaluates the policies against the objects. Policies that read the same request are
 // evaluated together; each further group evaluates the result of the previous one.
 func (w *applied) ask(ctx context.Context) {
+	if len(w.policies) == 0 {
+		return // all documents are left aside
+	}
 	all := make([]int, len(w.policies))
 	for i := range all {
 		all[i] = i
@@ -259,7 +262,7 @@ func (w *applied) ask(ctx context.Context) {
 	batch := make([]int, 0, len(w.objects)) // the objects that all policies are evaluated against at once
 	w.answers = make([]bench.Answer, len(w.objects))
 	for i, object := range w.objects {
-		if len(all) == 0 || len(w.bench.Together(0, object.Name())) == len(all) {
+		if len(w.bench.Together(0, object.Name())) == len(all) {
 			batch = append(batch, i)
 			continue
 		}

@@ -21,7 +21,8 @@ type Config struct {
 	Compilers  engine.Compilers
 	Registries gate.Registries
 	Prover     gate.Prover
-	// Policies are evaluated in their order; at least one. Exceptions exempt objects.
+	// Policies are evaluated in their order; Ask and AskAll want one at least. Exceptions exempt
+	// objects.
 	Policies   []Policy
 	Exceptions []workload.Object
 	// Targets are existing objects, which rules may mutate.
@@ -88,8 +89,8 @@ type asked struct {
 
 // New compiles the policies, and returns an error if one does not compile.
 func New(config Config) (*Bench, error) {
-	if len(config.Policies) == 0 || config.Registries == nil || config.Prover == nil {
-		return nil, errors.New("bench: want policies, registries and a prover")
+	if config.Registries == nil || config.Prover == nil {
+		return nil, errors.New("bench: registries and prover must not be nil")
 	}
 	if config.Values == nil {
 		config.Values = &given.Values{}
