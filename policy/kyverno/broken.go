@@ -148,11 +148,11 @@ func (r roughRule) targets(annotations map[string]string, operations []string) [
 	}
 	var doc match.Document
 	if err := json.Unmarshal(r.match, &doc); err != nil {
-		return match.PodTargets(operations)
+		return podTargets(operations)
 	}
 	block, err := match.Compile(doc, "match")
 	if err != nil && !block.ReadsKinds() || block.Empty() {
-		return match.PodTargets(operations)
+		return podTargets(operations)
 	}
 	targets := targetsOf(block)
 	kinds, err := autogen.Controllers(annotations)
@@ -171,6 +171,16 @@ func (r roughRule) targets(annotations map[string]string, operations []string) [
 		}
 	}
 	return kept
+}
+
+// podTargets are those of a rule whose kinds are unknown. It does not hold at deletions: pods
+// need no protection that the rule may not have meant, and a kubelet that cannot delete a pod
+// blocks its node.
+func podTargets(operations []string) []policy.Target {
+	if operations != nil {
+		operations = slices.DeleteFunc(slices.Clone(operations), func(o string) bool { return o == "DELETE" })
+	}
+	return match.PodTargets(operations)
 }
 
 // failsOpen reads the failure setting, and fails closed where it cannot.

@@ -315,8 +315,10 @@ func TestBrokenOperations(t *testing.T) {
 	}
 	p := kyverno.Broken([]byte("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: 7}}"), "test", errors.New("broken"))
 	s := subjectFrom(t, fmt.Sprintf(podOf, "{}"))
+	s.Operation = "CREATE"
+	equal(t, "the creation of a pod, if no rule can be read", results(t, p, s), "unreadable=undecided")
 	s.Operation = "DELETE"
-	equal(t, "the deletion of a pod, if no rule can be read", results(t, p, s), "unreadable=undecided")
+	equal(t, "its deletion, which a kubelet needs", results(t, p, s), "")
 	service := subjectFrom(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}")
 	service.Operation = "DELETE"
 	equal(t, "the deletion of another kind", results(t, p, service), "")

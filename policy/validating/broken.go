@@ -16,7 +16,7 @@ import (
 func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
 	p, rough := celpolicy.ReadBroken(text, source, why, celpolicy.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
 		return constraint.RoughOfAll(doc, c.options.Kinds)
-	}, Operations: []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}})
+	}, Operations: []string{"CREATE", "UPDATE", "CONNECT"}}) // a kubelet that cannot delete a pod blocks its node
 	if p != nil {
 		action := policy.Enforce
 		if p.AuditOnly {

@@ -407,7 +407,7 @@ func TestBroken(t *testing.T) {
 		{"no deletion, if it does not name it", asks("not CEL"), subject(t, pod(onePod), deleted), "nothing"},
 		{"a deletion, if it names it", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, pod(onePod), deleted), "undecided"},
 		{"what cannot be read", "spec: {matchConstraints: 7}", subject(t, pod(onePod)), "undecided"},
-		{"and its deletion", "spec: {matchConstraints: 7}", subject(t, pod(onePod), deleted), "undecided"},
+		{"and not its deletion, which a kubelet needs", "spec: {matchConstraints: 7}", subject(t, pod(onePod), deleted), "nothing"},
 		{"a deletion, if what it names is misspelt", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELET", 1), subject(t, pod(onePod), deleted), "undecided"},
 		{"the deletion of a controller that follows", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod), deleted), "undecided"},
 		{"and not its creation", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod)), "nothing"},
