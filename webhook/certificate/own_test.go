@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
 	"maps"
@@ -493,6 +494,24 @@ func TestNewOwnRefuses(t *testing.T) {
 		change(&config)
 		if _, err := NewOwn(config); err == nil {
 			t.Errorf("%s: not refused", reason)
+		}
+	}
+}
+
+// TestUnknownExtensions: clients verify no certificate by an authority with a critical
+// extension that they do not know, so that it must not stay in the bundle.
+func TestUnknownExtensions(t *testing.T) {
+	for _, critical := range []bool{true, false} {
+		template := &x509.Certificate{
+			Subject: pkix.Name{CommonName: "a"}, NotAfter: time.Now().Add(AuthorityLife), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+			ExtraExtensions: []pkix.Extension{{Id: []int{1, 2, 3, 4}, Critical: critical, Value: []byte{5, 0}}},
+		}
+		authority, _, err := issue(template, nil, nil, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseAuthorities(encodeCertificate(authority)); (err != nil) != critical {
+			t.Errorf("critical %t: %v", critical, err)
 		}
 	}
 }

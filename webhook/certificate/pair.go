@@ -32,6 +32,9 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 		if !authority.IsCA {
 			return nil, fmt.Errorf("certificate %d (%s) is not a CA certificate", len(authorities)+1, authority.Subject)
 		}
+		if len(authority.UnhandledCriticalExtensions) > 0 { // no client verifies a certificate by it
+			return nil, fmt.Errorf("certificate %d (%s) has an unknown critical extension", len(authorities)+1, authority.Subject)
+		}
 		authorities = append(authorities, authority)
 	}
 	if len(authorities) == 0 {

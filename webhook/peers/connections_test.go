@@ -3,6 +3,7 @@ package peers_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"sync/atomic"
 	"testing"
 )
@@ -12,7 +13,7 @@ import (
 // with a handshake for both sides, for each question.
 func TestConnectionsOutliveAnAnswer(t *testing.T) {
 	const questions = 20
-	asked, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, questions)
+	asked, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2*questions)
 	knows, knowsNot := door(t, ourKey, memory{"a": []byte("A")}), door(t, ourKey, memory{})
 	fast := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-asked // so that the other one has the question, too
@@ -32,7 +33,7 @@ func TestConnectionsOutliveAnAnswer(t *testing.T) {
 		switch state {
 		case http.StateNew:
 			opened.Add(1)
-		case http.StateIdle, http.StateClosed:
+		case http.StateClosed:
 			ended <- struct{}{}
 		default:
 		}
@@ -40,11 +41,15 @@ func TestConnectionsOutliveAnAnswer(t *testing.T) {
 	slow.StartTLS()
 	t.Cleanup(slow.Close)
 	c := client(t, ourKey, nil, fast, &replica{Server: slow})
+	// A connection can be used again when the client has put it back, which is after the server
+	// has sent the response.
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(error) { ended <- struct{}{} }})
 	for range questions {
-		if got := c.Recall(t.Context(), []string{"a"}); len(got) != 1 {
+		if got := c.Recall(ctx, []string{"a"}); len(got) != 1 {
 			t.Fatal("the fast replica's answer is lost")
 		}
 		release <- struct{}{}
+		<-ended // of either replica
 		<-ended
 	}
 	if n := opened.Load(); n > questions/4 {
