@@ -82,7 +82,7 @@ func (s *scene) tryBodies(t *testing.T, door caller, signed string) {
 		{"nothing", kind, "", 400, false, "unexpected end"},
 		{"garbage", kind, "\x00\xff{{{", 400, false, "AdmissionReview"},
 		{"half a review", kind, edit(good, func(_, _ map[string]any) {})[:200], 400, false, "AdmissionReview"},
-		{"a list", kind, "[]", 400, false, "want an object"},
+		{"a list", kind, "[]", 400, false, "the body must be an object"},
 		{"nested without end", kind, strings.Repeat(`{"a":`, 20000), 400, false, "AdmissionReview"},
 		{"not said to be JSON", "text/plain", edit(good, func(_, _ map[string]any) {}), 400, false, "application/json"},
 		{"an old version", kind, edit(good, func(r, _ map[string]any) { r["apiVersion"] = "admission.k8s.io/v1beta1" }), 200, true, "admission.k8s.io/v1"},

@@ -170,7 +170,12 @@ func readObject[T any](d *decoder, path string, into *T, fields []field[T]) erro
 // wrongType is the error for a member of another type. The caller adds the path.
 type wrongType struct{ path, want string }
 
-func (e *wrongType) Error() string { return fmt.Sprintf("%s: must be %s", e.path, e.want) }
+func (e *wrongType) Error() string {
+	if e.path == "" {
+		return "the body must be " + e.want
+	}
+	return e.path + ": must be " + e.want
+}
 
 func within(path string, err error) error {
 	if wrong, ok := errors.AsType[*wrongType](err); ok && wrong.path == "" {

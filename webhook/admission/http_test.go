@@ -33,6 +33,7 @@ func TestWhatIsNoReview(t *testing.T) {
 		"YAML":                {reason: "not JSON", kind: "application/yaml", body: good, err: "must be of type application/json"},
 		"no type":             {reason: "who knows", kind: " ", body: good, err: "must be of type application/json"},
 		"empty":               {reason: "no review", body: "", err: "unexpected end"},
+		"a list":              {reason: "no object", body: "[]", err: "read the AdmissionReview: the body must be an object"},
 		"no JSON":             {reason: "no review", body: "hello", err: "read the AdmissionReview"},
 		"list":                {reason: "no review", body: "[]", err: "must be an object"},
 		"two":                 {reason: "which one?", body: good + good, err: "unexpected data"},
