@@ -38,37 +38,24 @@ func placesOf(name, expression string) ([]policy.Extractor, error) {
 	return list, nil
 }
 
-// pathsOf returns the JSON pointers of the values that an expression's list holds. Bound maps the
-// variables of macros to their paths.
+// reading returns the JSON pointers that an expression is read for, and whether all are known.
+// Bound maps the variables of macros to their paths.
+type reading func(e ast.Expr, bound map[string][]string) ([]string, bool)
+
+// pathsOf returns the JSON pointers of the values that an expression's list holds.
 func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
-	switch e.Kind() {
-	case ast.ListKind:
-		var all []string
-		for _, element := range e.AsList().Elements() {
-			paths, ok := valuesOf(element, bound)
-			if !ok {
-				return nil, false
-			}
-			all = append(all, paths...)
-		}
-		return all, true
-	case ast.CallKind:
+	if paths, ok, isList := passedOn(e, bound, pathsOf, valuesOf); isList {
+		return paths, ok
+	}
+	if e.Kind() == ast.CallKind {
 		call := e.AsCall()
 		switch {
-		case call.FunctionName() == operators.Add:
-			return both(call.Args()[0], call.Args()[1], bound, pathsOf)
-		case call.FunctionName() == operators.Conditional:
-			return both(call.Args()[1], call.Args()[2], bound, pathsOf)
 		case call.IsMemberFunction() && call.FunctionName() == "orValue" && len(call.Args()) == 1:
 			return both(call.Target(), call.Args()[0], bound, pathsOf)
 		case call.IsMemberFunction() && call.FunctionName() == "value" && len(call.Args()) == 0:
 			return pathsOf(call.Target(), bound)
-		case call.IsMemberFunction() && isReordering(call.FunctionName()):
-			return pathsOf(call.Target(), bound)
 		case call.IsMemberFunction() && call.FunctionName() == "flatten" && len(call.Args()) == 0:
 			return flattened(call.Target(), bound)
-		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
-			return mapped(call, bound, valuesOf)
 		case call.IsMemberFunction() && call.FunctionName() == "optMap" && len(call.Args()) == 2:
 			return optional(call, bound, pathsOf)
 		}
@@ -82,6 +69,39 @@ func pathsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 		all = append(all, list+"/*")
 	}
 	return all, true
+}
+
+// passedOn reads literal lists, and the functions that pass on the elements of lists: whole is
+// the reading of a list, each that of one element. It reports whether the expression has such a
+// form.
+func passedOn(e ast.Expr, bound map[string][]string, whole, each reading) (paths []string, ok, isList bool) {
+	switch e.Kind() {
+	case ast.ListKind:
+		for _, element := range e.AsList().Elements() {
+			more, known := each(element, bound)
+			if !known {
+				return nil, false, true
+			}
+			paths = append(paths, more...)
+		}
+		return paths, true, true
+	case ast.CallKind:
+		call := e.AsCall()
+		switch {
+		case call.FunctionName() == operators.Add:
+			paths, ok = both(call.Args()[0], call.Args()[1], bound, whole)
+		case call.FunctionName() == operators.Conditional:
+			paths, ok = both(call.Args()[1], call.Args()[2], bound, whole)
+		case call.IsMemberFunction() && isReordering(call.FunctionName()):
+			paths, ok = whole(call.Target(), bound)
+		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
+			paths, ok = mapped(call, bound, each)
+		default:
+			return nil, false, false
+		}
+		return paths, ok, true
+	}
+	return nil, false, false
 }
 
 // isReordering reports whether a function of a list returns some of its elements, in whatever
@@ -107,35 +127,12 @@ func flattened(of ast.Expr, bound map[string][]string) ([]string, bool) {
 
 // listsOf returns the elements of the lists that an expression writes into a list.
 func listsOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
-	switch e.Kind() {
-	case ast.ListKind:
-		var all []string
-		for _, element := range e.AsList().Elements() {
-			paths, ok := pathsOf(element, bound)
-			if !ok {
-				return nil, false
-			}
-			all = append(all, paths...)
-		}
-		return all, true
-	case ast.CallKind:
-		call := e.AsCall()
-		switch {
-		case call.FunctionName() == operators.Add:
-			return both(call.Args()[0], call.Args()[1], bound, listsOf)
-		case call.FunctionName() == operators.Conditional:
-			return both(call.Args()[1], call.Args()[2], bound, listsOf)
-		case call.IsMemberFunction() && isReordering(call.FunctionName()):
-			return listsOf(call.Target(), bound)
-		case call.IsMemberFunction() && call.FunctionName() == operators.Map && len(call.Args()) >= 2:
-			return mapped(call, bound, pathsOf)
-		}
-	}
-	return nil, false
+	paths, ok, _ := passedOn(e, bound, listsOf, pathsOf)
+	return paths, ok
 }
 
 // mapped reads list.map(x, value) and list.map(x, condition, value).
-func mapped(call ast.CallExpr, bound map[string][]string, of func(ast.Expr, map[string][]string) ([]string, bool)) ([]string, bool) {
+func mapped(call ast.CallExpr, bound map[string][]string, of reading) ([]string, bool) {
 	elements, ok := pathsOf(call.Target(), bound)
 	if !ok {
 		return nil, false
@@ -144,7 +141,7 @@ func mapped(call ast.CallExpr, bound map[string][]string, of func(ast.Expr, map[
 }
 
 // optional reads value.optMap(x, result).
-func optional(call ast.CallExpr, bound map[string][]string, of func(ast.Expr, map[string][]string) ([]string, bool)) ([]string, bool) {
+func optional(call ast.CallExpr, bound map[string][]string, of reading) ([]string, bool) {
 	values, ok := valuesOf(call.Target(), bound)
 	if !ok {
 		return nil, false
@@ -163,7 +160,7 @@ func valuesOf(e ast.Expr, bound map[string][]string) ([]string, bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
 		if paths, ok := bound[e.AsIdent()]; ok {
-			return paths, true
+			return slices.Clone(paths), true // callers append
 		}
 		return []string{""}, e.AsIdent() == celpolicy.ObjectName || e.AsIdent() == celpolicy.OldObjectName
 	case ast.SelectKind:
@@ -205,7 +202,7 @@ func below(of ast.Expr, field string, bound map[string][]string) ([]string, bool
 	return all, true
 }
 
-func both(a, b ast.Expr, bound map[string][]string, of func(ast.Expr, map[string][]string) ([]string, bool)) ([]string, bool) {
+func both(a, b ast.Expr, bound map[string][]string, of reading) ([]string, bool) {
 	first, ok := of(a, bound)
 	if !ok {
 		return nil, false
