@@ -12,8 +12,8 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway":     {11900, unsplit},
-			"cmd/quaymaster":             {8250, unsplit},
+			"cmd/quaymaster/gateway":     {11950, unsplit},
+			"cmd/quaymaster":             {8300, unsplit},
 			"gate":                       {6350, unsplit},
 			"registry":                   {4500, unsplit},
 			"policy":                     {3850, unsplit},
@@ -26,7 +26,7 @@ var budgets = []budget{
 			"policy/sigstore":            {2650, unsplit},
 			"webhook/configuration":      {2600, unsplit},
 			"background":                 {2450, unsplit},
-			"cmd/quaymaster/suite":       {2400, unsplit},
+			"cmd/quaymaster/suite":       {2410, unsplit},
 			"verify/trust":               {2350, unsplit},
 			"cluster":                    {2300, unsplit},
 			"attest":                     {2250, unsplit},

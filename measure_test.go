@@ -136,46 +136,6 @@ func receiverName(d *ast.FuncDecl) string {
 	}
 }
 
-// impureInitialisers are the if and switch statements whose initialiser assigns to something
-// that exists before them, other than err and ok.
-func (s *source) impureInitialisers() []string {
-	var found []string
-	for _, file := range s.files {
-		ast.Inspect(file.ast, func(n ast.Node) bool {
-			var init ast.Stmt
-			switch statement := n.(type) {
-			case *ast.IfStmt:
-				init = statement.Init
-			case *ast.SwitchStmt:
-				init = statement.Init
-			case *ast.TypeSwitchStmt:
-				init = statement.Init
-			}
-			if init != nil && !isPureInitialiser(init) {
-				found = append(found, s.fset.Position(init.Pos()).String())
-			}
-			return true
-		})
-	}
-	return found
-}
-
-func isPureInitialiser(init ast.Stmt) bool {
-	assignment, ok := init.(*ast.AssignStmt)
-	if !ok {
-		return false
-	}
-	if assignment.Tok == token.DEFINE {
-		return true
-	}
-	for _, left := range assignment.Lhs {
-		if name, ok := left.(*ast.Ident); !ok || name.Name != "err" && name.Name != "ok" && name.Name != "_" {
-			return false
-		}
-	}
-	return assignment.Tok == token.ASSIGN
-}
-
 // over lists what exceeds a limit, the largest first.
 func over(measured map[string]int, limit int) []string {
 	var names []string
@@ -221,7 +181,6 @@ func TestMetrics(t *testing.T) {
 			t.Logf("    %7d %s", row.measured[name], name)
 		}
 	}
-	t.Logf("%-60s %7d", "if and switch initialisers with a side effect", len(s.impureInitialisers()))
 	for _, part := range []struct {
 		name string
 		text prose

@@ -186,7 +186,8 @@ func (s *search) ahead(ctx context.Context, p *place) {
 // aheadOf starts the requests that follow from a referrer's manifest.
 func (s *search) aheadOf(ctx context.Context, r *referrer) {
 	defer func() { _ = recover() }()
-	if r.fetch(ctx, s); !r.usable() {
+	r.fetch(ctx, s)
+	if !r.usable() {
 		return
 	}
 	probe := &search{subject: s.subject, asked: s.asked}

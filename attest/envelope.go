@@ -65,7 +65,8 @@ func readEnvelope(b []byte) (Envelope, error) {
 		return Envelope{}, overBound("signatures", "MaxSignatures", MaxSignatures)
 	}
 	e := Envelope{PayloadType: payloadType}
-	if e.Payload, err = decodePayload(payload); err != nil {
+	e.Payload, err = decodePayload(payload)
+	if err != nil {
 		return Envelope{}, err
 	}
 	for i, raw := range signatures {
@@ -88,7 +89,8 @@ func readSignature(raw json.RawMessage) (EnvelopeSignature, error) {
 	if err := errors.Join(decode(members, "keyid", &s.KeyID), decode(members, "sig", &encoded)); err != nil {
 		return EnvelopeSignature{}, err
 	}
-	if s.Sig, err = decodeBase64(encoded); err != nil {
+	s.Sig, err = decodeBase64(encoded)
+	if err != nil {
 		return EnvelopeSignature{}, err
 	}
 	if len(s.Sig) == 0 {

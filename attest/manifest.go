@@ -32,7 +32,8 @@ func parseManifest(described image.Descriptor, b []byte) (manifest, error) {
 		return manifest{}, fmt.Errorf("manifest: %w", err)
 	}
 	var err error
-	if m.Layers, err = m.descriptors(b); err != nil {
+	m.Layers, err = m.descriptors(b)
+	if err != nil {
 		return manifest{}, fmt.Errorf("manifest: %w", err)
 	}
 	return m, nil

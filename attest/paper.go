@@ -161,7 +161,8 @@ func (s *search) layers(layers []image.Descriptor, place int, origin Origin, jud
 		if p == nil {
 			continue
 		}
-		if count++; count > MaxLayers {
+		count++
+		if count > MaxLayers {
 			s.gap(origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
 			break
 		}

@@ -108,7 +108,8 @@ func (r *referrer) fetch(ctx context.Context, s *search) {
 	if r.descriptor.Digest.IsZero() {
 		r.descriptor.Digest = r.listed.Digest
 	}
-	if r.manifest, r.err = parseManifest(r.descriptor, body); r.err == nil {
+	r.manifest, r.err = parseManifest(r.descriptor, body)
+	if r.err == nil {
 		r.err = r.manifest.about(r.subject)
 	}
 }

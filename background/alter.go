@@ -79,7 +79,8 @@ func (l *look) alterAll(ctx context.Context, r *policy.AlterResult, by policy.Se
 		if !chosen(by, target) {
 			return nil
 		}
-		if count++; count > maxTargets {
+		count++
+		if count > maxTargets {
 			return fmt.Errorf("more than %d targets: let the rule select fewer", maxTargets)
 		}
 		at := keyOf(identity(target))
@@ -159,7 +160,8 @@ func (l *look) alterOne(ctx context.Context, r *policy.AlterResult, by policy.Se
 		case !errors.Is(err, ErrConflict) || attempt == maxAttempts:
 			return false, fmt.Errorf("change the target: %w", err)
 		}
-		if target, err = l.options.Cluster.Get(ctx, kind, t.Namespace, t.Name); err != nil {
+		target, err = l.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
+		if err != nil {
 			if errors.Is(err, ErrNotFound) {
 				return false, nil
 			}

@@ -116,7 +116,8 @@ func (q *queue) hold(w *work) {
 	if w.object == nil {
 		return
 	}
-	if w.size = limit.Held(w.object, maxHeld); q.held+w.size > maxHeld {
+	w.size = limit.Held(w.object, maxHeld)
+	if q.held+w.size > maxHeld {
 		w.object, w.size = nil, 0
 	}
 	q.held += w.size
@@ -166,7 +167,8 @@ func (q *queue) next(ctx context.Context) (key, work, bool) {
 			at := q.ready[0]
 			q.ready = q.ready[1:]
 			w := q.waiting[at][0]
-			if q.waiting[at] = q.waiting[at][1:]; len(q.waiting[at]) == 0 {
+			q.waiting[at] = q.waiting[at][1:]
+			if len(q.waiting[at]) == 0 {
 				delete(q.waiting, at)
 			}
 			q.release(w)

@@ -18,7 +18,8 @@ func TestAFloodDoesNotPushOutWhatIsUsed(t *testing.T) {
 	}
 	defer c.Close()
 	ask := func(key string) (known bool) {
-		if _, known = c.Get(key); !known {
+		_, known = c.Get(key)
+		if !known {
 			c.Put(key, 1, time.Hour)
 		}
 		return known

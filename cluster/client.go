@@ -98,7 +98,8 @@ func NewClient(o ClientOptions) (*Client, error) {
 	config.QPS, config.Burst = leaseQPS, leaseBurst
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	c := &Client{config: config}
-	if c.Leases, err = coordination.NewForConfig(config); err != nil {
+	c.Leases, err = coordination.NewForConfig(config)
+	if err != nil {
 		return nil, fmt.Errorf("kubernetes client: %w", err)
 	}
 	if o.QPS == 0 {
@@ -119,20 +120,24 @@ func (c *Client) connect(config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	if c.Typed, err = kubernetes.NewForConfigAndClient(config, h); err != nil {
+	c.Typed, err = kubernetes.NewForConfigAndClient(config, h)
+	if err != nil {
 		return err
 	}
 	named := rest.CopyConfig(config)
 	named.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(CredentialQPS, CredentialBurst)
-	if c.Credentials, err = kubernetes.NewForConfigAndClient(named, h); err != nil {
+	c.Credentials, err = kubernetes.NewForConfigAndClient(named, h)
+	if err != nil {
 		return err
 	}
 	plain := rest.CopyConfig(config)
 	plain.ContentType, plain.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	if c.Dynamic, err = dynamic.NewForConfigAndClient(plain, h); err != nil {
+	c.Dynamic, err = dynamic.NewForConfigAndClient(plain, h)
+	if err != nil {
 		return err
 	}
-	if c.Metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), h); err != nil {
+	c.Metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), h)
+	if err != nil {
 		return err
 	}
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(plain, h)

@@ -165,7 +165,8 @@ func (c *Collection) list(ctx context.Context) error {
 		if metadata, ok := page["metadata"].(map[string]any); ok {
 			version, _ = metadata["resourceVersion"].(string)
 		}
-		if token = continued(page); token == "" {
+		token = continued(page)
+		if token == "" {
 			break
 		}
 	}

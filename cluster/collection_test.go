@@ -215,7 +215,8 @@ func TestCollection(t *testing.T) {
 	api.page("", "", "30", thing("z", "30"))
 	api.events <- "410"
 	until(t, said, "z")
-	if lists, watches = api.asked(); len(lists) != 3 || watches[len(watches)-1] == "" {
+	lists, watches = api.asked()
+	if len(lists) != 3 || watches[len(watches)-1] == "" {
 		t.Errorf("lists %q, watches %q", lists, watches)
 	}
 }

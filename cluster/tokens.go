@@ -163,7 +163,8 @@ func (t *Tokens) review(ctx context.Context, key tokenKey, token string) (policy
 	}
 	user := policy.User{Name: status.User.Username, UID: status.User.UID, Groups: status.User.Groups}
 	if len(status.User.Extra) > 0 {
-		if user.Extra, err = json.Marshal(status.User.Extra); err != nil {
+		user.Extra, err = json.Marshal(status.User.Extra)
+		if err != nil {
 			return policy.User{}, cannotReview(err)
 		}
 	}

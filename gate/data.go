@@ -107,7 +107,8 @@ func (w *work) readData(ctx context.Context, want policy.Data) (policy.ImageData
 func (w *work) readChild(ctx context.Context, child image.Descriptor, into *policy.ImageManifest) (err error) {
 	panicked := safely(func() {
 		var body []byte
-		if _, body, err = w.manifest(ctx, w.pinned.Child(child)); err == nil {
+		_, body, err = w.manifest(ctx, w.pinned.Child(child))
+		if err == nil {
 			*into, err = w.readConfig(ctx, policy.ImageManifest{Descriptor: child, Manifest: body})
 		}
 	})

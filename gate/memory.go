@@ -82,48 +82,58 @@ type hashed struct{ pem, hash string }
 func newMemory(o options) (*memory, error) {
 	m := &memory{options: o}
 	var err error
-	if m.facts, err = cache.New(cache.Options[factKey, proved]{
+	m.facts, err = cache.New(cache.Options[factKey, proved]{
 		MaxCost: factBytes, MaxTTL: max(o.age, o.keptFor()), Now: o.now,
 		Cost: func(_ factKey, p proved) int { return costOf(p.answer) },
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	if m.nones, err = cache.New(cache.Options[noneKey, policy.Answer]{
+	m.nones, err = cache.New(cache.Options[noneKey, policy.Answer]{
 		MaxCost: noneBytes, MaxTTL: o.noneAge, Now: o.now,
 		Cost: func(_ noneKey, a policy.Answer) int { return costOf(a) },
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	if m.tags, err = cache.New(cache.Options[tagKey, image.Descriptor]{MaxCost: maxTags, MaxTTL: o.tagAge, Now: o.now}); err != nil {
+	m.tags, err = cache.New(cache.Options[tagKey, image.Descriptor]{MaxCost: maxTags, MaxTTL: o.tagAge, Now: o.now})
+	if err != nil {
 		return nil, err
 	}
-	if m.hashes, err = cache.New(cache.Options[*verify.Authority, hashed]{MaxCost: maxHashes, MaxTTL: 24 * time.Hour, Now: o.now}); err != nil {
+	m.hashes, err = cache.New(cache.Options[*verify.Authority, hashed]{MaxCost: maxHashes, MaxTTL: 24 * time.Hour, Now: o.now})
+	if err != nil {
 		return nil, err
 	}
-	if m.refs, err = cache.New(cache.Options[string, image.Ref]{
+	m.refs, err = cache.New(cache.Options[string, image.Ref]{
 		MaxCost: refBytes, MaxTTL: 24 * time.Hour, Now: o.now,
 		Cost: func(text string, _ image.Ref) int { return 256 + 2*len(text) },
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	if m.data, err = cache.New(cache.Options[dataKey, policy.ImageData]{
+	m.data, err = cache.New(cache.Options[dataKey, policy.ImageData]{
 		MaxCost: dataBytes, MaxTTL: o.age, Now: o.now,
 		Cost: func(_ dataKey, d policy.ImageData) int { return dataCost(d) },
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
-	if m.indexes, err = cache.New(cache.Options[image.Digest, []image.Digest]{MaxCost: maxIndexes, MaxTTL: o.age, Now: o.now}); err != nil {
+	m.indexes, err = cache.New(cache.Options[image.Digest, []image.Digest]{MaxCost: maxIndexes, MaxTTL: o.age, Now: o.now})
+	if err != nil {
 		return nil, err
 	}
 	if o.keeps {
-		if m.lasts, err = newLasts(o); err != nil {
+		m.lasts, err = newLasts(o)
+		if err != nil {
 			return nil, err
 		}
 	}
-	if m.resolves, err = cache.NewFlight[tagKey, image.Descriptor](o.timeout); err != nil {
+	m.resolves, err = cache.NewFlight[tagKey, image.Descriptor](o.timeout)
+	if err != nil {
 		return nil, err
 	}
-	if m.recalls, err = cache.NewFlight[string, map[string][]byte](o.timeout); err != nil {
+	m.recalls, err = cache.NewFlight[string, map[string][]byte](o.timeout)
+	if err != nil {
 		return nil, err
 	}
 	m.searches, err = cache.NewFlight[string, []policy.Answer](o.timeout)

@@ -99,7 +99,8 @@ func (m mirrors) of(ref image.Ref) *way {
 
 func (m mirrors) ask(ref image.Ref) *way {
 	w := &way{}
-	if w.origins, w.err = m.set.Trace(ref); len(w.origins) > 0 {
+	w.origins, w.err = m.set.Trace(ref)
+	if len(w.origins) > 0 {
 		w.name = "copy"
 		for _, origin := range w.origins {
 			w.evidence, w.secrets = union(w.evidence, origin.Evidence), union(w.secrets, origin.PullSecrets)
@@ -273,7 +274,8 @@ func (w *work) manifest(ctx context.Context, pinned image.Pinned) (image.Descrip
 		if failed == nil && ok {
 			var descriptor image.Descriptor
 			var body []byte
-			if descriptor, body, failed = session.Manifest(ctx, repository, pinned.Digest().String()); failed == nil {
+			descriptor, body, failed = session.Manifest(ctx, repository, pinned.Digest().String())
+			if failed == nil {
 				return descriptor, body, nil
 			}
 		}

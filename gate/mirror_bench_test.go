@@ -243,7 +243,8 @@ func (d dead) listen(t testing.TB) (address string, connections *atomic.Int64) {
 				return
 			}
 			connections.Add(1)
-			if held <- conn; !d.holds {
+			held <- conn
+			if !d.holds {
 				_ = conn.Close()
 			}
 		}

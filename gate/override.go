@@ -178,7 +178,8 @@ func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
 		}
 		open = open[1:]
 		for _, child := range of.children {
-			if all = append(all, child.Digest); !child.IsManifest() { // some runtimes do not mind its type
+			all = append(all, child.Digest)
+			if !child.IsManifest() { // some runtimes do not mind its type
 				open = append(open, w.pinned.Child(child))
 			}
 		}

@@ -121,7 +121,8 @@ func (p *planned) pin(out *Outcome) {
 		err := fmt.Errorf("which text of the object is the image at %s is not known", v.Image.Pointer)
 		if ok && !v.Image.Ambiguous {
 			var operations []workload.Operation
-			if operations, err = workload.Pin(use, text); err == nil {
+			operations, err = workload.Pin(use, text)
+			if err == nil {
 				out.Patch = append(out.Patch, operations...)
 				continue
 			}

@@ -174,7 +174,8 @@ func TestATransformedImageIsProvedAndNotPinned(t *testing.T) {
 		expect(t, outcome, gate.Deny, policy.Unsigned)
 	}
 	outcome := h.gate(t, plain).Decide(t.Context(), gate.Request{Object: task(t, app.Name, "")})
-	if expect(t, outcome, gate.Allow, policy.Verified); len(outcome.Patch) != 2 {
+	expect(t, outcome, gate.Allow, policy.Verified)
+	if len(outcome.Patch) != 2 {
 		t.Errorf("an extracted image that is written plainly is not pinned: %v", outcome.Patch)
 	}
 }

@@ -83,7 +83,8 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	})
 	for i := range p.plan.Results {
 		if result := &p.plan.Results[i]; result.Err != nil {
-			if result.Err = late(ctx, result.Err); ownTime(ctx) {
+			result.Err = late(ctx, result.Err)
+			if ownTime(ctx) {
 				result.Err = overlong{result.Err}
 			}
 		}

@@ -204,7 +204,8 @@ func (w *work) each(check *policy.Check, own policy.Decision) policy.Decision {
 			joined.Result = one.Result
 		}
 	}
-	if joined.Reasons = met; joined.Result != policy.Pass {
+	joined.Reasons = met
+	if joined.Result != policy.Pass {
 		joined.Facts, joined.Reasons = nil, missed
 	}
 	return joined

@@ -82,7 +82,8 @@ func (w *work) judgeRemembered(ctx context.Context) bool {
 	w.own = make([]policy.Decision, len(w.checks))
 	for i, check := range w.checks {
 		if _, decided := policy.Decided(check); decided || check.Judge == nil {
-			if w.own[i] = policy.Decide(check, w.answersFor(w.pinned.Digest())); check.NeedsProof() && w.own[i].Result != policy.Pass {
+			w.own[i] = policy.Decide(check, w.answersFor(w.pinned.Digest()))
+			if check.NeedsProof() && w.own[i].Result != policy.Pass {
 				return false
 			}
 			continue

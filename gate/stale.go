@@ -76,10 +76,12 @@ type silentKey struct {
 func newLasts(o options) (*lasts, error) {
 	l := &lasts{}
 	var err error
-	if l.tags, err = cache.New(cache.Options[tagKey, last]{MaxCost: maxTags, MaxTTL: policy.MaxStale, Now: o.now}); err != nil {
+	l.tags, err = cache.New(cache.Options[tagKey, last]{MaxCost: maxTags, MaxTTL: policy.MaxStale, Now: o.now})
+	if err != nil {
 		return nil, err
 	}
-	if l.gone, err = cache.New(cache.Options[noneKey, time.Time]{MaxCost: maxGone, MaxTTL: policy.MaxStale, Now: o.now}); err != nil {
+	l.gone, err = cache.New(cache.Options[noneKey, time.Time]{MaxCost: maxGone, MaxTTL: policy.MaxStale, Now: o.now})
+	if err != nil {
 		return nil, err
 	}
 	l.silent, err = cache.New(cache.Options[silentKey, struct{}]{MaxCost: maxSilent, MaxTTL: silence, Now: o.now})

@@ -329,7 +329,8 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 	if len(q.Sources) > 0 { // the policy's own word; elsewhere, the workload's Secrets do not count
 		where = &w.home
 	}
-	if in.session, err = where.ask(ctx); err != nil {
+	in.session, err = where.ask(ctx)
+	if err != nil {
 		return nil, policy.Answer{Gaps: []error{late(ctx, err)}}, true
 	}
 	in.none = noneKey{factKey: in.fact, repository: where.repository, sources: key.sources, scope: in.session.Scope()}

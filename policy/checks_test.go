@@ -219,7 +219,8 @@ func TestFirstMutationOnly(t *testing.T) {
 		set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", FirstRuleOnly: c.first, Mutations: []policy.Mutation{put("a"), put("b")}})
 		if c.exception != "" {
 			var err error
-			if set, err = set.With(&policy.Exception{Namespace: "shop", Name: "e", Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{c.exception}}}}); err != nil {
+			set, err = set.With(&policy.Exception{Namespace: "shop", Name: "e", Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{c.exception}}}})
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -39,7 +39,8 @@ func (s *Set) With(exceptions ...*Exception) (*Set, error) {
 	}
 	with := *s
 	with.exceptions = sorted
-	if with.rulesHash = s.policiesHash; len(sorted) > 0 {
+	with.rulesHash = s.policiesHash
+	if len(sorted) > 0 {
 		with.rulesHash = hex.EncodeToString(h.Sum(nil))
 	}
 	with.hash = with.overrides.join(with.rulesHash)

@@ -115,7 +115,8 @@ func (x *index) shard(list []int) *shard {
 		rarest, findable := make([]uint32, 0, len(patterns)), known
 		for _, p := range patterns {
 			grams := gramsOf(p)
-			if findable = findable && len(grams) > 0; !findable {
+			findable = findable && len(grams) > 0
+			if !findable {
 				break
 			}
 			rarest = append(rarest, slices.MinFunc(grams, func(a, b uint32) int { return frequency[a] - frequency[b] }))

@@ -269,7 +269,8 @@ func TestOverridesInForce(t *testing.T) {
 				got = append(got, what)
 			}
 		}
-		if say(in != nil, "in force"); in != nil {
+		say(in != nil, "in force")
+		if in != nil {
 			say(in.WantsDigest(allow), "digests to allow")
 			say(in.WantsDigest(deny), "digests to deny")
 			say(in.WantsSigner(allow), "signers to allow")

@@ -174,7 +174,8 @@ func planUnderAllNames(ctx context.Context, rule Rule, subject *Subject, images 
 			more   RulePlan
 			judged []RulePlan
 		)
-		if more, judged, err = planJudged(ctx, rule, subject.named(own, named), named); err != nil || more.Skip != "" {
+		more, judged, err = planJudged(ctx, rule, subject.named(own, named), named)
+		if err != nil || more.Skip != "" {
 			continue
 		}
 		if joined.Skip != "" {

@@ -141,7 +141,8 @@ func TestWhatBecomesOfARule(t *testing.T) {
 		planned := setOf(t, p)
 		if c.excepted {
 			var err error
-			if planned, err = planned.With(exception("x", func(e *policy.Exception) { e.Rules[0].Rules = []string{"told"} })); err != nil {
+			planned, err = planned.With(exception("x", func(e *policy.Exception) { e.Rules[0].Rules = []string{"told"} }))
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

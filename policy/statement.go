@@ -144,7 +144,8 @@ func denied(check *Check, predicates [][]any) judgement {
 		if err == nil && !holds {
 			return judgement{result: Pass}
 		}
-		if why = reason; err != nil {
+		why = reason
+		if err != nil {
 			why = fmt.Sprintf("the condition cannot be evaluated: %v", err)
 		}
 	}

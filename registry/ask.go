@@ -219,7 +219,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	var n int
 	if b.left == 0 {
 		var probe [1]byte
-		if n, b.err = b.from.Read(probe[:]); n > 0 {
+		n, b.err = b.from.Read(probe[:])
+		if n > 0 {
 			b.err = errExceeded
 		}
 		return 0, b.err

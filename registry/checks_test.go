@@ -394,14 +394,16 @@ func TestDoubt(t *testing.T) {
 	}
 	for _, kind := range []image.Kind{image.Refused, image.Bound} {
 		client, failure := &Client{from: Provenance{Unlooked: "x", Doubt: kind}}, &Error{Kind: image.NotFound}
-		if client.hint(t.Context(), question{op: opResolve}, failure); failure.Kind != kind || !failure.final {
+		client.hint(t.Context(), question{op: opResolve}, failure)
+		if failure.Kind != kind || !failure.final {
 			t.Errorf("an image that is not there, and a place that is %s: %s", kind, failure.Kind)
 		}
 	}
 	for want, failure := range map[string]*Error{
 		"limits requests": {Kind: image.Unavailable, Status: 429}, "check the name": {Kind: image.NotFound, Status: 404}, "asked anonymously": {Kind: image.Refused, Status: 401},
 	} {
-		if (&Client{}).hint(t.Context(), question{op: opResolve}, failure); !strings.Contains(failure.Hint, want) {
+		(&Client{}).hint(t.Context(), question{op: opResolve}, failure)
+		if !strings.Contains(failure.Hint, want) {
 			t.Errorf("%d: %q, want one that says %q", failure.Status, failure.Hint, want)
 		}
 	}

@@ -244,7 +244,8 @@ func TestDockerSaveContradiction(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := registry.OpenLayout(folder)
-		if wantKind(t, err, image.Corrupt); !strings.Contains(err.Error(), "configuration that cannot be read") {
+		wantKind(t, err, image.Corrupt)
+		if !strings.Contains(err.Error(), "configuration that cannot be read") {
 			t.Error(err)
 		}
 	})
@@ -259,7 +260,8 @@ func TestDockerSaveContradiction(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := registry.OpenLayout(folder)
-			if wantKind(t, err, image.Corrupt); !strings.Contains(err.Error(), "without a configuration") {
+			wantKind(t, err, image.Corrupt)
+			if !strings.Contains(err.Error(), "without a configuration") {
 				t.Error(err)
 			}
 			if err := os.WriteFile(path, fmt.Appendf(nil, `[{"Config":%q},{"Config":%q}]`, config, config), 0o600); err != nil {
@@ -345,7 +347,8 @@ func TestDockerNamesOfTheLayout(t *testing.T) {
 				_ = opened.Close()
 				return
 			}
-			if wantKind(t, err, image.Corrupt); !strings.Contains(err.Error(), "has another image as reg.example/team/") {
+			wantKind(t, err, image.Corrupt)
+			if !strings.Contains(err.Error(), "has another image as reg.example/team/") {
 				t.Error(err)
 			}
 		})

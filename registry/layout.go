@@ -174,7 +174,8 @@ func (l *Layout) manifest(op string, repository image.Repository, reference stri
 	read := l.read
 	digest, err := image.ParseDigest(reference)
 	if err != nil {
-		if digest, err = l.find(op, repository, reference); err != nil {
+		digest, err = l.find(op, repository, reference)
+		if err != nil {
 			return image.Descriptor{}, nil, err
 		}
 		read = l.readListed

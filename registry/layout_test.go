@@ -256,7 +256,8 @@ func TestOpenLayoutRefuses(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			_, err := registry.OpenLayout(test.path)
-			if wantKind(t, err, test.kind); strings.Contains(err.Error(), "docker save") {
+			wantKind(t, err, test.kind)
+			if strings.Contains(err.Error(), "docker save") {
 				t.Errorf("it takes it for an archive of Docker's: %v", err)
 			}
 		})

@@ -58,7 +58,8 @@ func (c *Client) Describe(ctx context.Context, pinned image.Pinned) (image.Pinne
 		return image.Pinned{}, err
 	}
 	if !said.IsComplete() {
-		if said, _, err = c.fetch(ctx, opDescribe, pinned.Repository(), known.Digest.String()); err != nil {
+		said, _, err = c.fetch(ctx, opDescribe, pinned.Repository(), known.Digest.String())
+		if err != nil {
 			return image.Pinned{}, err
 		}
 	}

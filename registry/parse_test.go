@@ -204,7 +204,8 @@ func TestLacksReferrers(t *testing.T) {
 		if remembered := client.knownAPI(q) == apiMissing; lacks != test.lacks || remembered != test.remembered {
 			t.Errorf("%d %s: lacks it %t, remembered %t", test.status, test.code, lacks, remembered)
 		}
-		if q.reference = "sha512:0"; client.knownAPI(q) != apiUnknown {
+		q.reference = "sha512:0"
+		if client.knownAPI(q) != apiUnknown {
 			t.Errorf("%d %s: it is remembered for another algorithm", test.status, test.code)
 		}
 	}

@@ -116,7 +116,8 @@ func (c *Client) putBlob(ctx context.Context, repository image.Repository, conte
 		op: opPush, method: http.MethodPut, repository: repository, endpoint: "blobs", reference: digest.String(),
 		body: content, bodyType: "application/octet-stream", most: maxErrorBody,
 	}
-	if end.url, err = uploadAddress(begun.url, begun.header.Get("Location"), digest); err != nil {
+	end.url, err = uploadAddress(begun.url, begun.header.Get("Location"), digest)
+	if err != nil {
 		failure := end.fail(image.Corrupt, err)
 		failure.Hint = "the registry must take uploads at its own host"
 		return failure
@@ -236,7 +237,8 @@ func enlisted(index []byte, manifest image.Descriptor) (list []byte, there bool,
 	if err != nil {
 		return nil, false, err
 	}
-	if members["manifests"], err = json.Marshal(append(entries, added)); err != nil {
+	members["manifests"], err = json.Marshal(append(entries, added))
+	if err != nil {
 		return nil, false, err
 	}
 	list, err = json.Marshal(members)

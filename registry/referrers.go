@@ -60,7 +60,8 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 	for {
 		isIndex := true
 		q.take = func(header http.Header, body io.Reader) error {
-			if isIndex = mediaTypeOf(header) == image.MediaTypeIndex; !isIndex {
+			isIndex = mediaTypeOf(header) == image.MediaTypeIndex
+			if !isIndex {
 				return nil
 			}
 			found.isFiltered = filters(header)

@@ -49,7 +49,8 @@ func (f *fleet) List(ctx context.Context, _ scan.Kind, from string, most int) (s
 		}
 		page.Objects = append(page.Objects, object)
 	}
-	if page.Remaining = int64(f.pods - end); end < f.pods {
+	page.Remaining = int64(f.pods - end)
+	if end < f.pods {
 		page.Continue = strconv.Itoa(end)
 	}
 	return page, nil

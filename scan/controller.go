@@ -92,7 +92,8 @@ func (c *Controller) round(ctx context.Context, p Position) Position {
 			return p
 		}
 		c.scanner.options.Observer.Failed(fmt.Errorf("a round is not done yet: %w", err))
-		if failures++; failed != p.Kind {
+		failures++
+		if failed != p.Kind {
 			failures, failed = 1, p.Kind
 		}
 		if failures == maxPauses && p.Kind != (Kind{}) {
@@ -130,7 +131,8 @@ func (c *Controller) due(ctx context.Context, done Position, last *gate.Snapshot
 			if last != nil && !wait(ctx, settling) { // changes without a leader have settled
 				return Position{}, nil, false
 			}
-			if now, err = c.scanner.options.State.Snapshot(ctx); err == nil {
+			now, err = c.scanner.options.State.Snapshot(ctx)
+			if err == nil {
 				return c.begin(now, done, c.concerned(ctx, last, now)), &now, true
 			}
 		}

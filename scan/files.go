@@ -42,7 +42,8 @@ func (f *Files) List(_ context.Context, kind Kind, from string, most int) (Page,
 	all, at := f.objects[kind], 0
 	if from != "" {
 		var err error
-		if at, err = strconv.Atoi(from); err != nil || at < 0 || at > len(all) {
+		at, err = strconv.Atoi(from)
+		if err != nil || at < 0 || at > len(all) {
 			return Page{}, errors.New("a page of files begins at none of them: " + strconv.Quote(from))
 		}
 	}

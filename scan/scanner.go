@@ -204,7 +204,8 @@ func (r *round) pass(ctx context.Context, kind Kind) error {
 			r.options.Observer.Failed(fmt.Errorf("an object of %s cannot be read: %w", kind, err))
 		}
 		r.options.Observer.Looked(kind, len(page.Objects), page.Remaining)
-		if r.position.Continue = page.Continue; page.Continue == "" {
+		r.position.Continue = page.Continue
+		if page.Continue == "" {
 			break
 		}
 		r.reached(r.position)
@@ -366,11 +367,9 @@ func (r *round) labelsOf(ctx context.Context, namespace string) labels {
 	case err != nil:
 		r.options.Observer.Failed(fmt.Errorf("labels of namespace %s: %w", namespace, err))
 	default:
-		if are = maps.Clone(are); are == nil {
-			are = map[string]string{}
-		}
-		are[namespaceName] = namespace // the API server sets it on each namespace
-		found = labels{are: are, known: true}
+		found = labels{are: map[string]string{}, known: true}
+		maps.Copy(found.are, are)
+		found.are[namespaceName] = namespace // the API server sets it on each namespace
 	}
 	r.labels[namespace] = found
 	return found

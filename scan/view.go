@@ -81,7 +81,8 @@ func Scanned(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if set, err = set.With(heeded(whole.Exceptions())...); err != nil {
+	set, err = set.With(heeded(whole.Exceptions())...)
+	if err != nil {
 		return nil, nil, err
 	}
 	set, err = set.WithOverrides(whole.Overrides()...)

@@ -28,7 +28,8 @@ func NewCallers(authorities []byte, names ...string) (*Callers, error) {
 	}
 	for rest := authorities; ; {
 		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
+		block, rest = pem.Decode(rest)
+		if block == nil {
 			if len(bytes.TrimSpace(rest)) > 0 {
 				return nil, errors.New("callers: the authorities contain data that is not PEM")
 			}

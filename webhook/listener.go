@@ -110,7 +110,8 @@ func (c *crowd) enter(g *guest) (instead *guest, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.in >= c.most {
-		if instead = c.ofMost(len(c.hosts[g.host]) + 2); instead == nil {
+		instead = c.ofMost(len(c.hosts[g.host]) + 2)
+		if instead == nil {
 			return nil, false
 		}
 		c.remove(instead)
@@ -143,7 +144,8 @@ func (c *crowd) remove(g *guest) {
 		return
 	}
 	c.in--
-	if delete(c.hosts[g.host], g); len(c.hosts[g.host]) == 0 {
+	delete(c.hosts[g.host], g)
+	if len(c.hosts[g.host]) == 0 {
 		delete(c.hosts, g.host)
 	}
 }

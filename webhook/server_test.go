@@ -447,7 +447,8 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 	for range 1000 {
 		w := httptest.NewRecorder()
-		if server.doors.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mutate", nil)); w.Code != http.StatusForbidden {
+		server.doors.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mutate", nil))
+		if w.Code != http.StatusForbidden {
 			t.Fatalf("a stranger is answered %d", w.Code)
 		}
 	}

@@ -25,7 +25,8 @@ func IdentityOf(o Object) Identity {
 	if err != nil || !spec.IsObject() {
 		return id
 	}
-	if id.ServiceAccount = spec.Member("serviceAccountName").Text(); id.ServiceAccount == "" {
+	id.ServiceAccount = spec.Member("serviceAccountName").Text()
+	if id.ServiceAccount == "" {
 		id.ServiceAccount = "default"
 	}
 	for _, entry := range spec.Member("imagePullSecrets").Elements() {

@@ -172,7 +172,8 @@ func (x *indexer) countNames(of, count int) error {
 	for at := uint32(of) + 1; at < uint32(len(x.nodes)); at = x.nodes[at].next {
 		name := x.nodes[at].nameIn(x.text)
 		before := len(seen)
-		if seen[name] = struct{}{}; len(seen) == before {
+		seen[name] = struct{}{}
+		if len(seen) == before {
 			return twice(name)
 		}
 	}

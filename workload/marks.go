@@ -101,7 +101,8 @@ func find(marks []mark, path []string, want Value) (mark, bool) {
 }
 
 func (s *search) follow(at uint32, path []string) (mark, bool) {
-	if s.steps--; s.steps < 0 {
+	s.steps--
+	if s.steps < 0 {
 		return mark{}, false
 	}
 	m := s.marks[at]

@@ -78,7 +78,8 @@ func newObject(d *document, from *origin) (Object, error) {
 		{metadata, "metadata.", "name", &d.name},
 		{metadata, "metadata.", "generateName", &d.generateName},
 	} {
-		if *field.to, err = field.of.text(field.name); err != nil {
+		*field.to, err = field.of.text(field.name)
+		if err != nil {
 			return Object{}, fmt.Errorf("%s%w", field.at, err)
 		}
 	}

@@ -72,7 +72,8 @@ func (op Operation) apply(content map[string]any) error {
 	}
 	var at any = content
 	for _, token := range tokens[:len(tokens)-1] {
-		if at, err = step(at, token); err != nil {
+		at, err = step(at, token)
+		if err != nil {
 			return err
 		}
 	}

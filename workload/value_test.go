@@ -276,7 +276,8 @@ func TestValueOfNothing(t *testing.T) {
 	}
 	var names []string
 	for name := range root.Members() {
-		if names = append(names, name); name == "list" {
+		names = append(names, name)
+		if name == "list" {
 			break
 		}
 	}

@@ -71,7 +71,8 @@ func (w *walk) measure(n *yaml.Node, depth int) (extent, error) {
 			return extent{}, err
 		}
 		total.height = max(total.height, part.height+1)
-		if total.size += part.size; total.size > MaxExpanded {
+		total.size += part.size
+		if total.size > MaxExpanded {
 			return extent{}, fmt.Errorf("line %d: more than %d bytes once aliases are written out (MaxExpanded)", n.Line, MaxExpanded)
 		}
 	}

@@ -195,7 +195,8 @@ func (s *Store) exchange(ctx context.Context, commands func() []rueidis.Complete
 	var failed error
 	for range attempts {
 		results := s.client.DoMulti(ctx, commands()...)
-		if failed = broken(results); failed == nil {
+		failed = broken(results)
+		if failed == nil {
 			return results, nil
 		}
 		if !stale(ctx, failed) {

@@ -67,7 +67,8 @@ func (q *queue) take() []fact {
 	defer q.mu.Unlock()
 	var batch []fact
 	for bytes := 0; len(q.waiting) > 0 && len(batch) < maxBatch; {
-		if bytes += q.waiting[0].cost(); bytes > maxBatchBytes && len(batch) > 0 {
+		bytes += q.waiting[0].cost()
+		if bytes > maxBatchBytes && len(batch) > 0 {
 			break
 		}
 		batch = append(batch, q.shift())

@@ -162,7 +162,8 @@ func New(config Config, with ...Option) (*Store, error) {
 	if _, err := s.ring.get(); err != nil {
 		return nil, fmt.Errorf("shared memory: %w: %w", errKeys, err)
 	}
-	if s.client, err = newClient(config, host); err != nil {
+	s.client, err = newClient(config, host)
+	if err != nil {
 		return nil, fmt.Errorf("shared memory at %s: %w", config.Address, err)
 	}
 	s.rest = newRest(time.Now) // a replaced clock has no timers
@@ -246,7 +247,8 @@ func (s *Store) believe(sealers []*sealer, keys []string, entries []entry) map[s
 		why := e.wrong
 		if why == "" {
 			var value []byte
-			if value, why = sealers[i/len(keys)].open(key, e.sealed, now, s.maxTTL); why == "" {
+			value, why = sealers[i/len(keys)].open(key, e.sealed, now, s.maxTTL)
+			if why == "" {
 				known[key] = value
 				continue
 			}

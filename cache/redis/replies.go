@@ -61,7 +61,8 @@ type scanner struct {
 
 // feed scans the next bytes.
 func (s *scanner) feed(p []byte) error {
-	if s.bytes += len(p); s.bytes > maxReplies {
+	s.bytes += len(p)
+	if s.bytes > maxReplies {
 		return fmt.Errorf("%w: more than %d bytes", errReply, maxReplies)
 	}
 	for len(p) > 0 {
@@ -77,7 +78,8 @@ func (s *scanner) feed(p []byte) error {
 		case s.kind == 0:
 			s.kind = c
 		case c != '\n':
-			if s.line = append(s.line, c); len(s.line) > maxLine {
+			s.line = append(s.line, c)
+			if len(s.line) > maxLine {
 				return fmt.Errorf("%w: a line of more than %d bytes", errReply, maxLine)
 			}
 		default:
@@ -116,7 +118,8 @@ func (s *scanner) end() error {
 		if s.kind == '%' {
 			n *= 2
 		}
-		if s.items += n; s.items > maxItems {
+		s.items += n
+		if s.items > maxItems {
 			return fmt.Errorf("%w: more than %d elements", errReply, maxItems)
 		}
 		return nil
@@ -146,7 +149,8 @@ func (s *scanner) length(most int) (int, error) {
 		if c < '0' || c > '9' {
 			return 0, fmt.Errorf("%w: a length that is no number", errReply)
 		}
-		if n = 10*n + int(c-'0'); n > most {
+		n = 10*n + int(c-'0')
+		if n > most {
 			return 0, fmt.Errorf("%w: a length of more than %d", errReply, most)
 		}
 	}

@@ -159,7 +159,8 @@ func (k *Keeper) replace(ctx context.Context, parts [][]byte) error {
 	sealed := make([][]byte, len(parts))
 	for i, part := range parts {
 		var err error
-		if sealed[i], err = k.Sealer.Seal(part); err != nil {
+		sealed[i], err = k.Sealer.Seal(part)
+		if err != nil {
 			return err
 		}
 	}

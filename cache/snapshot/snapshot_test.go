@@ -57,7 +57,8 @@ func (w *words) RestoreTrusted(part []byte) (int, error) {
 	if bytes.ContainsRune(part, '!') {
 		return 0, errors.New("a word has no mark")
 	}
-	if w.mu.Lock(); w.known[string(part)] {
+	w.mu.Lock()
+	if w.known[string(part)] {
 		w.mu.Unlock()
 		return 0, nil
 	}

@@ -91,8 +91,11 @@ func readItem(decoder *jsontext.Decoder, kind scan.Kind, page *scan.Page) error 
 	var object workload.Object
 	if bytes.HasPrefix(value, []byte(bareItem)) {
 		object, err = workload.ParseValue(named(value, kind))
-	} else if object, err = workload.ParseValue(value); errors.Is(err, workload.ErrNoKind) {
-		object, err = workload.ParseValue(named(value, kind))
+	} else {
+		object, err = workload.ParseValue(value)
+		if errors.Is(err, workload.ErrNoKind) {
+			object, err = workload.ParseValue(named(value, kind))
+		}
 	}
 	if err != nil {
 		page.Unreadable = append(page.Unreadable, err)

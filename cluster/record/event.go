@@ -236,7 +236,8 @@ func (e *Events) repeat(ctx context.Context, m *seriesMemory) {
 		if time.Since(s.last) > seriesAge {
 			delete(m.series, key)
 			key.Note = ""
-			if m.notes[key]--; m.notes[key] <= 0 {
+			m.notes[key]--
+			if m.notes[key] <= 0 {
 				delete(m.notes, key)
 			}
 		}

@@ -103,7 +103,8 @@ func (s *Store) Each(ctx context.Context, namespace, labels string, do func(text
 				return err
 			}
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
+		options.Continue = page.GetContinue()
+		if options.Continue == "" {
 			return nil
 		}
 	}

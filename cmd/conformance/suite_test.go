@@ -99,7 +99,8 @@ func commandLine(t *testing.T, folder string) (args []string, artifact string) {
 	if root := file("trusted_root.json"); root != "" {
 		args = append(args, "--trusted-root", root)
 	}
-	if artifact = file("artifact"); artifact == "" {
+	artifact = file("artifact")
+	if artifact == "" {
 		artifact = filepath.Join(filepath.Dir(folder), "a.txt")
 	}
 	return args, artifact

@@ -175,7 +175,8 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 	}
 	var live *liveCluster
 	if f.cluster {
-		if live, err = openCluster(t, f); err != nil {
+		live, err = openCluster(t, f)
+		if err != nil {
 			return nil, err
 		}
 		live.answer(&options, &config)

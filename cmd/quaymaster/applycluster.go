@@ -62,7 +62,8 @@ func openCluster(t terminal, f *applyFlags) (*liveCluster, error) {
 		return nil, fmt.Errorf("--cluster: %w", err)
 	}
 	l := &liveCluster{client: client, namespace: f.namespace, labels: map[string]map[string]string{}}
-	if l.looked, err = cluster.NewObjects(cluster.ObjectOptions{Client: client}); err != nil {
+	l.looked, err = cluster.NewObjects(cluster.ObjectOptions{Client: client})
+	if err != nil {
 		return nil, fmt.Errorf("--cluster: %w", err)
 	}
 	return l, l.discover()
@@ -162,7 +163,8 @@ func (l *liveCluster) API(ctx context.Context, call rulecontext.APICall) (any, e
 	var body []byte
 	if call.Body != nil {
 		var err error
-		if body, err = json.Marshal(call.Body); err != nil {
+		body, err = json.Marshal(call.Body)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -185,7 +187,8 @@ func (l *liveCluster) objects(ctx context.Context, targets []policy.Target) ([]w
 		if err != nil {
 			return nil, fmt.Errorf("--cluster: list %s: %w", r.Resource, err)
 		}
-		if objects = append(objects, found...); len(objects) > maxListed {
+		objects = append(objects, found...)
+		if len(objects) > maxListed {
 			return nil, fmt.Errorf("--cluster: more than %d objects: name a namespace with -n, or fewer policies", maxListed)
 		}
 	}
@@ -214,7 +217,8 @@ func (l *liveCluster) list(ctx context.Context, of schema.GroupVersionResource) 
 			}
 			objects = append(objects, object)
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" || len(objects) > maxListed {
+		options.Continue = page.GetContinue()
+		if options.Continue == "" || len(objects) > maxListed {
 			return objects, nil
 		}
 	}

@@ -32,7 +32,8 @@ func (f *applyFlags) given() (*given.Values, *policy.User, error) {
 	values := &given.Values{}
 	if f.values != "" {
 		var err error
-		if values, err = given.LoadValues(f.values); err != nil {
+		values, err = given.LoadValues(f.values)
+		if err != nil {
 			return nil, nil, fmt.Errorf("--values-file: %w", err)
 		}
 	}

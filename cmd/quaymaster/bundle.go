@@ -41,7 +41,8 @@ with their SHA-256 digests, and the content that could not be included.`,
 			var pinned image.Digest
 			if digest != "" {
 				var err error
-				if pinned, err = image.ParseDigest(digest); err != nil {
+				pinned, err = image.ParseDigest(digest)
+				if err != nil {
 					return fmt.Errorf("--bundle-digest: %w", err)
 				}
 			}

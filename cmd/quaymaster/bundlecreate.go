@@ -160,7 +160,8 @@ func (f *bundleCreate) ofFiles(ctx context.Context, t terminal, c *bundle.Conten
 			return nil, err
 		}
 		c.Notes = append(c.Notes, notes...)
-		if c.Gateway, err = settings.Bundled(); err != nil {
+		c.Gateway, err = settings.Bundled()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -209,10 +210,12 @@ func (f *bundleCreate) export(ctx context.Context, t terminal, c *bundle.Content
 	if err != nil {
 		return nil, err
 	}
-	if c.Gateway, err = reader.Configuration().Bundled(); err != nil {
+	c.Gateway, err = reader.Configuration().Bundled()
+	if err != nil {
 		return nil, err
 	}
-	if c.Kinds, err = json.Marshal(found.Kinds); err != nil {
+	c.Kinds, err = json.Marshal(found.Kinds)
+	if err != nil {
 		return nil, err
 	}
 	for _, d := range found.Policies {
@@ -311,12 +314,14 @@ func itemOf(prefix string, object workload.Object, twins map[string]int) (bundle
 // trust adds the trusted root and the keys.
 func (f *bundleCreate) trust(ctx context.Context, c *bundle.Contents) error {
 	var err error
-	if c.TrustedRoot, err = optionalFile("--trusted-root", f.setup.trustedRoot); err != nil {
+	c.TrustedRoot, err = optionalFile("--trusted-root", f.setup.trustedRoot)
+	if err != nil {
 		return err
 	}
 	if f.setup.refreshTrust && c.TrustedRoot == nil {
 		from := &trust.TUF{Client: &http.Client{Timeout: f.setup.timeout, Transport: engine.GuardedTransport()}, CachePath: tufCache()}
-		if c.TrustedRoot, err = from.Fetch(ctx); err != nil {
+		c.TrustedRoot, err = from.Fetch(ctx)
+		if err != nil {
 			return fmt.Errorf("the public-good TUF repository: %w", err)
 		}
 	}

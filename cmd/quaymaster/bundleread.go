@@ -55,7 +55,8 @@ func (f *bundleFlags) open() (*bundle.Read, error) {
 	var pinned image.Digest
 	if f.digest != "" {
 		var err error
-		if pinned, err = image.ParseDigest(f.digest); err != nil {
+		pinned, err = image.ParseDigest(f.digest)
+		if err != nil {
 			return nil, fmt.Errorf("--bundle-digest: %w", err)
 		}
 	}
@@ -135,7 +136,8 @@ func (f *setupFlags) fromBundle(ctx context.Context, t terminal, fromFlags *poli
 func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.Read, known *engine.Resources, answers map[string][]byte, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	found := material{known: known, root: read.TrustedRoot, answers: answers}
 	var err error
-	if found.policies, err = bundledObjects(read.Policies); err != nil {
+	found.policies, err = bundledObjects(read.Policies)
+	if err != nil {
 		return nil, err
 	}
 	var documents []*mirror.Document
@@ -147,7 +149,8 @@ func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.
 		documents = append(documents, document)
 	}
 	if len(documents) > 0 {
-		if found.mirrors, err = mirror.NewSet(documents...); err != nil {
+		found.mirrors, err = mirror.NewSet(documents...)
+		if err != nil {
 			return nil, err
 		}
 	}

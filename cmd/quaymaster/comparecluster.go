@@ -95,7 +95,8 @@ func readEvents(ctx context.Context, client *cluster.Client, into *compare.Colle
 				}
 				_ = into.Object(text) // it is counted
 			}
-			if options.Continue = page.GetContinue(); options.Continue == "" {
+			options.Continue = page.GetContinue()
+			if options.Continue == "" {
 				break
 			}
 		}
@@ -141,7 +142,8 @@ func readMetadata(ctx context.Context, client *cluster.Client, into *compare.Col
 					return nil, err
 				}
 			}
-			if options.Continue = page.GetContinue(); options.Continue == "" {
+			options.Continue = page.GetContinue()
+			if options.Continue == "" {
 				break
 			}
 		}

@@ -112,7 +112,8 @@ func newSigners(sigstore *verifytest.Sigstore) (signers, error) {
 	var s signers
 	var err error
 	for _, key := range []**verifytest.Signer{&s.webTeam, &s.securityTeam, &s.stranger} {
-		if *key, err = verifytest.KeySigner(verifytest.KeyOptions{}); err != nil {
+		*key, err = verifytest.KeySigner(verifytest.KeyOptions{})
+		if err != nil {
 			return s, err
 		}
 	}
@@ -215,7 +216,8 @@ func judgeScenes(ctx context.Context, t terminal, folder string, scenes []scene)
 	requests := make([]gate.Request, len(scenes))
 	for i, s := range scenes {
 		var err error
-		if requests[i], err = gate.ForImage(s.image.Name, "default"); err != nil {
+		requests[i], err = gate.ForImage(s.image.Name, "default")
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -40,7 +40,8 @@ spec:
 	setup.mirrors = []string{file}
 	requests := make([]gate.Request, 2)
 	for i, name := range []string{"web", "api"} {
-		if requests[i], err = gate.ForImage(registry+"/shop/"+name+":v1", "default"); err != nil {
+		requests[i], err = gate.ForImage(registry+"/shop/"+name+":v1", "default")
+		if err != nil {
 			return err
 		}
 	}

@@ -212,7 +212,8 @@ func (f *authorityFlags) keyHolders(common verify.Authority) (out []verify.Autho
 	for _, name := range f.keys {
 		a := common
 		a.Name = "--key " + name
-		if a.Key, err = keyOf(name, f.digestAlgorithm); err != nil {
+		a.Key, err = keyOf(name, f.digestAlgorithm)
+		if err != nil {
 			return nil, err
 		}
 		out = append(out, a)
@@ -278,7 +279,8 @@ func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, erro
 func (f *authorityFlags) common() (verify.Authority, error) {
 	a := verify.Authority{Log: verify.Log{Ignore: f.ignoreTlog}}
 	var err error
-	if a.Log.Keys, err = optionalFile("--rekor-key", f.rekorKey); err != nil {
+	a.Log.Keys, err = optionalFile("--rekor-key", f.rekorKey)
+	if err != nil {
 		return a, err
 	}
 	for _, pair := range f.annotations {
@@ -294,7 +296,8 @@ func (f *authorityFlags) common() (verify.Authority, error) {
 		}
 		a.Annotations[key] = value
 	}
-	if a.NotBefore, err = optionalTime("--signed-not-before", f.notBefore); err != nil {
+	a.NotBefore, err = optionalTime("--signed-not-before", f.notBefore)
+	if err != nil {
 		return a, err
 	}
 	a.NotAfter, err = optionalTime("--signed-not-after", f.notAfter)

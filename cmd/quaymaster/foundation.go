@@ -87,7 +87,8 @@ func (f *setupFlags) found(ctx context.Context, t terminal, authorities *authori
 	}
 	from.flags = fromFlags
 	if fromFlags != nil && from.reader != nil {
-		if from.set, err = withPolicy(from.set, fromFlags); err != nil {
+		from.set, err = withPolicy(from.set, fromFlags)
+		if err != nil {
 			from.close()
 			return nil, err
 		}
@@ -109,7 +110,8 @@ func withPolicy(set *policy.Set, more *policy.Policy) (*policy.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if joined, err = joined.With(set.Exceptions()...); err != nil {
+	joined, err = joined.With(set.Exceptions()...)
+	if err != nil {
 		return nil, err
 	}
 	return joined.WithOverrides(set.Overrides()...)
@@ -137,13 +139,16 @@ func (f *setupFlags) fromFiles(ctx context.Context, t terminal, fromFlags *polic
 func (f *setupFlags) readFiles() (material, error) {
 	var read material
 	var err error
-	if read.root, err = optionalFile("--trusted-root", f.trustedRoot); err != nil {
+	read.root, err = optionalFile("--trusted-root", f.trustedRoot)
+	if err != nil {
 		return read, err
 	}
-	if read.known, err = loadResources(f.resources); err != nil {
+	read.known, err = loadResources(f.resources)
+	if err != nil {
 		return read, err
 	}
-	if read.policies, err = policyObjects(f.policies); err != nil {
+	read.policies, err = policyObjects(f.policies)
+	if err != nil {
 		return read, err
 	}
 	read.mirrors, err = loadMirrors(f.mirrors)
@@ -154,7 +159,8 @@ func (f *setupFlags) readFiles() (material, error) {
 func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	from := &foundation{known: read.known, mirrors: read.mirrors}
 	var err error
-	if from.store, err = f.trustStore(ctx, read.root, read.known, nil); err != nil {
+	from.store, err = f.trustStore(ctx, read.root, read.known, nil)
+	if err != nil {
 		return nil, err
 	}
 	loaded, err := loadPolicies(read.policies, read.known, f.offline, clock)
@@ -189,7 +195,8 @@ func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway
 	}
 	from := &foundation{mirrors: reader.Mirrors(), images: reader.Images(), known: known, pulls: reader.PullSecrets(), reader: reader}
 	var err error
-	if from.store, err = f.trustStore(ctx, root, reader.Keys(), reader.Configuration().Trust.Retired()); err != nil {
+	from.store, err = f.trustStore(ctx, root, reader.Keys(), reader.Configuration().Trust.Retired())
+	if err != nil {
 		return nil, err
 	}
 	loaded := documents{compilers: reader.Compilers(), answers: answers}

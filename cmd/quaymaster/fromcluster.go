@@ -78,7 +78,8 @@ func (f *setupFlags) settings(ctx context.Context, client *cluster.Client) (gate
 	read, why := gateway.Settings(ctx, client, "")
 	if why != nil {
 		var err error
-		if read, err = gateway.Load(""); err != nil {
+		read, err = gateway.Load("")
+		if err != nil {
 			return read, nil, err
 		}
 	}

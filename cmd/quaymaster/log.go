@@ -296,7 +296,8 @@ func showLog(out *bufio.Writer, folder string, from uint64, last int) error {
 		if err != nil {
 			return err
 		}
-		if kept = append(kept, line.Raw); len(kept) == last {
+		kept = append(kept, line.Raw)
+		if len(kept) == last {
 			break
 		}
 	}

@@ -27,11 +27,13 @@ func keptLog(t *testing.T) (folder, public string) {
 	var text []byte
 	for n := range 3 {
 		d := decisionlog.Decision{User: fmt.Sprintf("user-%d", n), Answer: "deny"}
-		if text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: time.Unix(1800000000, 0), Decision: &d}); err != nil {
+		text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: time.Unix(1800000000, 0), Decision: &d})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text, err = chain.AppendCheckpoint(text, "c", time.Unix(1800000000, 0), true, key); err != nil {
+	text, err = chain.AppendCheckpoint(text, "c", time.Unix(1800000000, 0), true, key)
+	if err != nil {
 		t.Fatal(err)
 	}
 	_, pem, err := key.MarshalPEM()

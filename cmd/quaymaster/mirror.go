@@ -172,7 +172,8 @@ func (f *mirrorFlags) requests(images []string) ([]image.Ref, []gate.Request, er
 	refs, requests := make([]image.Ref, len(images)), make([]gate.Request, len(images))
 	for i, written := range images {
 		var err error
-		if refs[i], err = image.Parse(written); err != nil {
+		refs[i], err = image.Parse(written)
+		if err != nil {
 			return nil, nil, err
 		}
 		pod, err := json.Marshal(map[string]any{

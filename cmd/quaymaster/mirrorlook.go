@@ -155,7 +155,8 @@ func (l *looking) ask(ctx context.Context, r *report.Redirection, ref image.Ref,
 	early := l.chooser.Begin(ctx, question)
 	var attempts []redirect.Attempt
 	var err error
-	if r.Digest, attempts, err = l.digest(ctx, ref, question, early); err != nil {
+	r.Digest, attempts, err = l.digest(ctx, ref, question, early)
+	if err != nil {
 		answered(r, route, report.NewAttempts(attempts))
 		r.Why = err.Error()
 		r.Result = without(route, image.KindOf(err) != image.NotFound)

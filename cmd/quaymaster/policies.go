@@ -112,7 +112,8 @@ func (d *documents) set() (*policy.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if set, err = set.With(d.exceptions...); err != nil {
+	set, err = set.With(d.exceptions...)
+	if err != nil {
 		return nil, err
 	}
 	return set.WithOverrides(d.overrides...)

@@ -212,7 +212,8 @@ func (f *scanFlags) foundation(ctx context.Context, t terminal) (*foundation, er
 	if err != nil || !f.whatIf() {
 		return from, err
 	}
-	if from.set, err = onlyNew(from.set); err != nil {
+	from.set, err = onlyNew(from.set)
+	if err != nil {
 		from.close()
 	}
 	return from, err
@@ -228,7 +229,8 @@ func onlyNew(set *policy.Set) (*policy.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if made, err = made.With(set.Exceptions()...); err != nil {
+	made, err = made.With(set.Exceptions()...)
+	if err != nil {
 		return nil, err
 	}
 	return made.WithOverrides(set.Overrides()...)
@@ -277,7 +279,8 @@ func (f *scanFlags) scanner(t terminal, from *foundation, tally report.Sink, tol
 		Decider: decider, State: view, Observer: told, Sinks: []report.Sink{tally}, Excluded: f.excluded,
 		Namespaces: scanNamespaces{from},
 	}
-	if o.Cluster, err = f.cluster(t, from); err != nil {
+	o.Cluster, err = f.cluster(t, from)
+	if err != nil {
 		return nil, nil, err
 	}
 	made, err := scan.New(o)

@@ -271,7 +271,8 @@ func logOf(t *testing.T, d report.Decided) (folder string) {
 	}
 	var text []byte
 	for _, line := range decisionlog.Decisions(d) {
-		if text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: d.Occasion.Time, Decision: &line}); err != nil {
+		text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: d.Occasion.Time, Decision: &line})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

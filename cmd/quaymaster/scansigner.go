@@ -272,7 +272,8 @@ func (a *asker) ask(ctx context.Context, query url.Values) (*stands, error) {
 			details.Record = nil
 			found.Images = append(found.Images, details)
 		}
-		if offset += len(page.Items); len(page.Items) == 0 || offset >= page.Total {
+		offset += len(page.Items)
+		if len(page.Items) == 0 || offset >= page.Total {
 			return found, nil
 		}
 	}

@@ -50,7 +50,8 @@ func standsIn(known *inventory.Inventory, query url.Values) (*stands, error) {
 				found.Images = append(found.Images, details)
 			}
 		}
-		if offset += len(page.Items); len(page.Items) == 0 || offset >= page.Total {
+		offset += len(page.Items)
+		if len(page.Items) == 0 || offset >= page.Total {
 			return found, nil
 		}
 	}

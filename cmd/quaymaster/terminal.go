@@ -73,7 +73,8 @@ func filesIn(name string, isRead func(name string) bool) ([]string, error) {
 	if !info.IsDir() {
 		return []string{name}, nil
 	}
-	if name, err = filepath.EvalSymlinks(name); err != nil {
+	name, err = filepath.EvalSymlinks(name)
+	if err != nil {
 		return nil, err
 	}
 	var paths, data []string

@@ -197,7 +197,8 @@ func (f *vsaFlags) storeOne(ctx context.Context, client *registry.Client, summar
 	}
 	repository := summary.Image.Repository()
 	if f.repository != "" {
-		if repository, err = image.ParseRepository(f.repository); err != nil {
+		repository, err = image.ParseRepository(f.repository)
+		if err != nil {
 			return "", fmt.Errorf("--vsa-repository: %w", err)
 		}
 	}

@@ -31,7 +31,8 @@ func (o online) Open(_ context.Context, access gate.Access, _ image.Repository) 
 		if err != nil {
 			return nil, err
 		}
-		if client, err = client.WithCredentials(sources...); err != nil {
+		client, err = client.WithCredentials(sources...)
+		if err != nil {
 			return nil, err
 		}
 	}

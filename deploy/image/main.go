@@ -86,7 +86,8 @@ func parse(args []string, env func(string) string) (*settings, error) {
 	seconds := int64(0)
 	if epoch := env("SOURCE_DATE_EPOCH"); epoch != "" {
 		var err error
-		if seconds, err = strconv.ParseInt(epoch, 10, 64); err != nil || seconds < 0 {
+		seconds, err = strconv.ParseInt(epoch, 10, 64)
+		if err != nil || seconds < 0 {
 			return nil, fmt.Errorf("SOURCE_DATE_EPOCH=%s: want seconds since 1970", epoch)
 		}
 	}
@@ -174,7 +175,8 @@ func (s *settings) images(ctx context.Context, out io.Writer) error {
 // its name by digest.
 func (s *settings) image(ctx context.Context, program, folder string) (said string, err error) {
 	if s.from == "" {
-		if said, err = s.build(ctx, program, folder); err != nil {
+		said, err = s.build(ctx, program, folder)
+		if err != nil {
 			return "", err
 		}
 	}
@@ -220,7 +222,8 @@ func (s *settings) build(ctx context.Context, program, folder string) (string, e
 func (s *settings) collect(ctx context.Context, program string) (found []compose.Binary, remove func(), err error) {
 	folder, remove := s.binaries, func() {}
 	if folder == "" {
-		if folder, err = os.MkdirTemp("", "image-"); err != nil {
+		folder, err = os.MkdirTemp("", "image-")
+		if err != nil {
 			return nil, nil, err
 		}
 		remove = func() { _ = os.RemoveAll(folder) } // temporary files: a leftover is harmless

@@ -22,7 +22,8 @@ func (h *Harbor) Overriding(effect policy.OverrideEffect, match string, policies
 	if err != nil {
 		return nil, err
 	}
-	if set, err = set.WithOverrides(made); err != nil {
+	set, err = set.WithOverrides(made)
+	if err != nil {
 		return nil, err
 	}
 	return gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}})

@@ -87,19 +87,24 @@ func (v *Variants) Fill(text string) string {
 }
 
 func (v *Variants) signers() (err error) {
-	if v.Second, err = verifytest.KeySigner(verifytest.KeyOptions{}); err != nil {
+	v.Second, err = verifytest.KeySigner(verifytest.KeyOptions{})
+	if err != nil {
 		return err
 	}
-	if v.Stranger, err = verifytest.KeySigner(verifytest.KeyOptions{}); err != nil {
+	v.Stranger, err = verifytest.KeySigner(verifytest.KeyOptions{})
+	if err != nil {
 		return err
 	}
-	if v.Notary, err = verifytest.NewNotary(verifytest.NotaryOptions{Name: "release"}); err != nil {
+	v.Notary, err = verifytest.NewNotary(verifytest.NotaryOptions{Name: "release"})
+	if err != nil {
 		return err
 	}
-	if v.Other, err = verifytest.NewNotary(verifytest.NotaryOptions{Name: "other"}); err != nil {
+	v.Other, err = verifytest.NewNotary(verifytest.NotaryOptions{Name: "other"})
+	if err != nil {
 		return err
 	}
-	if v.foreign, err = verifytest.New(verifytest.Options{Name: "foreign"}); err != nil {
+	v.foreign, err = verifytest.New(verifytest.Options{Name: "foreign"})
+	if err != nil {
 		return err
 	}
 	v.release = map[string]*verifytest.Signer{}
@@ -111,7 +116,8 @@ func (v *Variants) signers() (err error) {
 		"authority":    {URI: ReleaseSubject, Issuer: ReleaseIssuer, CA: v.foreign.CA},
 		"no timestamp": {URI: ReleaseSubject, Issuer: ReleaseIssuer, NoSCT: true},
 	} {
-		if v.release[name], err = v.Sigstore.Keyless(id); err != nil {
+		v.release[name], err = v.Sigstore.Keyless(id)
+		if err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,8 @@ func open(ctx context.Context, q Question, repository image.Repository) (s opene
 			err = fmt.Errorf("credentials for %s: %w", repository, err)
 		}
 	}()
-	if s.Session, err = q.Open(ctx, repository); err != nil {
+	s.Session, err = q.Open(ctx, repository)
+	if err != nil {
 		return opened{}, err
 	}
 	s.scope = s.Scope()

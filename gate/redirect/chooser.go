@@ -94,12 +94,14 @@ func New(with ...Option) (*Chooser, error) {
 		}
 	}
 	var err error
-	if c.known, err = cache.New(cache.Options[key, known]{
+	c.known, err = cache.New(cache.Options[key, known]{
 		MaxCost: maxKnown, MaxTTL: max(c.ages.present, c.ages.tag, c.ages.missing, 1), Now: c.now,
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, fmt.Errorf("choosing mirrors: %w", err)
 	}
-	if c.flights, err = cache.NewFlight[key, image.Descriptor](c.timeout); err != nil {
+	c.flights, err = cache.NewFlight[key, image.Descriptor](c.timeout)
+	if err != nil {
 		return nil, fmt.Errorf("choosing mirrors: %w", err)
 	}
 	return c, nil

@@ -75,7 +75,8 @@ func TestNoTimeLeft(t *testing.T) {
 		if _, _, err := c.Resolve(ctx, q, nil); image.KindOf(err) != image.Unavailable {
 			t.Error(err)
 		}
-		if want(t, "requests", f.requests(), ""); time.Since(start) != 0 {
+		want(t, "requests", f.requests(), "")
+		if time.Since(start) != 0 {
 			t.Error("it waited")
 		}
 		c.Choose(t.Context(), q, nil, wanted)

@@ -42,7 +42,8 @@ func (s *Set) origins(ref image.Ref) (origins []Origin, complete bool) {
 			if !ok || from == ref.Repository() {
 				return true
 			}
-			if complete = len(origins) < maxOrigins; !complete {
+			complete = len(origins) < maxOrigins
+			if !complete {
 				return false
 			}
 			origins = r.way.join(origins, from, ref)

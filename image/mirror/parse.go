@@ -114,7 +114,8 @@ func parse(text []byte, source string) (*Document, error) {
 			e.Kind, e.APIVersion, ownVersion, configVersion, operatorVersion)
 	}
 	d := &Document{Kind: e.Kind, Source: source}
-	if d.Name, err = e.name(); err != nil {
+	d.Name, err = e.name()
+	if err != nil {
 		return nil, err
 	}
 	if len(body) == 0 || string(body) == "null" {

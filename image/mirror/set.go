@@ -200,7 +200,8 @@ func NewSet(documents ...*Document) (*Set, error) {
 			return nil, fmt.Errorf("mirrors: %s %s is there twice: in %s and in %s", d.Kind, d.Name, s.documents[i-1].Source, d.Source)
 		}
 		fmt.Fprintf(sum, "%s\x00%s\x00%s\x00", d.Kind, d.Name, d.Hash)
-		if entries += len(d.entries); entries > MaxEntries {
+		entries += len(d.entries)
+		if entries > MaxEntries {
 			return nil, fmt.Errorf("mirrors: more than %d entries", MaxEntries)
 		}
 		for _, e := range d.entries {

@@ -135,7 +135,8 @@ func (s *entrySpec) compile(d *Document, f *faults) *entry {
 		}
 	}
 	for _, w := range e.ways {
-		if s.compileTargets(w, f); len(f.errs) > before {
+		s.compileTargets(w, f)
+		if len(f.errs) > before {
 			break // the other sources have the same error
 		}
 		w.evidence = s.compileEvidence(w.source, f)

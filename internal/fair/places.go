@@ -137,7 +137,8 @@ func (p *Places) TryEnter(claim Claim) (hold Hold, reason Reason, ok bool) {
 	defer p.mu.Unlock()
 	claim.Places = max(1, claim.Places)
 	f := p.flow(claim)
-	if reason, ok = p.may(f, claim); ok && len(f.queue) == 0 {
+	reason, ok = p.may(f, claim)
+	if ok && len(f.queue) == 0 {
 		p.take(f, claim.Places)
 		return Hold{p, f, claim.Places}, 0, true
 	}
@@ -330,7 +331,8 @@ func join(parties map[string]*party, name string) *party {
 }
 
 func part(parties map[string]*party, one *party) {
-	if one.flows--; one.flows == 0 {
+	one.flows--
+	if one.flows == 0 {
 		delete(parties, one.name)
 	}
 }

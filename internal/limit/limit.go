@@ -49,13 +49,15 @@ func Held(value any, most int) int {
 		size += len(v)
 	case map[string]any:
 		for key, member := range v {
-			if size += len(key) + Held(member, most-size); size > most {
+			size += len(key) + Held(member, most-size)
+			if size > most {
 				break
 			}
 		}
 	case []any:
 		for _, item := range v {
-			if size += Held(item, most-size); size > most {
+			size += Held(item, most-size)
+			if size > most {
 				break
 			}
 		}

@@ -44,7 +44,8 @@ func Begin(ctx context.Context) (end func()) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open++; c.open == 1 {
+	c.open++
+	if c.open == 1 {
 		c.since = time.Now()
 	}
 	return c.end
@@ -53,7 +54,8 @@ func Begin(ctx context.Context) (end func()) {
 func (c *clock) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open--; c.open == 0 {
+	c.open--
+	if c.open == 0 {
 		c.spent += time.Since(c.since)
 	}
 }

@@ -45,7 +45,8 @@ func TestMostly(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx := waiting.With(t.Context())
-			if c.spend(ctx); waiting.Mostly(ctx) != c.want {
+			c.spend(ctx)
+			if waiting.Mostly(ctx) != c.want {
 				t.Errorf("%s: %t", c.reason, !c.want)
 			}
 		})

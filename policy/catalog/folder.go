@@ -134,7 +134,8 @@ func (f *Folder) read() (Files, error) {
 		if err != nil {
 			return Files{}, fmt.Errorf("policies: %w", err)
 		}
-		if total += len(text); total > maxFolders {
+		total += len(text)
+		if total > maxFolders {
 			return Files{}, fmt.Errorf("policies: the files exceed the bound of %d bytes", maxFolders)
 		}
 		fmt.Fprintf(h, "%q %d\n", name, len(text))

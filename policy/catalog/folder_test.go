@@ -124,7 +124,8 @@ func loaded(t *testing.T, dir string, paths ...string) ([]string, error) {
 	}
 	var names []string
 	for _, e := range cat.Snapshot().Entries {
-		if names = append(names, "broken"); e.State == catalog.Ours {
+		names = append(names, "broken")
+		if e.State == catalog.Ours {
 			names[len(names)-1] = e.Policy.Name
 		}
 	}

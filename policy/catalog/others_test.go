@@ -264,7 +264,8 @@ func TestWhatDialectsMake(t *testing.T) {
 		{"an exception from nothing", made{exception: &policy.Exception{Name: "n"}}, true, catalog.Ours, catalog.Broken, 0, 0},
 	} {
 		cat, _ := newCatalog(t, func(o *catalog.Options) {
-			if o.Dialects = []catalog.Dialect{c.made}; c.asException {
+			o.Dialects = []catalog.Dialect{c.made}
+			if c.asException {
 				o.Dialects = []catalog.Dialect{unknown{}}
 			}
 			o.Exceptions = []catalog.Exceptions{madeExceptions{c.made}}

@@ -69,7 +69,8 @@ func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception
 	if err != nil {
 		return nil, err
 	}
-	if set, err = set.With(exceptions...); err != nil {
+	set, err = set.With(exceptions...)
+	if err != nil {
 		return nil, err
 	}
 	return set.WithOverrides(overrides...)

@@ -127,7 +127,8 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 
 // interrupted is called after each step of a loop.
 func (a *Activation) interrupted() bool {
-	if a.cost += a.step; a.cost > price.MaxCost {
+	a.cost += a.step
+	if a.cost > price.MaxCost {
 		a.exceeded = true
 		return true
 	}
@@ -142,7 +143,8 @@ var _ price.Meter = (*meter)(nil)
 
 // Charge implements price.Meter.
 func (a *meter) Charge(cost uint64) error {
-	if a.cost += cost; a.cost > price.MaxCost {
+	a.cost += cost
+	if a.cost > price.MaxCost {
 		a.exceeded = true
 		return &BudgetError{What: "the cost of an expression", Most: price.MaxCost}
 	}

@@ -174,7 +174,8 @@ func TestNothingMoreIsEvaluated(t *testing.T) {
 		a := s.NewActivation(Inputs{
 			Variables: map[string]any{"object": map[string]any{}},
 			Functions: map[string]Call{"n": func(context.Context, []ref.Val) (any, error) {
-				if calls++; c.cancels {
+				calls++
+				if c.cancels {
 					cancel()
 				}
 				return Count{Upper: 2, Gaps: []error{context.DeadlineExceeded}}, nil

@@ -131,7 +131,8 @@ func TestContextEnds(t *testing.T) {
 	in := inputs()
 	calls := 0
 	in.Functions = map[string]cel.Call{"verify": func(context.Context, []ref.Val) (any, error) {
-		if calls++; calls == 10 {
+		calls++
+		if calls == 10 {
 			cancel()
 		}
 		return int64(1), nil

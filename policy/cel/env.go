@@ -86,7 +86,8 @@ func NewEnv(options Options) (*Env, error) {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
 	e.base = base
-	if e.prices, err = price.New(base, meterName); err != nil {
+	e.prices, err = price.New(base, meterName)
+	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
 	return e, nil

@@ -101,7 +101,8 @@ func TestMore(t *testing.T) {
 	if err != nil || text != "of aof agivenof a" || more.asked["a"] != 1 || more.asked["b"] != 0 {
 		t.Error(text, err, more.asked)
 	}
-	if p, err = scope.Compile("e", "c"); err != nil {
+	p, err = scope.Compile("e", "c")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if text, err := p.Text(t.Context(), scope.NewActivation(cel.Inputs{More: more})); err == nil {

@@ -134,7 +134,8 @@ func Operations(value ref.Val, most int) ([]Operation, error) {
 		o := Operation{Op: one.text("op"), Path: one.text("path"), From: one.text("from")}
 		if v, ok := one.fields["value"]; ok {
 			var err error
-			if o.Value, err = library.Native(v); err != nil {
+			o.Value, err = library.Native(v)
+			if err != nil {
 				return nil, fmt.Errorf("the value of %s %s: %w", o.Op, o.Path, err)
 			}
 			if m, ok := v.(*made); ok {

@@ -108,7 +108,8 @@ func checkParts(root ast.Expr) error {
 		}
 		e := waiting[len(waiting)-1]
 		if e.Kind() == ast.MapKind && slices.ContainsFunc(e.AsMap().Entries(), hasComputedKey) {
-			if computed++; computed > maxComputedMaps {
+			computed++
+			if computed > maxComputedMaps {
 				return fmt.Errorf("the expression has more than %d maps whose keys are computed: declare a variable for a part of it", maxComputedMaps)
 			}
 		}

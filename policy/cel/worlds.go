@@ -121,7 +121,8 @@ func (w *worlds) combinations() int64 {
 		if o.Upper-o.Lower >= maxWorlds || o.Upper-o.Lower < 0 {
 			return maxWorlds + 1
 		}
-		if product *= o.Upper - o.Lower + 1; product > maxWorlds {
+		product *= o.Upper - o.Lower + 1
+		if product > maxWorlds {
 			return product
 		}
 	}

@@ -193,7 +193,8 @@ func (b block) evaluate(ctx variable.Context, result *Result) error {
 			}
 			result.Outcomes = append(result.Outcomes, outcome)
 			indeterminate = indeterminate || outcome.Indeterminate
-			if held = outcome.Held; held {
+			held = outcome.Held
+			if held {
 				break
 			}
 		}
@@ -208,7 +209,8 @@ func (b block) evaluate(ctx variable.Context, result *Result) error {
 			return result.fail(err)
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
-		if result.and(outcome.Held, outcome.Indeterminate); !outcome.Held && !outcome.Indeterminate {
+		result.and(outcome.Held, outcome.Indeterminate)
+		if !outcome.Held && !outcome.Indeterminate {
 			return nil
 		}
 	}
@@ -233,10 +235,12 @@ func (r *Result) fail(err error) error {
 func (c condition) evaluate(ctx variable.Context) (Outcome, error) {
 	outcome := Outcome{Path: c.path, Source: c.source, Operator: c.name}
 	var err error
-	if outcome.Key, err = c.key.Execute(ctx); err != nil {
+	outcome.Key, err = c.key.Execute(ctx)
+	if err != nil {
 		return outcome, err
 	}
-	if outcome.Value, err = c.value.Execute(ctx); err != nil {
+	outcome.Value, err = c.value.Execute(ctx)
+	if err != nil {
 		return outcome, err
 	}
 	left := work(maxWork)
@@ -349,7 +353,8 @@ func (c *compiler) readList(items []any, path string) ([]condition, error) {
 }
 
 func (c *compiler) readCondition(object map[string]any, path string) (condition, error) {
-	if c.count++; c.count > maxConditions {
+	c.count++
+	if c.count > maxConditions {
 		return condition{}, fail(path, "the number of conditions %w of %d", jmespath.ErrTooLarge, maxConditions)
 	}
 	one := condition{path: path}
@@ -368,7 +373,8 @@ func (c *compiler) readCondition(object map[string]any, path string) (condition,
 		return one, fail(path+"/operator", "want the name of an operator, such as Equals")
 	}
 	one.name = name
-	if one.operator = operatorOf(name); one.operator == nil {
+	one.operator = operatorOf(name)
+	if one.operator == nil {
 		return one, fail(path+"/operator", "unknown operator %q: want one of %s", name, strings.Join(Operators(), ", "))
 	}
 	if _, ok := object["message"].(string); !ok && object["message"] != nil {

@@ -32,7 +32,8 @@ func in(t *testing.T, key, operator, value string, data variable.Context) map[st
 			t.Fatalf("%s %s %s: %v", key, operator, value, err)
 		}
 		result, err := conditions.Evaluate(data)
-		if found[use] = answer(result); err != nil || found[use] == "doubt" && result.Cause() == nil {
+		found[use] = answer(result)
+		if err != nil || found[use] == "doubt" && result.Cause() == nil {
 			t.Errorf("%s %s %s as %s: %s, %v, cause %v", key, operator, value, use, found[use], err, result.Cause())
 		}
 		if found[use] == "unsure" {

@@ -150,7 +150,8 @@ func parseRange(s string) (low, high string, not, ok bool) {
 			continue
 		}
 		low, high = s[:i], s[i+1:]
-		if low, not = strings.CutSuffix(low, "!"); isAmount(low) && isAmount(high) {
+		low, not = strings.CutSuffix(low, "!")
+		if isAmount(low) && isAmount(high) {
 			return low, high, not, true
 		}
 	}

@@ -184,7 +184,8 @@ func (c *Constraint) inScope(k *kind, scope admission.ScopeType, s *policy.Subje
 
 // clusterScoped reports whether the subject is in no namespace, as far as is known.
 func (c *Constraint) clusterScoped(s *policy.Subject) (cluster, known bool) {
-	if cluster, known = clusterScoped(s.Group, s.Kind); known {
+	cluster, known = clusterScoped(s.Group, s.Kind)
+	if known {
 		return cluster, true
 	}
 	if s.Namespace != "" || s.User.Name != "" || len(s.User.Groups) > 0 {

@@ -70,7 +70,8 @@ func Convert(data []byte, options Options) ([]byte, error) {
 	}
 	format := options.From
 	if format == "" {
-		if format, err = detect(documents); err != nil {
+		format, err = detect(documents)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -303,7 +303,8 @@ func TestJudged(t *testing.T) {
 			tag = "1"
 		}
 		built := h.Build(repository, tag, name)
-		if names[name] = built.Name; sign != nil {
+		names[name] = built.Name
+		if sign != nil {
 			if err := sign(built); err != nil {
 				t.Fatal(err)
 			}

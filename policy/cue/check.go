@@ -41,7 +41,8 @@ func (c *Condition) check(options Options) error {
 		return fmt.Errorf("it is nested deeper than %d", maxDepth)
 	}
 	declared := declarations(file)
-	if c.loops, err = declared.loopsOf(file); err != nil {
+	c.loops, err = declared.loopsOf(file)
+	if err != nil {
 		return err
 	}
 	c.declared, c.hides = declared, hides(file)

@@ -57,7 +57,8 @@ func CompileTargets(o rulecontext.Options, s Settings, r Rule, does any) (policy
 		a.onPolicyChange = *doc.OnPolicyUpdate
 	}
 	var err error
-	if a.triggers, err = compileTriggers(o, r, does); err != nil {
+	a.triggers, err = compileTriggers(o, r, does)
+	if err != nil {
 		return nil, err
 	}
 	var errs []error
@@ -144,7 +145,8 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 	out := policy.Selection{APIVersion: s.kind.APIVersion, Kind: s.kind.Kind, Position: position}
 	var err error
 	if s.name != nil {
-		if out.Name, err = text(s.name, data, s.path+".name"); err == nil && out.Name == "" {
+		out.Name, err = text(s.name, data, s.path+".name")
+		if err == nil && out.Name == "" {
 			err = field.Fail(s.path+".name", "is empty once its variables are filled in, and would mean every object")
 		}
 		if err != nil {
@@ -152,7 +154,8 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 		}
 	}
 	if s.namespace != nil {
-		if out.Namespace, err = text(s.namespace, data, s.path+".namespace"); err == nil && out.Namespace == "" {
+		out.Namespace, err = text(s.namespace, data, s.path+".namespace")
+		if err == nil && out.Namespace == "" {
 			err = field.Fail(s.path+".namespace", "is empty once its variables are filled in, and would mean every namespace")
 		}
 		if err != nil {

@@ -385,7 +385,8 @@ func TestNamesOfRequester(t *testing.T) {
 			t.Errorf("%s: %t", c.text, got)
 		}
 		w.Generate.(map[string]any)["data"] = map[string]any{c.text: "x"}
-		if g, err = generating.CompileGenerate(options(t, ""), generating.Settings{}, r, w.Generate); err != nil {
+		g, err = generating.CompileGenerate(options(t, ""), generating.Settings{}, r, w.Generate)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if got := g.NeedsRequester(); got != c.want {

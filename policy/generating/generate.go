@@ -60,7 +60,8 @@ func CompileGenerate(o rulecontext.Options, s Settings, r Rule, generate any) (p
 		g.terms.Existing = *doc.GenerateExisting
 	}
 	var err error
-	if g.triggers, err = compileTriggers(o, r, generate); err != nil {
+	g.triggers, err = compileTriggers(o, r, generate)
+	if err != nil {
 		return nil, err
 	}
 	if err := g.compileObjects(o, doc, path); err != nil {
@@ -191,7 +192,8 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 	}
 	namespace := ""
 	if m.namespace != nil {
-		if namespace, err = text(m.namespace, data, m.path+".namespace"); err != nil {
+		namespace, err = text(m.namespace, data, m.path+".namespace")
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -202,7 +204,8 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 	if err != nil {
 		return nil, field.Below(m.path+".data", err)
 	}
-	if *room -= limit.Held(filled, *room); *room < 0 {
+	*room -= limit.Held(filled, *room)
+	if *room < 0 {
 		return nil, field.Fail(m.path+".data", "what the objects of the rule hold together %w of %d bytes", jmespath.ErrTooLarge, maxMade)
 	}
 	object, _ := withoutNulls(filled).(map[string]any)

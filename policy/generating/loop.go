@@ -54,7 +54,8 @@ func (l *loop) each(ctx context.Context, data variable.Context, left *budget, do
 		if element == nil {
 			continue
 		}
-		if left.left--; left.left < 0 {
+		left.left--
+		if left.left < 0 {
 			return field.Fail(l.path+".list", "the number of elements %w of %d", jmespath.ErrTooLarge, maxElements)
 		}
 		if err := ctx.Err(); err != nil {

@@ -30,7 +30,8 @@ func TestToTexts(t *testing.T) {
 		{"a kind of that name in another group", policy.ObjectKind{APIVersion: "example.com/v1", Kind: "ConfigMap"}, object{"data": object{"a": float64(1)}}, object{"data": object{"a": float64(1)}}},
 		{"what no text can be", configMap, object{"metadata": object{"labels": object{"a": object{}}}, "data": []any{float64(1)}}, object{"metadata": object{"labels": object{"a": object{}}}, "data": []any{float64(1)}}},
 	} {
-		if toTexts(row.before, row.kind); !reflect.DeepEqual(row.before, row.want) {
+		toTexts(row.before, row.kind)
+		if !reflect.DeepEqual(row.before, row.want) {
 			t.Errorf("%s: %v", row.reason, row.before)
 		}
 	}

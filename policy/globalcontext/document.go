@@ -180,7 +180,8 @@ func (c *Compiler) Compile(text []byte) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.projections, err = c.projections(d.Spec.Projections, name); err != nil {
+	e.projections, err = c.projections(d.Spec.Projections, name)
+	if err != nil {
 		return nil, err
 	}
 	spec, err := json.Marshal(d.Spec)

@@ -365,7 +365,8 @@ func (e *Entry) value(native any) (*value, error) {
 		return nil, fmt.Errorf("%d bytes exceed the bound of %d", v.size, MaxValue)
 	}
 	var err error
-	if v.plain, err = jmespath.Normalize(native); err != nil {
+	v.plain, err = jmespath.Normalize(native)
+	if err != nil {
 		return nil, err
 	}
 	for _, p := range e.projections {

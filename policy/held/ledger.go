@@ -138,7 +138,8 @@ func (l *Ledger) There(now time.Time, versions ...Version) *Ledger {
 			a.GoneAt = min(a.GoneAt, now.Unix())
 		}
 		if a.Gone {
-			if gone++; gone > maxGone {
+			gone++
+			if gone > maxGone {
 				delete(made.approved, id)
 				continue
 			}

@@ -66,7 +66,8 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 	}
 	// Neither labels nor the acceptance are part of a policy's behaviour.
 	delete(metadata, "labels")
-	if annotations = maps.Clone(annotations); annotations != nil {
+	annotations = maps.Clone(annotations)
+	if annotations != nil {
 		delete(annotations, Annotation)
 		delete(metadata, "annotations")
 		if len(annotations) > 0 {

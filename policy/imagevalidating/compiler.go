@@ -140,11 +140,13 @@ func (b *builder) build() error {
 		verify: isTrue(b.spec.ValidationConfigurations.VerifyDigest), required: isTrue(b.spec.ValidationConfigurations.Required),
 		named: true,
 	}
-	if r.references, err = b.compileReferences(b.spec.MatchImageReferences, "spec.matchImageReferences"); err != nil {
+	r.references, err = b.compileReferences(b.spec.MatchImageReferences, "spec.matchImageReferences")
+	if err != nil {
 		return err
 	}
 	if !b.json {
-		if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
+		r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds)
+		if err != nil {
 			return err
 		}
 		if err := r.match.Askable("spec.matchConstraints", !r.quiet); err != nil {
@@ -155,7 +157,8 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	if r.credentials, err = b.credentials(); err != nil {
+	r.credentials, err = b.credentials()
+	if err != nil {
 		return err
 	}
 	b.out.Warnings = append(b.out.Warnings, r.warnings()...)

@@ -69,7 +69,8 @@ func imageData(text string, given *policy.Given) (map[string]any, error) {
 	}
 	out["digest"] = digest
 	if len(given.Data.Index) > 0 {
-		if out["imageIndex"], err = decoded(given.Data.Index, "image index"); err != nil {
+		out["imageIndex"], err = decoded(given.Data.Index, "image index")
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +78,8 @@ func imageData(text string, given *policy.Given) (map[string]any, error) {
 	if err != nil || child == nil {
 		return out, err
 	}
-	if out["manifest"], err = decoded(child.Manifest, "manifest"); err != nil {
+	out["manifest"], err = decoded(child.Manifest, "manifest")
+	if err != nil {
 		return nil, err
 	}
 	out["config"], out["configData"] = config, config

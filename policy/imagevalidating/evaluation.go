@@ -303,7 +303,8 @@ func together(choices []choice, topics []topic) (selection, bool) {
 func (h *hearing) hearAlone(ctx context.Context, i int) *outcome {
 	found, ok := h.alone[i]
 	if !ok {
-		if found = h.hear(ctx, []int{i}); h.alone == nil {
+		found = h.hear(ctx, []int{i})
+		if h.alone == nil {
 			h.alone = map[int]*outcome{}
 		}
 		h.alone[i] = found
@@ -337,7 +338,8 @@ func (h *hearing) open(o *outcome, c *counter) *counter {
 // next returns the next choice; nil after the last.
 func (h *hearing) next(c *counter) choice {
 	for i, t := range c.topics {
-		if c.digits[i]++; c.digits[i] < len(h.statements(t.image, t.attestation)) {
+		c.digits[i]++
+		if c.digits[i] < len(h.statements(t.image, t.attestation)) {
 			return c.choice()
 		}
 		c.digits[i] = 0

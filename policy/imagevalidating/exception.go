@@ -74,7 +74,8 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	out.Scope, err = c.scopeOf(d.Spec)
 	errs = append(errs, err, exceptionSettings(d.Spec, rules))
 	if at := d.Spec.ExpiresAt; at != nil {
-		if out.Expires = at.Time; out.Expires.IsZero() {
+		out.Expires = at.Time
+		if out.Expires.IsZero() {
 			errs = append(errs, field.Fail("spec.expiresAt", "is empty: write a time as in 2027-01-31T00:00:00Z, or leave the field out"))
 		}
 	}

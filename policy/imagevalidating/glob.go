@@ -58,13 +58,15 @@ func expand(text string) ([]string, bool) {
 				parts, start = append(parts, text[start:i]), i+1
 			}
 		case '}':
-			if depth--; depth > 0 {
+			depth--
+			if depth > 0 {
 				continue
 			}
 			var all []string
 			for _, part := range append(parts, text[start:i]) {
 				more, ok := expand(text[:opened] + part + text[i+1:])
-				if all = append(all, more...); !ok || len(all) > maxAlternatives {
+				all = append(all, more...)
+				if !ok || len(all) > maxAlternatives {
 					return nil, false
 				}
 			}

@@ -238,10 +238,12 @@ func (s *statement) decode(artifact bool) (any, error) {
 	}
 	s.decoded = true
 	var predicate any
-	if s.err = json.Unmarshal(s.fact.Statement.Predicate, &predicate); s.err != nil {
+	s.err = json.Unmarshal(s.fact.Statement.Predicate, &predicate)
+	if s.err != nil {
 		return nil, s.err
 	}
-	if s.payload = predicate; artifact {
+	s.payload = predicate
+	if artifact {
 		return s.payload, nil
 	}
 	subjects := make([]any, len(s.fact.Statement.Subjects))

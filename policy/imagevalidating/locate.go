@@ -149,7 +149,8 @@ func pattern(pointer string) string {
 func (e *extractor) stands(content map[string]any, spec string, t celpolicy.Template) standing {
 	s := standing{pointers: map[string][]string{}}
 	for _, place := range e.places {
-		if place.Path = t.Pointer(place.Path); !isStandard(place, spec) {
+		place.Path = t.Pointer(place.Path)
+		if !isStandard(place, spec) {
 			s.follow(content, strings.Split(place.Path, "/")[1:], "")
 		}
 	}

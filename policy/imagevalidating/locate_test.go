@@ -201,7 +201,8 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	out := h.decide(t, pod(t, h.signed(t, "good", h.key).Name), with("has(object.metadata.labels)"))
-	if expect(t, out, "the author's own words", gate.Deny, "the message"); out.Verdicts[0].Reasons[0].Message != "the message" {
+	expect(t, out, "the author's own words", gate.Deny, "the message")
+	if out.Verdicts[0].Reasons[0].Message != "the message" {
 		t.Errorf("the author's words are not the first: %+v", out.Verdicts[0].Reasons)
 	}
 }
@@ -247,7 +248,8 @@ func TestPinsNamed(t *testing.T) {
 		request.Pinning, request.Subject.Operation = c.pinning, c.operation
 		request.Subject.User = policy.User{Name: "jane"}
 		out := h.decide(t, request, c.text)
-		if expect(t, out, c.reason, c.answer, c.word); (len(out.Patch) > 0) != c.pins {
+		expect(t, out, c.reason, c.answer, c.word)
+		if (len(out.Patch) > 0) != c.pins {
 			t.Errorf("%s: patch %v", c.reason, out.Patch)
 		}
 	}

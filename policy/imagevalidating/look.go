@@ -212,7 +212,8 @@ func (n *needs) note(read cel.Read) {
 	if n.beyond != "" {
 		return
 	}
-	if n.beyond = read.Variable; read.Field != "" {
+	n.beyond = read.Variable
+	if read.Field != "" {
 		n.beyond += "." + read.Field
 	}
 }

@@ -277,7 +277,8 @@ func (p *program) places(group, kind string, t celpolicy.Template) []policy.Extr
 	var own []policy.Extractor
 	for _, e := range p.extractors {
 		for _, place := range e.places {
-			if place.Path = t.Pointer(place.Path); !isStandard(place, spec) {
+			place.Path = t.Pointer(place.Path)
+			if !isStandard(place, spec) {
 				own = append(own, place)
 			}
 		}

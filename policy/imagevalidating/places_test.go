@@ -79,7 +79,8 @@ func TestPlaces(t *testing.T) {
 		}
 		var got []string
 		for _, e := range p.Rules[0].Extractors(&policy.Subject{Group: "example.com", Version: "v1", Kind: "Task"}) {
-			if got = append(got, e.Path); e.Name != "named" || e.Value != "" {
+			got = append(got, e.Path)
+			if e.Name != "named" || e.Value != "" {
 				t.Errorf("%s: %+v", c.reason, e)
 			}
 		}
@@ -107,7 +108,8 @@ func TestStandardPlaces(t *testing.T) {
 		if spec != "" {
 			want = []string{spec + "/volumes/*/image/reference", spec + "/containers/*/image", spec + "/initContainers/*/image", spec + "/ephemeralContainers/*/image"}
 		}
-		if want = append(want, "/spec/steps/*/image"); !slices.Equal(got, want) {
+		want = append(want, "/spec/steps/*/image")
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", kind, got, want)
 		}
 	}

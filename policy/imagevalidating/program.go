@@ -160,7 +160,8 @@ func (b *builder) conditions(p *program) error {
 		env = b.environments.namespacedCondition
 	}
 	var err error
-	if p.conditionScope, err = celpolicy.NewScope(env); err != nil {
+	p.conditionScope, err = celpolicy.NewScope(env)
+	if err != nil {
 		return err
 	}
 	p.conditions, err = celpolicy.CompileConditions(p.conditionScope, b.spec.MatchConditions, "spec.matchConditions")

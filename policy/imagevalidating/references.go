@@ -51,7 +51,8 @@ func (r *references) expression(c *Compiler, text, path string) error {
 		if err != nil {
 			return err
 		}
-		if r.scope, err = env.NewScope(); err != nil {
+		r.scope, err = env.NewScope()
+		if err != nil {
 			return err
 		}
 	}

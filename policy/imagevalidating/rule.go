@@ -100,7 +100,8 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 		if err == nil && !matched {
 			return policy.RulePlan{Skip: "the policy's matchConstraints do not match the object"}, nil
 		}
-		if unsure = err; policy.IsUnconverted(err) {
+		unsure = err
+		if policy.IsUnconverted(err) {
 			return policy.RulePlan{}, err
 		}
 	}
@@ -170,7 +171,8 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 	for i := range images {
 		j.members[i] = member{image: images[i], categories: filed[i], meant: slices.Contains(concerned, i)}
 	}
-	if j.secrets, err = r.secrets(s); err != nil {
+	j.secrets, err = r.secrets(s)
+	if err != nil {
 		return policy.RulePlan{}, err
 	}
 	out := policy.RulePlan{Judge: j, Action: r.action, Checks: make([]policy.Check, len(concerned))}

@@ -72,7 +72,8 @@ func TestLeftSides(t *testing.T) {
 			query, err := engine.Compile(c.expression)
 			if err == nil {
 				var value any
-				if value, err = query.Search(decode(t, c.data)); err == nil {
+				value, err = query.Search(decode(t, c.data))
+				if err == nil {
 					got = jmespath.Text(value)
 				} else {
 					got = failed

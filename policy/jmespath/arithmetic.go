@@ -73,10 +73,12 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 }
 
 func parsePair(a arguments) (x, y operand, err error) {
-	if x, err = parseOperand(a[0]); err != nil {
+	x, err = parseOperand(a[0])
+	if err != nil {
 		return x, y, fmt.Errorf("argument 1: %w", err)
 	}
-	if y, err = parseOperand(a[1]); err != nil {
+	y, err = parseOperand(a[1])
+	if err != nil {
 		return x, y, fmt.Errorf("argument 2: %w", err)
 	}
 	return x, y, nil
@@ -151,7 +153,8 @@ func add(a arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x, err = plus(x, y, 1); err != nil {
+	x, err = plus(x, y, 1)
+	if err != nil {
 		return nil, err
 	}
 	return x.value(), nil
@@ -162,7 +165,8 @@ func subtract(a arguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x, err = plus(x, y, -1); err != nil {
+	x, err = plus(x, y, -1)
+	if err != nil {
 		return nil, err
 	}
 	return x.value(), nil
@@ -260,7 +264,8 @@ func divideQuantity(x, y operand) (any, error) {
 	divisor := y.quantity.AsDec()
 	if y.unit == aScalar {
 		var err error
-		if divisor, err = decimal(y.number); err != nil {
+		divisor, err = decimal(y.number)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,8 @@ func (m *meter) take(cost int) error {
 // walk charges for the traversal of a value, which must not be larger than a result.
 func (m *meter) walk(value any) error {
 	budget := maxResult
-	if spend(value, &budget); budget < 0 {
+	spend(value, &budget)
+	if budget < 0 {
 		return fmt.Errorf("the result %w of %d bytes", ErrTooLarge, maxResult)
 	}
 	return m.take(maxResult - budget)

@@ -66,7 +66,8 @@ func objectFromLists(a arguments) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("key %d: want a string, got %s", i, kindOf(item))
 		}
-		if result[key] = nil; i < len(values) {
+		result[key] = nil
+		if i < len(values) {
 			result[key] = values[i]
 		}
 	}
@@ -92,7 +93,8 @@ func values(a arguments) (any, error) {
 // toString bounds its text by its input, because an escape is longer than its character.
 func toString(a arguments) (any, error) {
 	budget := 2 * maxText
-	if spend(a[0], &budget); budget < 0 {
+	spend(a[0], &budget)
+	if budget < 0 {
 		return nil, fmt.Errorf("the value %w of %d bytes", ErrTooLarge, 2*maxText)
 	}
 	return Text(a[0]), nil

@@ -74,7 +74,8 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	}
 	inside := callsInside(ast, false)
 	reads := rootsOf(ast) // before calls of ours are put in, which take the data itself
-	if ast, err = e.prepare(ast, 0); err != nil {
+	ast, err = e.prepare(ast, 0)
+	if err != nil {
 		return fail(err)
 	}
 	query := &Query{

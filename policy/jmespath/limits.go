@@ -77,14 +77,16 @@ func spend(value any, budget *int) {
 		*budget -= len(v)
 	case []any:
 		for _, item := range v {
-			if spend(item, budget); *budget < 0 {
+			spend(item, budget)
+			if *budget < 0 {
 				return
 			}
 		}
 	case map[string]any:
 		for key, item := range v {
 			*budget -= len(key)
-			if spend(item, budget); *budget < 0 {
+			spend(item, budget)
+			if *budget < 0 {
 				return
 			}
 		}

@@ -48,7 +48,8 @@ func (e *Engine) timeSince(a arguments) (any, error) {
 	}
 	end := e.options.Now()
 	if a.text(2) != "" {
-		if end, err = time.Parse(layout, a.text(2)); err != nil {
+		end, err = time.Parse(layout, a.text(2))
+		if err != nil {
 			return nil, fmt.Errorf("the end %q: %w", shorten(a.text(2)), err)
 		}
 	}

@@ -129,12 +129,14 @@ func TestException(t *testing.T) {
 	equal(t, "reason", e.Reason, "INC-7")
 	equal(t, "hash", len(e.Hash), 64)
 	for background, unscanned := range map[string]bool{"": false, "  background: true\n": false, "  background: false\n": true} {
-		if e, err = except(t, "  exceptions:\n", background+"  exceptions:\n"); err != nil {
+		e, err = except(t, "  exceptions:\n", background+"  exceptions:\n")
+		if err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "scans heed it with "+background, e.Unscanned, unscanned)
 	}
-	if e, err = except(t, "  namespace: exceptions\n", ""); err != nil {
+	e, err = except(t, "  namespace: exceptions\n", "")
+	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "without a namespace", e.ID(), "default/legacy")

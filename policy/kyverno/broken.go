@@ -55,7 +55,8 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 		p.Name = "unnamed-" + p.Hash[:8]
 	}
 	if d.Kind == "Policy" {
-		if p.Namespace = meta.Namespace; p.Namespace == "" {
+		p.Namespace = meta.Namespace
+		if p.Namespace == "" {
 			p.Namespace = "default"
 		}
 	}

@@ -177,7 +177,8 @@ func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCom
 		errs = append(errs, field.Fail("metadata.name", "is empty"))
 	}
 	if d.Kind == "Policy" {
-		if p.out.Namespace = meta.Namespace; meta.Namespace == "" {
+		p.out.Namespace = meta.Namespace
+		if meta.Namespace == "" {
 			p.out.Namespace = "default"
 		}
 	}

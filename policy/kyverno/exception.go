@@ -159,7 +159,8 @@ func exceptionAnnotations(out *policy.Exception, annotations map[string]string) 
 		switch {
 		case key == imagesAnnotation:
 			for text := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == '\n' }) {
-				if text = strings.TrimSpace(text); text == "" {
+				text = strings.TrimSpace(text)
+				if text == "" {
 					continue
 				}
 				pattern, err := verifyimages.Pattern(text, path, true)
@@ -174,7 +175,8 @@ func exceptionAnnotations(out *policy.Exception, annotations map[string]string) 
 			}
 		case key == expiresAnnotation:
 			var err error
-			if out.Expires, err = time.Parse(time.RFC3339, strings.TrimSpace(value)); err != nil || out.Expires.IsZero() {
+			out.Expires, err = time.Parse(time.RFC3339, strings.TrimSpace(value))
+			if err != nil || out.Expires.IsZero() {
 				errs = append(errs, field.Fail(path, "%q is no time: write it as in 2027-01-31T00:00:00Z", value))
 			}
 		case key == reasonAnnotation:

@@ -234,7 +234,8 @@ func TestExceptionsOfObjectRules(t *testing.T) {
 		list := set.Validate(t.Context(), subjectFrom(t, fmt.Sprintf(c.object, bad)), func([]policy.Extractor) ([]policy.Image, error) { return nil, nil })
 		is := ""
 		if len(list) == 1 {
-			if is = string(list[0].Ruling.Result); list[0].Skip != "" {
+			is = string(list[0].Ruling.Result)
+			if list[0].Skip != "" {
 				is = "skip"
 			}
 			is = list[0].Rule + "=" + is
@@ -302,7 +303,8 @@ func TestBrokenOperations(t *testing.T) {
 		var got []string
 		for _, operation := range []string{"CREATE", "UPDATE", "DELETE", "CONNECT"} {
 			s := subjectFrom(t, "{apiVersion: v1, kind: Service, metadata: {name: a, namespace: a}}")
-			if s.Operation = operation; operation == "CONNECT" {
+			s.Operation = operation
+			if operation == "CONNECT" {
 				s.Subresource = "proxy"
 			}
 			if may := set.MayValidate(s); may && results(t, p, s) == "r=undecided" {

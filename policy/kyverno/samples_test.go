@@ -41,7 +41,8 @@ func TestSamples(t *testing.T) {
 				continue
 			}
 			if strings.Contains(path, "verify-images") {
-				if loaded++; len(compiled.Rules) == 0 {
+				loaded++
+				if len(compiled.Rules) == 0 {
 					t.Errorf("%s: no rule of it is ours", path)
 				}
 			} else if len(compiled.Validations)+len(compiled.Mutations)+len(compiled.Generations)+len(compiled.Alterations) == 0 {

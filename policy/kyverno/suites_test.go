@@ -156,7 +156,8 @@ func subjectOf(object map[string]any) *policy.Subject {
 	s := &policy.Subject{Object: policy.ContentOf(object), Group: group, Version: version, NamespaceKnown: true, Operation: "CREATE"}
 	s.Kind, _ = object["kind"].(string)
 	s.Name, _ = meta["name"].(string)
-	if s.Namespace, _ = meta["namespace"].(string); s.Namespace == "" {
+	s.Namespace, _ = meta["namespace"].(string)
+	if s.Namespace == "" {
 		s.Namespace = "default"
 	}
 	return s

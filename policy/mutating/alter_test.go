@@ -176,7 +176,8 @@ func TestTriggers(t *testing.T) {
 		s := subject(t, text)
 		got := "nothing"
 		if results := alter(t, p, s); len(results) > 0 {
-			if got = string(results[0].Ruling.Result); results[0].Skip != "" {
+			got = string(results[0].Ruling.Result)
+			if results[0].Skip != "" {
 				got = "skip"
 			}
 		}

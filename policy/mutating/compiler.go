@@ -109,7 +109,8 @@ func (b *builder) build() error {
 		return err
 	}
 	r := &rule{name: b.out.Name, program: program, compiler: b.Compiler, namespace: b.out.Namespace, quiet: !b.spec.AdmissionEnabled()}
-	if r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds); err != nil {
+	r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds)
+	if err != nil {
 		return err
 	}
 	if err := r.match.Askable("spec.matchConstraints", !r.quiet && b.spec.TargetMatchConstraints == nil); err != nil {
@@ -122,7 +123,8 @@ func (b *builder) build() error {
 	r.targets = celpolicy.Confine(r.match.Targets(), b.out.Namespace)
 	var alters *alteration
 	if b.spec.MutateExistingEnabled() {
-		if alters, err = b.alteration(r); err != nil {
+		alters, err = b.alteration(r)
+		if err != nil {
 			return err
 		}
 		b.out.Alterations = append(b.out.Alterations, alters)
@@ -236,7 +238,8 @@ func (b *builder) program() (*program, error) {
 	}
 	p := &program{}
 	var err error
-	if p.scope, err = celpolicy.NewScope(env); err != nil {
+	p.scope, err = celpolicy.NewScope(env)
+	if err != nil {
 		return nil, err
 	}
 	if err := celpolicy.Declare(p.scope, b.spec.Variables); err != nil {

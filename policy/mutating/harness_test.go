@@ -114,7 +114,8 @@ func mutate(t testing.TB, s *policy.Subject, policies []*policy.Policy, exceptio
 		}
 		compiled = append(compiled, e)
 	}
-	if set, err = set.With(compiled...); err != nil {
+	set, err = set.With(compiled...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	before := written(s.Object.Map())

@@ -80,8 +80,11 @@ func carryOut(o *cel.Operation, object any, left *int) (any, error) {
 			if err := charge(value, left, 0); err != nil {
 				return nil, err
 			}
-		} else if object, err = edit(object, from, removed); err != nil {
-			return nil, fmt.Errorf("from %s: %w", o.From, err)
+		} else {
+			object, err = edit(object, from, removed)
+			if err != nil {
+				return nil, fmt.Errorf("from %s: %w", o.From, err)
+			}
 		}
 		return edit(object, path, added(value))
 	}
@@ -175,7 +178,8 @@ func edit(value any, path []string, does change) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if member, err = edit(member, path[1:], does); err != nil {
+	member, err = edit(member, path[1:], does)
+	if err != nil {
 		return nil, err
 	}
 	return replaced(member)(holder, path[0])
@@ -246,7 +250,8 @@ func charge(value any, left *int, depth int) error {
 		return &limit.ExceededError{What: "the depth of what the patch writes", Most: maxDepth}
 	}
 	text, _ := value.(string)
-	if *left -= valueCost + len(text); *left < 0 {
+	*left -= valueCost + len(text)
+	if *left < 0 {
 		return &limit.ExceededError{What: "what the patch writes", Most: maxWritten}
 	}
 	switch v := value.(type) {

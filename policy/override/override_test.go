@@ -258,7 +258,8 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		o, err := override.Overrides{}.Compile(text, "fuzz")
 		if err != nil {
-			if o = (override.Overrides{}).Broken(text, "fuzz", err); o != nil && o.Effect != policy.OverrideDeny {
+			o = (override.Overrides{}).Broken(text, "fuzz", err)
+			if o != nil && o.Effect != policy.OverrideDeny {
 				t.Errorf("a broken document has the effect %s", o.Effect)
 			}
 		}
@@ -269,7 +270,8 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if set, err = set.WithOverrides(o); err != nil {
+		set, err = set.WithOverrides(o)
+		if err != nil {
 			t.Fatalf("it compiles, and is no part of a set: %v", err)
 		}
 		subject := &policy.Subject{Namespace: "a", Time: time.Unix(0, 0)}

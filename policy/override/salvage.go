@@ -33,7 +33,8 @@ func salvage(data []byte) salvaged {
 	var namespaces []string
 	if json.Unmarshal(spec["namespaces"], &namespaces) == nil {
 		var err error
-		if out.namespaces, err = readNamespaces(namespaces); err != nil {
+		out.namespaces, err = readNamespaces(namespaces)
+		if err != nil {
 			out.namespaces = nil // everywhere
 		}
 	}

@@ -47,7 +47,8 @@ func (c mergeCompiler) condition(p *part, key, inner string, value any, at strin
 		// Kyverno compares scalars as text: "true" is true.
 		value = jmespath.Text(value)
 	}
-	if found.pattern, err = pattern.Compile(c.engine, value); err != nil {
+	found.pattern, err = pattern.Compile(c.engine, value)
+	if err != nil {
 		if inside := (*variable.CompileError)(nil); errors.As(err, &inside) {
 			return &variable.CompileError{Path: at + inside.Path, Err: inside.Err}
 		}

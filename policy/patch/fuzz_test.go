@@ -87,7 +87,8 @@ func compareAll(t *testing.T, before, after map[string]any) {
 	got := before
 	if list != nil {
 		var err error
-		if got, err = mustJSON(t, list).Apply(data, before); err != nil {
+		got, err = mustJSON(t, list).Apply(data, before)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

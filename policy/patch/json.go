@@ -85,10 +85,12 @@ func compileOperations(r source, document any) (*JSON, error) {
 }
 
 func compileOperation(r source, members map[string]any, at string) (o instruction, err error) {
-	if o.op, err = r.Constant(members["op"], at+"/op", "add, remove, replace, move, copy or test"); err != nil {
+	o.op, err = r.Constant(members["op"], at+"/op", "add, remove, replace, move, copy or test")
+	if err != nil {
 		return o, err
 	}
-	if o.path, err = compileLocation(r, members, at, "path"); err != nil {
+	o.path, err = compileLocation(r, members, at, "path")
+	if err != nil {
 		return o, err
 	}
 	other := ""
@@ -120,7 +122,8 @@ func compileOperation(r source, members map[string]any, at string) (o instructio
 
 func compileLocation(r source, members map[string]any, at, key string) (l location, err error) {
 	l.at = at + "/" + key
-	if l.template, err = r.Text(members[key], l.at); err != nil {
+	l.template, err = r.Text(members[key], l.at)
+	if err != nil {
 		return l, err
 	}
 	if !l.template.Plain() {
@@ -165,14 +168,17 @@ func (j *JSON) ApplyWithin(data variable.Context, object map[string]any, room *R
 	for i, o := range j.operations {
 		s := operation.Step{Op: o.op}
 		var err error
-		if s.Path, err = o.path.read(data); err != nil {
+		s.Path, err = o.path.read(data)
+		if err != nil {
 			return object, err
 		}
-		if s.From, err = o.from.read(data); err != nil {
+		s.From, err = o.from.read(data)
+		if err != nil {
 			return object, err
 		}
 		if o.value != nil {
-			if s.Value, err = o.value.Value(data); err != nil {
+			s.Value, err = o.value.Value(data)
+			if err != nil {
 				return object, err
 			}
 		}

@@ -81,7 +81,8 @@ func CompileMerge(engine *jmespath.Engine, value any) (*Merge, error) {
 		return nil, wrong("/"+directive, "%w", operation.ErrWhole)
 	}
 	c := mergeCompiler{engine: engine, merge: &Merge{}}
-	if c.merge.root, err = c.object(members, "", 0); err != nil {
+	c.merge.root, err = c.object(members, "", 0)
+	if err != nil {
 		return nil, err
 	}
 	return c.merge, nil

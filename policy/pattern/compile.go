@@ -76,7 +76,8 @@ func checkDepth(value any, path string, depth int) error {
 }
 
 func (c *compiler) compile(value any, path string, at place) (node, error) {
-	if c.nodes++; c.nodes > maxNodes {
+	c.nodes++
+	if c.nodes > maxNodes {
 		return nil, refuse(path, "the number of values in a pattern %w of %d", jmespath.ErrTooLarge, maxNodes)
 	}
 	switch v := value.(type) {
@@ -176,7 +177,8 @@ func (c *compiler) member(key string, value any, path string, at place) (member,
 	if err != nil {
 		return m, err
 	}
-	if m.key, err = variable.CompileAt(c.engine, name, path); err != nil {
+	m.key, err = variable.CompileAt(c.engine, name, path)
+	if err != nil {
 		return m, err
 	}
 	within := elsewhere
@@ -273,7 +275,8 @@ func (s leafSlot) read(f *filler) (node, error) {
 // and its texts plain. The author of data must not write anchors, which could disable a rule, nor
 // operators.
 func (f *filler) read(value any, depth int) (node, error) {
-	if f.nodes++; f.nodes > maxNodes {
+	f.nodes++
+	if f.nodes > maxNodes {
 		return nil, fmt.Errorf("the number of values %w of %d", jmespath.ErrTooLarge, maxNodes)
 	}
 	if depth > maxDepth {
@@ -334,7 +337,8 @@ func (s objectSlot) fill(f *filler) (node, error) {
 	for _, m := range s.members {
 		e := m.entry
 		var err error
-		if e.key, err = m.name(f.data, s.tags); err != nil {
+		e.key, err = m.name(f.data, s.tags)
+		if err != nil {
 			return nil, err
 		}
 		e.wild = s.tags && wildcard.Contains(e.key)

@@ -143,7 +143,8 @@ func (e *entry) any(r *run, members map[string]any, otherwise kind) verdict {
 		v = e.valueAt(r, members, e.key)
 	} else {
 		for _, key := range e.keys(members) {
-			if v = e.valueAt(r, members, key); v.kind == held || v.kind == broken {
+			v = e.valueAt(r, members, key)
+			if v.kind == held || v.kind == broken {
 				break
 			}
 			if v.doubt() != nil {
@@ -242,7 +243,8 @@ func (e *entry) exists(r *run, value any) verdict {
 			if v.kind == broken {
 				return v
 			}
-			if found = v.kind == held; found {
+			found = v.kind == held
+			if found {
 				break
 			}
 		}

@@ -50,7 +50,8 @@ func Compile(engine *jmespath.Engine, value any) (*Pattern, error) {
 	if err := checkDepth(value, "", 0); err != nil {
 		return nil, err
 	}
-	if value, err = resolveReferences(value); err != nil {
+	value, err = resolveReferences(value)
+	if err != nil {
 		return nil, err
 	}
 	c := compiler{engine: engine}

@@ -136,7 +136,8 @@ func TestExclusions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err = compile(t, "restricted", "").Check(pod(t, row.pod)); err != nil {
+			got, err = compile(t, "restricted", "").Check(pod(t, row.pod))
+			if err != nil {
 				t.Fatal(err)
 			}
 			once := got.Except(more)
@@ -210,7 +211,8 @@ func TestExcludedFields(t *testing.T) {
 		}
 		ids, want := violated(got), strings.Fields(row.violated)
 		slices.Sort(want)
-		if slices.Sort(ids); !slices.Equal(ids, want) {
+		slices.Sort(ids)
+		if !slices.Equal(ids, want) {
 			t.Errorf("%s: violated %q, want %q: %s", row.name, ids, want, got.Message("r"))
 		}
 	}
@@ -223,7 +225,8 @@ func TestViolationWithoutFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := podsecurity.Result{Violations: []podsecurity.Violation{{ID: "seccompProfile_baseline", Control: "Seccomp"}}}
-	if got = got.Except(all); got.Met() {
+	got = got.Except(all)
+	if got.Met() {
 		t.Error("a violation of which no field is known was excluded")
 	}
 }

@@ -34,7 +34,8 @@ func Compile(level, version string, exclusions []Exclusion) (*Standard, error) {
 	}
 	v := api.LatestVersion()
 	if version != "" {
-		if v, err = api.ParseVersion(version); err != nil {
+		v, err = api.ParseVersion(version)
+		if err != nil {
 			return nil, field.Fail("version", "%q: %w", version, err)
 		}
 	}

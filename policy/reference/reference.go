@@ -63,7 +63,8 @@ func bases(ref image.Ref, all bool) []string {
 		list = append(list, "docker.io/"+official)
 	}
 	if all {
-		if list = append(list, path); isOfficial {
+		list = append(list, path)
+		if isOfficial {
 			list = append(list, official)
 		}
 	}

@@ -35,13 +35,15 @@ func numbered(data any) (_ any, err error) {
 		return json.Number(text), err
 	case map[string]any:
 		for name := range data {
-			if data[name], err = numbered(data[name]); err != nil {
+			data[name], err = numbered(data[name])
+			if err != nil {
 				return nil, err
 			}
 		}
 	case []any:
 		for i := range data {
-			if data[i], err = numbered(data[i]); err != nil {
+			data[i], err = numbered(data[i])
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -323,7 +323,8 @@ func (s *signer) source(list []source) ([]attest.Source, error) {
 	one := attest.Source{TagPrefix: list[0].TagPrefix}
 	if list[0].OCI != "" {
 		var err error
-		if one.Repository, err = image.ParseRepository(list[0].OCI); err != nil {
+		one.Repository, err = image.ParseRepository(list[0].OCI)
+		if err != nil {
 			return nil, field.Below(path+".oci", err)
 		}
 	}

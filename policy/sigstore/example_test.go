@@ -46,7 +46,8 @@ func FuzzCompile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := dialect.Compile(text, "fuzz")
 		if err != nil {
-			if p = dialect.Broken(text, "fuzz", err); p == nil {
+			p = dialect.Broken(text, "fuzz", err)
+			if p == nil {
 				return
 			}
 		}

@@ -137,7 +137,8 @@ func (j *judge) all(given *policy.Given, decisions []policy.Decision) policy.Dec
 			return undecided(policy.LookReason(given.DataErr, overallPath))
 		}
 		var fault string
-		if data.Config, fault = configs(given.Data); fault != "" {
+		data.Config, fault = configs(given.Data)
+		if fault != "" {
 			return policy.Decision{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Contradiction, Path: overallPath, Message: fault}}}
 		}
 	}

@@ -138,7 +138,8 @@ func (s *script) now(c *Compiler, said map[string]string) (*remembering, error) 
 	condition := s.condition
 	if s.elsewhere() {
 		var err error
-		if condition, err = c.compileScript(s, said[s.place()]); err != nil {
+		condition, err = c.compileScript(s, said[s.place()])
+		if err != nil {
 			return nil, fmt.Errorf("the policy in %s: %w", s.place(), err)
 		}
 	}

@@ -102,7 +102,8 @@ func (s *signer) beside(a *verify.Authority, roots map[string]*prototrust.Truste
 			}
 			_ = pem.Encode(&keys, &pem.Block{Type: field.PublicKey, Bytes: der}) // a Buffer takes everything
 		}
-		if a.Log.Keys = keys.Bytes(); len(a.Log.Keys) == 0 {
+		a.Log.Keys = keys.Bytes()
+		if len(a.Log.Keys) == 0 {
 			return fmt.Errorf("the TrustRoot %s has no transparency log", s.refs.log)
 		}
 	}

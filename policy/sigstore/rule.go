@@ -135,12 +135,14 @@ func (r *rule) Plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 		return policy.RulePlan{}, err
 	}
 	template := made.check
-	if template.Credentials.Secrets, err = r.secrets(s); err != nil {
+	template.Credentials.Secrets, err = r.secrets(s)
+	if err != nil {
 		return policy.RulePlan{}, err
 	}
 	plan := policy.RulePlan{Action: r.action}
 	if r.judged {
-		if plan.Judge, err = r.judge(made, s); err != nil {
+		plan.Judge, err = r.judge(made, s)
+		if err != nil {
 			return policy.RulePlan{}, err
 		}
 	}

@@ -148,7 +148,8 @@ func (b *builder) rules(r *rule) ([]*rule, error) {
 		match = nil
 	} else {
 		var err error
-		if r.match, err = constraint.Compile(match, "spec.matchConstraints", b.options.Kinds); err != nil {
+		r.match, err = constraint.Compile(match, "spec.matchConstraints", b.options.Kinds)
+		if err != nil {
 			return nil, err
 		}
 		if err := r.match.Askable("spec.matchConstraints", !r.quiet); err != nil {
@@ -186,10 +187,12 @@ func (b *builder) program() (*program, error) {
 	p := &program{}
 	language := b.environments.of(b.json, b.out.Namespace != "")
 	var err error
-	if p.conditionScope, err = celpolicy.NewScope(language.conditions); err != nil {
+	p.conditionScope, err = celpolicy.NewScope(language.conditions)
+	if err != nil {
 		return nil, err
 	}
-	if p.scope, err = celpolicy.NewScope(language.validations); err != nil {
+	p.scope, err = celpolicy.NewScope(language.validations)
+	if err != nil {
 		return nil, err
 	}
 	if err := celpolicy.Declare(p.scope, b.spec.Variables); err != nil {

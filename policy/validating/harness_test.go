@@ -101,7 +101,8 @@ func validate(t testing.TB, s *policy.Subject, policies []*policy.Policy, except
 		}
 		compiled = append(compiled, e)
 	}
-	if set, err = set.With(compiled...); err != nil {
+	set, err = set.With(compiled...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return set.Validate(t.Context(), s, nil)

@@ -95,7 +95,8 @@ func (r *rule) judge(ctx context.Context, activation *cel.Activation) policy.Val
 		held, err := v.holds.Bool(ctx, activation)
 		if err != nil {
 			reasons, _ := celpolicy.Reasons(err, v.path)
-			if unsure = append(unsure, reasons...); ctx.Err() != nil {
+			unsure = append(unsure, reasons...)
+			if ctx.Err() != nil {
 				break
 			}
 			continue

@@ -133,7 +133,8 @@ func (t *Template) Pieces(ctx Context) ([]Piece, error) {
 		}
 		_, written := part.(constant)
 		pieces = append(pieces, Piece{Text: jmespath.Text(value), Brought: !written})
-		if size += len(pieces[len(pieces)-1].Text); size > maxText {
+		size += len(pieces[len(pieces)-1].Text)
+		if size > maxText {
 			return nil, &Error{Err: fmt.Errorf("the text %w of %d bytes", jmespath.ErrTooLarge, maxText)}
 		}
 	}
@@ -221,7 +222,8 @@ func (o object) execute(ctx Context) (any, error) {
 		if _, twice := result[key]; twice {
 			return nil, &Error{Variable: key, Path: m.path, Err: fmt.Errorf("the key %q is there twice", key)}
 		}
-		if result[key], err = m.value.execute(ctx); err != nil {
+		result[key], err = m.value.execute(ctx)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -188,7 +188,8 @@ func (b *Book) Limited() int {
 	defer b.mu.Unlock()
 	n, now := 0, b.now()
 	for _, l := range b.lines {
-		if l.forgive(now); l.width > 0 {
+		l.forgive(now)
+		if l.width > 0 {
 			n++
 		}
 	}
@@ -202,7 +203,8 @@ func (b *Book) Kept() int {
 	defer b.mu.Unlock()
 	n, now := 0, b.now()
 	for _, l := range b.lines {
-		if l.forgive(now); l.width > 0 || now.Before(l.quiet) {
+		l.forgive(now)
+		if l.width > 0 || now.Before(l.quiet) {
 			n++
 		}
 	}
@@ -251,7 +253,8 @@ func (t *Ticket) Leave() {
 	l.asking = max(0, l.asking-1)
 	if answered && !limited && l.width > 0 {
 		l.times = max(0, l.times-1)
-		if l.width++; l.width > wide {
+		l.width++
+		if l.width > wide {
 			l.width, l.asking, l.times = 0, 0, 0
 		}
 	}
@@ -300,7 +303,8 @@ func (b *Book) left(account Account, said left) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.line(account)
-	if l.limit = max(l.limit, said.remaining); said.limit > 0 { // else the highest remaining value is a lower bound
+	l.limit = max(l.limit, said.remaining)
+	if said.limit > 0 { // else the highest remaining value is a lower bound
 		l.limit = said.limit
 	}
 	now := b.now()

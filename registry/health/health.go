@@ -164,14 +164,16 @@ func (b *Breaker) Told(registry string, err error) {
 	}
 	e, ok := b.entries[registry]
 	if !ok {
-		if e = b.add(registry, verdict); e == nil {
+		e = b.add(registry, verdict)
+		if e == nil {
 			return
 		}
 	}
 	b.touch(e)
 	switch {
 	case verdict == doubtful && !e.resting():
-		if e.Err = err; b.now().Sub(e.doubt) >= b.first {
+		e.Err = err
+		if b.now().Sub(e.doubt) >= b.first {
 			e.doubt = b.now()
 			turn := e.turn
 			e.timer = time.AfterFunc(0, func() { b.clear(e, turn) })

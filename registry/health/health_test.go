@@ -310,14 +310,16 @@ func TestASuccessThatIsToldCloses(t *testing.T) {
 				return ctx.Err()
 			})
 			b.Told(mirror, down())
-			if pass(time.Second); during == health.HalfOpen {
+			pass(time.Second)
+			if during == health.HalfOpen {
 				pass(5 * time.Second)
 			}
 			if s := b.States(); s[0].Phase != during {
 				t.Fatalf("%+v", s)
 			}
 			for _, err := range []error{&image.Error{Kind: image.NotFound}, context.Canceled} {
-				if b.Told(mirror, err); !rests(b, mirror) {
+				b.Told(mirror, err)
+				if !rests(b, mirror) {
 					t.Fatalf("%v is no success", err)
 				}
 			}
@@ -358,7 +360,8 @@ func TestAProbeThatWaitsIsCalledOff(t *testing.T) {
 			t.Errorf("%d probes of a registry that answers, resting %t", n, rests(b, mirror))
 		}
 		b.Told(mirror, down())
-		if pass(time.Minute); late.Load() != 1 || rests(b, mirror) {
+		pass(time.Minute)
+		if late.Load() != 1 || rests(b, mirror) {
 			t.Errorf("%d probes of a registry that does not, want 1; resting %t", late.Load(), rests(b, mirror))
 		}
 	})
@@ -370,10 +373,12 @@ func TestIdleRegistriesAreForgotten(t *testing.T) {
 		var p probes
 		b := newBreaker(t, p.probe, health.WithRest(5*time.Minute, 5*time.Minute))
 		b.Told(mirror, down())
-		if pass(10 * time.Minute); p.count.Load() != 2 || len(b.States()) != 1 {
+		pass(10 * time.Minute)
+		if p.count.Load() != 2 || len(b.States()) != 1 {
 			t.Errorf("after ten minutes: %d probes, %v", p.count.Load(), b.States())
 		}
-		if pass(5 * time.Minute); p.count.Load() != 3 || len(b.States()) != 0 {
+		pass(5 * time.Minute)
+		if p.count.Load() != 3 || len(b.States()) != 0 {
 			t.Errorf("after fifteen minutes: %d probes, %v", p.count.Load(), b.States())
 		}
 	})
@@ -440,7 +445,8 @@ func TestCloseEndsProbes(t *testing.T) {
 			t.Errorf("%d registries are being probed, want the 8 that were when it was closed", halfOpen)
 		}
 		pass(time.Hour)
-		if b.Told("late.example", down()); began.Load() != 8 || rests(b, "late.example") {
+		b.Told("late.example", down())
+		if began.Load() != 8 || rests(b, "late.example") {
 			t.Error("a closed breaker goes on")
 		}
 		b.Close()
@@ -469,7 +475,8 @@ func TestRegistriesAreBounded(t *testing.T) {
 		if n := len(b.States()); n != 256 {
 			t.Errorf("%d states", n)
 		}
-		if b.Told("good.example", nil); len(b.States()) != 256 || !rests(b, "bad999.example") {
+		b.Told("good.example", nil)
+		if len(b.States()) != 256 || !rests(b, "bad999.example") {
 			t.Error("a registry that answers pushed out one that rests")
 		}
 		for range 20 {

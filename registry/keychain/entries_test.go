@@ -164,7 +164,8 @@ func TestEntriesForEvidenceElsewhere(t *testing.T) {
 		of := func(entries []string) secret {
 			for i, e := range entries {
 				where, who, _ := strings.Cut(e, " ")
-				if who = who + ":" + wrong; strings.HasPrefix(who, "right") {
+				who = who + ":" + wrong
+				if strings.HasPrefix(who, "right") {
 					who = "user:" + password
 				}
 				entries[i] = strings.Replace(where, "HOST", server.Host(), 1) + " " + who

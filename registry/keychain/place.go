@@ -209,7 +209,8 @@ func (k *Keychain) workload(ctx context.Context, s *search, request Request) {
 	for i, name := range request.PullSecrets {
 		ofThePod[i] = place{owner: ofPod, secret: secretName{request.Namespace, name}}
 	}
-	if k.secrets(ctx, s, ofThePod); s.found() {
+	k.secrets(ctx, s, ofThePod)
+	if s.found() {
 		return
 	}
 	if request.ServiceAccount == "" || k.config.Accounts == nil {

@@ -144,7 +144,8 @@ func (r *Registry) addChunk(w http.ResponseWriter, q *http.Request, id string) (
 	}
 	offset := -1
 	if from, _, ok := strings.Cut(q.Header.Get("Content-Range"), "-"); ok {
-		if offset, err = strconv.Atoi(from); err != nil {
+		offset, err = strconv.Atoi(from)
+		if err != nil {
 			offset = -1
 		}
 	}

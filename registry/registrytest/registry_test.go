@@ -268,10 +268,12 @@ func TestPullLimit(t *testing.T) {
 	if got := answer.Header.Get("Ratelimit-Remaining"); got != "1;w=21600" {
 		t.Errorf("after a HEAD %q remain", got)
 	}
-	if answer, _ = get(t, http.MethodGet, url); answer.StatusCode != http.StatusOK || answer.Header.Get("Ratelimit-Remaining") != "0;w=21600" {
+	answer, _ = get(t, http.MethodGet, url)
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Ratelimit-Remaining") != "0;w=21600" {
 		t.Errorf("first pull: %s, %q remain", answer.Status, answer.Header.Get("Ratelimit-Remaining"))
 	}
-	if answer, _ = get(t, http.MethodGet, url); answer.StatusCode != http.StatusTooManyRequests {
+	answer, _ = get(t, http.MethodGet, url)
+	if answer.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("second pull: %s", answer.Status)
 	}
 }

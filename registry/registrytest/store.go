@@ -109,7 +109,8 @@ func isDigest(reference string) bool { return strings.Contains(reference, ":") }
 func (s *store) putManifest(name, reference, mediaType string, body []byte) (digest, subject string, err error) {
 	digest = DigestOf(body)
 	if isDigest(reference) {
-		if digest, err = digestAs(reference, body); err != nil {
+		digest, err = digestAs(reference, body)
+		if err != nil {
 			return "", "", err
 		}
 		if digest != reference {
@@ -158,7 +159,8 @@ func (s *store) manifest(name, reference string) (stored, string, bool) {
 	}
 	digest := reference
 	if !isDigest(reference) {
-		if digest, ok = repo.tags[reference]; !ok {
+		digest, ok = repo.tags[reference]
+		if !ok {
 			return stored{}, "", false
 		}
 	}

@@ -58,7 +58,8 @@ func lines(from io.Reader, most int, do func(line []byte, long bool)) error {
 	long := false
 	for {
 		part, err := reader.ReadSlice('\n')
-		if long = long || len(line)+len(part) > most; !long {
+		long = long || len(line)+len(part) > most
+		if !long {
 			line = append(line, part...)
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

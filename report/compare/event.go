@@ -117,7 +117,8 @@ func kyvernoSaid(reason string, about, related reference, note string) (said, bo
 		return said{}, false
 	}
 	if ruled, is := strings.CutPrefix(rest, "["); is {
-		if s.rule, rest, ok = strings.Cut(ruled, "] "); !ok {
+		s.rule, rest, ok = strings.Cut(ruled, "] ")
+		if !ok {
 			return said{}, false
 		}
 	}

@@ -38,7 +38,8 @@ type timing struct {
 func (c *Collector) Metrics(from io.Reader) error {
 	read := 0
 	return lines(from, maxMetric, func(line []byte, long bool) {
-		if read++; long || read > maxMetrics || line[0] == '#' {
+		read++
+		if long || read > maxMetrics || line[0] == '#' {
 			return
 		}
 		c.sample(string(line))
@@ -53,7 +54,8 @@ func (c *Collector) sample(line string) {
 	histogram, isSum := strings.CutSuffix(name, "_sum")
 	if !isSum {
 		var isCount bool
-		if histogram, isCount = strings.CutSuffix(name, "_count"); !isCount {
+		histogram, isCount = strings.CutSuffix(name, "_count")
+		if !isCount {
 			return
 		}
 	}

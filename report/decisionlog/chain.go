@@ -76,7 +76,8 @@ func (c *Chain) AppendCheckpoint(text []byte, chain string, at time.Time, closed
 	e := Entry{Kind: KindCheckpoint, Time: at, Checkpoint: &Checkpoint{Chain: chain, Key: key.ID(), Closed: closed}}
 	c.place(&e)
 	var err error
-	if e.Checkpoint.Signature, err = key.sign(SignedText(&e)); err != nil {
+	e.Checkpoint.Signature, err = key.sign(SignedText(&e))
+	if err != nil {
 		return text, fmt.Errorf("decision log: sign a checkpoint: %w", err)
 	}
 	return c.Append(text, &e)

@@ -108,7 +108,8 @@ func write(t testing.TB) written {
 				}
 				n++
 			}
-			if text, err = chain.AppendCheckpoint(text, "c1", noon.Add(time.Duration(n)*time.Minute), file == 1 && part == 0, w.key); err != nil {
+			text, err = chain.AppendCheckpoint(text, "c1", noon.Add(time.Duration(n)*time.Minute), file == 1 && part == 0, w.key)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -99,7 +99,8 @@ func ParsePublicKeys(text []byte) (Keys, error) {
 	keys := Keys{}
 	for {
 		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
+		block, text = pem.Decode(text)
+		if block == nil {
 			break
 		}
 		parsed, err := x509.ParsePKIXPublicKey(block.Bytes)

@@ -273,7 +273,8 @@ func TestPruned(t *testing.T) {
 			}
 			text := appended(t, chain, nil, decisionlog.Entry{Kind: decisionlog.KindPruned, Time: noon, Pruned: &decisionlog.Pruned{Segment: filepath.Base(w.files[0]), Through: 11, Why: "size"}})
 			if row.signed {
-				if text, err = chain.AppendCheckpoint(text, "c1", noon, false, w.key); err != nil {
+				text, err = chain.AppendCheckpoint(text, "c1", noon, false, w.key)
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -166,7 +166,8 @@ func (m *record) image(v *report.Image) {
 func (m *record) beside(about Finding, reasons []policy.Reason) {
 	for _, reason := range reasons {
 		f := about
-		if f.Status = Note; reason.Code == policy.NotConcerned || reason.Code == policy.Unchanged {
+		f.Status = Note
+		if reason.Code == policy.NotConcerned || reason.Code == policy.Unchanged {
 			f.Status = Skip
 		}
 		m.add(f, []policy.Reason{reason})
@@ -346,7 +347,8 @@ func (m *record) whole() {
 	status := statusOf(m.Answer)
 	switch own := worst(m.object.Findings); {
 	case m.Answer != gate.Allow && weight(status) > weight(own):
-		if rest = orAll(rest, m.Reasons); len(rest) == 0 {
+		rest = orAll(rest, m.Reasons)
+		if len(rest) == 0 {
 			m.add(Finding{Status: status}, nil)
 		}
 		m.each(status, rest)

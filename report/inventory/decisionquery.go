@@ -45,7 +45,8 @@ func (i *Inventory) Decisions(q DecisionQuery) (DecisionPage, error) {
 		if q.Verdict != "" && d.Verdict != q.Verdict {
 			return true
 		}
-		if page.Total++; page.Total > q.Page.Offset && len(page.Items) < q.Page.Limit {
+		page.Total++
+		if page.Total > q.Page.Offset && len(page.Items) < q.Page.Limit {
 			page.Items = append(page.Items, *d)
 		}
 		return true

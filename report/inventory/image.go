@@ -105,7 +105,8 @@ func (i *Inventory) see(o report.Occasion, r report.Record, about report.Resourc
 	if placed && running {
 		for e := range i.places[at] { // the object's earlier images
 			if u := e.uses[at]; !current[e] && u.running {
-				if delete(u.pods, pod); len(u.pods) == 0 {
+				delete(u.pods, pod)
+				if len(u.pods) == 0 {
 					i.remove(e, at)
 				}
 				e.describe()
@@ -290,7 +291,8 @@ func (i *Inventory) remove(e *entry, at place) {
 	}
 	delete(e.uses, at)
 	i.uses--
-	if delete(i.places[at], e); len(i.places[at]) == 0 {
+	delete(i.places[at], e)
+	if len(i.places[at]) == 0 {
 		delete(i.places, at)
 		i.lone.drop(at)
 	}

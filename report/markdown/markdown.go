@@ -208,7 +208,8 @@ func link(f finding.Finding) string {
 
 // code writes untrusted text as code for a line or a table; nothing for an empty one.
 func code(text string, most int) string {
-	if text = literal(text, most); text == "" {
+	text = literal(text, most)
+	if text == "" {
 		return ""
 	}
 	return "`" + text + "`"
@@ -220,7 +221,8 @@ func literal(text string, most int) string {
 	text = report.Escape(strings.Join(strings.Fields(text), " "))
 	kept := 0
 	for i := range text {
-		if kept++; kept > most {
+		kept++
+		if kept > most {
 			text = text[:i] + "..."
 			break
 		}

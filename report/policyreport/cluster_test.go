@@ -51,7 +51,8 @@ func (y *yard) set(t testing.TB, policies ...string) {
 		compiled = append(compiled, p)
 	}
 	var err error
-	if y.gate, err = y.Gate(compiled...); err != nil {
+	y.gate, err = y.Gate(compiled...)
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -302,7 +302,8 @@ func TestSelection(t *testing.T) {
 				got += strings.Join(counts, " ")
 			}
 		}
-		if got += "]"; got != row.want {
+		got += "]"
+		if got != row.want {
 			t.Errorf("%s: %q, want %q", row.reason, got, row.want)
 		}
 	}

@@ -52,7 +52,8 @@ func writeDocument(w io.Writer, api API, object PolicyReport, follows bool) erro
 	if err != nil {
 		return err
 	}
-	if text, err = yaml.JSONToYAML(text); err != nil {
+	text, err = yaml.JSONToYAML(text)
+	if err != nil {
 		return err
 	}
 	if follows {

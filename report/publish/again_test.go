@@ -203,7 +203,8 @@ func TestWorkloadsThatCannotBeLookedUp(t *testing.T) {
 			s, tries := newStore(), 0
 			p := run(t, s, func(o *publish.Options) {
 				o.Workloads = workloads{fail: func() error {
-					if tries++; tries <= row.fails {
+					tries++
+					if tries <= row.fails {
 						return errDown
 					}
 					return nil

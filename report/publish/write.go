@@ -68,7 +68,8 @@ func (p *Publisher) guarded(ctx context.Context, c *change) {
 func (p *Publisher) retry(c *change, failed error) {
 	p.options.Observer.Failed(failed)
 	results, _ := c.size()
-	if c.tries++; c.tries >= maxTries {
+	c.tries++
+	if c.tries >= maxTries {
 		p.options.Observer.Dropped(Rejected, results)
 		return
 	}
@@ -113,7 +114,8 @@ func (p *Publisher) merge(ctx context.Context, s *shelf, c *change) error {
 		stored, known := p.memory.Get(at)
 		if !known && (beyond || !c.fresh) {
 			var err error
-			if stored, err = s.read(ctx, c.at, beyond); err != nil {
+			stored, err = s.read(ctx, c.at, beyond)
+			if err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,8 @@ func ParseKey(text, password []byte) (Key, error) {
 	switch block.Type {
 	case "ENCRYPTED SIGSTORE PRIVATE KEY", "ENCRYPTED COSIGN PRIVATE KEY":
 		var err error
-		if der, err = encrypted.Decrypt(block.Bytes, password); err != nil {
+		der, err = encrypted.Decrypt(block.Bytes, password)
+		if err != nil {
 			return nil, errors.New("private key: it cannot be decrypted; the password is wrong, or the file is damaged")
 		}
 	case "PRIVATE KEY":

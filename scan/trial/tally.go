@@ -65,7 +65,8 @@ func (t *tally) DecideAll(ctx context.Context, requests []gate.Request, _ func(d
 	for i := range outcomes {
 		t.note(&outcomes[i], ctx.Err() != nil)
 	}
-	if t.objects += len(requests); t.most > 0 && t.objects >= t.most {
+	t.objects += len(requests)
+	if t.most > 0 && t.objects >= t.most {
 		t.enough(errEnough)
 	}
 	return nil
@@ -115,7 +116,8 @@ func (t *tally) note(o *gate.Outcome, cut bool) {
 		list, count = &t.found.Stopped, &t.found.StoppedCount
 	case unlooked:
 	}
-	if *count++; len(*list) < MaxFound {
+	*count++
+	if len(*list) < MaxFound {
 		*list = append(*list, foundOf(at, o))
 	}
 }

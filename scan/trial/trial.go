@@ -193,7 +193,8 @@ func (a *alone) Snapshot(ctx context.Context) (gate.Snapshot, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.set == nil || a.whole != now.Policies {
-		if a.set, err = beside(now.Policies, a.policies); err != nil {
+		a.set, err = beside(now.Policies, a.policies)
+		if err != nil {
 			return gate.Snapshot{}, err
 		}
 		a.whole = now.Policies
@@ -208,7 +209,8 @@ func beside(whole *policy.Set, policies []*policy.Policy) (*policy.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if set, err = set.With(whole.Exceptions()...); err != nil {
+	set, err = set.With(whole.Exceptions()...)
+	if err != nil {
 		return nil, err
 	}
 	return set.WithOverrides(whole.Overrides()...)

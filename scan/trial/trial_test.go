@@ -272,7 +272,8 @@ func TestTryIsBounded(t *testing.T) {
 	}
 	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if found, err = r.trier.Try(over, p(r), nil, 0); err != nil || found.Whole || found.Certain() {
+	found, err = r.trier.Try(over, p(r), nil, 0)
+	if err != nil || found.Whole || found.Certain() {
 		t.Errorf("no time at all: %v, %+v", err, found)
 	}
 }
@@ -288,7 +289,8 @@ func TestNewRefuses(t *testing.T) {
 		func(o *trial.Options) { o.State = nil }, func(o *trial.Options) { o.Decider = nil },
 	} {
 		o := good
-		if without(&o); func() bool { _, err := trial.New(o); return err == nil }() {
+		without(&o)
+		if func() bool { _, err := trial.New(o); return err == nil }() {
 			t.Error("accepted")
 		}
 	}

@@ -96,7 +96,8 @@ func TestKeyboard(t *testing.T) {
 		t.Errorf("first: %q", focused())
 	}
 	for _, want := range []string{"Quaymaster", "Overview", "Images"} {
-		if b.do(chromedp.KeyEvent(kb.Tab)); focused() != want {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if focused() != want {
 			t.Errorf("%q, want %q", focused(), want)
 		}
 	}

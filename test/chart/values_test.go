@@ -91,7 +91,8 @@ func TestReusedValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		unstructured.RemoveNestedField(values, strings.Split(row.missing, ".")...)
-		if text, err = yaml.Marshal(values); err != nil {
+		text, err = yaml.Marshal(values)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, text, 0o600); err != nil {

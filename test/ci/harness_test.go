@@ -232,7 +232,8 @@ func (p *port) gitlab(t *testing.T, j *job, with map[string]string) (status int,
 			if !ok {
 				t.Fatalf("%s: no input %q", variable, name)
 			}
-			if value, ok = with[name]; !ok && input.Default != nil {
+			value, ok = with[name]
+			if !ok && input.Default != nil {
 				value = *input.Default
 			}
 		}

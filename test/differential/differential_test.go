@@ -94,7 +94,8 @@ func (s *tally) count(p *played) {
 		if theirs.Accepted == p.mine.Accepted {
 			continue
 		}
-		if agree = false; p.untold[who] {
+		agree = false
+		if p.untold[who] {
 			return // an error, and told
 		}
 	}

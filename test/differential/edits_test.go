@@ -204,7 +204,8 @@ func (e *edit) number() bool {
 		return false
 	}
 	text = strconv.FormatInt(pick(e.random, []int64{n + 1, n - 1, 0, -n, n + 1<<32}), 10)
-	if e.at.scalar = text; isText {
+	e.at.scalar = text
+	if isText {
 		e.at.setString(text)
 	}
 	return true

@@ -81,7 +81,8 @@ func faults() map[string]fault {
 func logFaults() map[string]fault {
 	return map[string]fault{
 		"an entry of a foreign log": {logged, onRecord(func(m *making, r *verifytest.Record) {
-			if r.Log = m.at.foreign.Rekor; m.at.recipe.Log == "rekor2" {
+			r.Log = m.at.foreign.Rekor
+			if m.at.recipe.Log == "rekor2" {
 				r.Log = m.at.foreign.Rekor2
 			}
 		})},

@@ -36,7 +36,8 @@ func (c *crowd) shows(t *testing.T, name string, row *difference) {
 			if _, asked := p.theirs[who]; !asked {
 				continue
 			}
-			if shown[who] = true; !row.explains(p, who) {
+			shown[who] = true
+			if !row.explains(p, who) {
 				t.Errorf("the example does not show the difference with %s:\n%s%s", who, p, s.shown())
 			}
 		}

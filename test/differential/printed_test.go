@@ -92,7 +92,8 @@ func (s *scene) read(repository string, image registrytest.Descriptor) *sheet {
 	base := "http://" + s.registry.Host() + "/v2/" + repository
 	var suffix, reference string
 	if s.recipe.Format == tags {
-		if suffix = ".sig"; s.recipe.Attests {
+		suffix = ".sig"
+		if s.recipe.Attests {
 			suffix = ".att"
 		}
 		reference = strings.Replace(image.Digest, ":", "-", 1) + suffix

@@ -138,7 +138,8 @@ func draw(random *rand.Rand) *recipe {
 	} else {
 		r.drawSigstore(random)
 	}
-	if r.drawQuestion(random); chance(35) {
+	r.drawQuestion(random)
+	if chance(35) {
 		if chance(25) && !r.endsInPanic() {
 			r.Beside = pick(random, companions)
 		}

@@ -34,7 +34,8 @@ func (p *played) touches(fits func(touch) bool) bool {
 		if said == "" { // nothing there could be changed so
 			continue
 		}
-		if some = true; !fits(asTouch(said)) {
+		some = true
+		if !fits(asTouch(said)) {
 			return false
 		}
 	}
@@ -175,7 +176,8 @@ func TestTouch(t *testing.T) {
 			t.Errorf("%s: %t, want %t", row.reason, got, row.want)
 		}
 	}
-	if bent.did = []string{"null at config.digest"}; damagedAt("config*")(bent) || oddAt("config*")(bent) {
+	bent.did = []string{"null at config.digest"}
+	if damagedAt("config*")(bent) || oddAt("config*")(bent) {
 		t.Error("a bent manifest is taken for a damaged or odd document")
 	}
 }

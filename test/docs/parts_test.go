@@ -156,7 +156,8 @@ func TestShell(t *testing.T) {
 			}
 			err := shell.Run(t.Context(), "page.md", all)
 			var mistake docs.Mistake
-			if errors.As(err, &mistake); (err == nil) != (row.line == 0) || mistake.Line != row.line {
+			errors.As(err, &mistake)
+			if (err == nil) != (row.line == 0) || mistake.Line != row.line {
 				t.Errorf("got %v, want a mistake in line %d", err, row.line)
 			}
 		})

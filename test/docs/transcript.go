@@ -50,7 +50,8 @@ func Commands(b Block) ([]Command, error) {
 		}
 		for _, word := range heredoc.FindAllStringSubmatch(strings.Join(lines[end:i+1], "\n"), -1) {
 			for closed := false; !closed; {
-				if i++; i == len(lines) {
+				i++
+				if i == len(lines) {
 					return nil, fmt.Errorf("line %d: no line %q ends the command's input", c.Line, word[1])
 				}
 				c.Text += "\n" + lines[i]
@@ -77,7 +78,8 @@ func (c *Command) expect(next []Command) error {
 		return nil
 	}
 	var err error
-	if c.Status, err = strconv.Atoi(said[1]); err != nil {
+	c.Status, err = strconv.Atoi(said[1])
+	if err != nil {
 		return fmt.Errorf("line %d: the exit status %q: %w", c.Line, said[1], err)
 	}
 	return nil

@@ -306,7 +306,8 @@ func (n *night) recorded(t *testing.T, replica string, want func(decisionlog.Bre
 			if line.Kind != decisionlog.KindBreakGlass {
 				continue
 			}
-			if seen = append(seen, *line.BreakGlass); want(*line.BreakGlass) {
+			seen = append(seen, *line.BreakGlass)
+			if want(*line.BreakGlass) {
 				return nil
 			}
 		}

@@ -109,7 +109,8 @@ func TestDashboard(t *testing.T) {
 	var led string
 	eventually(t, func(ctx context.Context) error {
 		status, said, err := looks(ctx, leader, reader)
-		if led = said.About.Replica; err != nil || status != http.StatusOK || !said.has("shop/scanned") {
+		led = said.About.Replica
+		if err != nil || status != http.StatusOK || !said.has("shop/scanned") {
 			return fmt.Errorf("the leader: %d %+v: %w", status, said, errors.Join(err, errNotYet))
 		}
 		return nil

@@ -51,7 +51,8 @@ func TestDebug(t *testing.T) {
 	if err == nil || !strings.Contains(said, "[unsigned]") {
 		t.Errorf("a copy with an unsigned image: %v, %s", err, said)
 	}
-	if said, err = kubectl("debug", "web", "--copy-to=copy", "--set-image=c0="+signed.Name, "--profile=general"); err != nil {
+	said, err = kubectl("debug", "web", "--copy-to=copy", "--set-image=c0="+signed.Name, "--profile=general")
+	if err != nil {
 		t.Errorf("a copy with a signed image: %v, %s", err, said)
 	}
 }

@@ -37,7 +37,8 @@ func TestReplacedPolicy(t *testing.T) {
 		})
 		for began := time.Now(); time.Since(began) < 3*time.Second; {
 			_, err := s.dryRun(t.Context(), pod("bare", bare.Name))
-			if denied(t, "an unsigned image, after its policy was replaced", err, "unsigned"); t.Failed() {
+			denied(t, "an unsigned image, after its policy was replaced", err, "unsigned")
+			if t.Failed() {
 				return
 			}
 		}

@@ -133,7 +133,8 @@ func TestScanIsKilled(t *testing.T) {
 	})
 	var rounds []map[string]any
 	eventually(t, func(context.Context) error {
-		if rounds = scanned(t, s.gateway); len(rounds) == 0 {
+		rounds = scanned(t, s.gateway)
+		if len(rounds) == 0 {
 			return errors.New("no scan is done yet")
 		}
 		return nil

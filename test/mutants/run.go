@@ -70,7 +70,8 @@ func (p *Package) Run(ctx context.Context, others []string, match *regexp.Regexp
 			left = matching(p.mutants(), match)
 			result.Tried, result.Unviable = len(left), len(p.unviable)
 		}
-		if left, err = s.kill(ctx, left, &result, log); err != nil {
+		left, err = s.kill(ctx, left, &result, log)
+		if err != nil {
 			return Result{}, err
 		}
 		if err := os.Remove(s.binary); err != nil {
@@ -150,7 +151,8 @@ func (s *suite) kill(ctx context.Context, list []*Mutant, result *Result, log io
 		end := unreached
 		for _, tests := range s.reaching(m.unit.number) {
 			var err error
-			if end, err = s.run(ctx, patience*sum(tests)+grace, nil, names(tests), "MUTANT="+strconv.Itoa(m.number)); err != nil {
+			end, err = s.run(ctx, patience*sum(tests)+grace, nil, names(tests), "MUTANT="+strconv.Itoa(m.number))
+			if err != nil {
 				return nil, err
 			}
 			if end != passed {

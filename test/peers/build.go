@@ -123,7 +123,8 @@ func find(name string) (*tool, error) {
 	t := &tool{name: name, folder: filepath.Join(folder, home(name)), flags: "-s -w"}
 	var pinned [2][]byte
 	for i, file := range []string{"go.mod", "go.sum"} {
-		if pinned[i], err = os.ReadFile(filepath.Join(t.folder, file)); err != nil {
+		pinned[i], err = os.ReadFile(filepath.Join(t.folder, file))
+		if err != nil {
 			return nil, fmt.Errorf("no such program under test/tools: %w", err)
 		}
 	}
@@ -131,7 +132,8 @@ func find(name string) (*tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.path, err = mainPackage(module, name); err != nil {
+	t.path, err = mainPackage(module, name)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.folder, err)
 	}
 	longest := ""

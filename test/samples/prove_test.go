@@ -92,7 +92,8 @@ func (p *port) notarize(ctx context.Context, repository, digest string, w proof)
 	}
 	in.PlainHTTP = true
 	if w.kind != "" {
-		if digest, err = notary.Attach(ctx, in, digest, w.kind, []byte(w.document)); err != nil || w.by == nobody {
+		digest, err = notary.Attach(ctx, in, digest, w.kind, []byte(w.document))
+		if err != nil || w.by == nobody {
 			return err
 		}
 	}

@@ -103,7 +103,8 @@ func covers(t *testing.T, root string, samples []sample) {
 		if err != nil {
 			return err
 		}
-		if file = filepath.ToSlash(file); !accepted[file] || !refused[file] {
+		file = filepath.ToSlash(file)
+		if !accepted[file] || !refused[file] {
 			t.Errorf("%s: no image is there that it is to accept, or none that it is to refuse", file)
 		}
 		if n := policies(read(t, path)); n != 1 {
@@ -176,7 +177,8 @@ func (p *port) try(t *testing.T, root string, s sample) {
 		image := p.registry + "/" + trial.repository + ":nobody-pushed-it"
 		if !trial.absent {
 			made := p.load(t, trial.repository, trial.proofs)
-			if image = made.byTag; trial.byDigest {
+			image = made.byTag
+			if trial.byDigest {
 				image = made.byDigest
 			}
 		}

@@ -36,16 +36,20 @@ func newProof(entity *sgbundle.Bundle, material *trust.Material, artifact Artifa
 		return nil, err
 	}
 	p := &proof{entity: entity, material: material.WithIntermediates(carried), artifact: artifact, authority: authority}
-	if p.content, err = entity.SignatureContent(); err != nil {
+	p.content, err = entity.SignatureContent()
+	if err != nil {
 		return nil, fmt.Errorf("read the signature: %w", err)
 	}
-	if p.signer, err = entity.VerificationContent(); err != nil {
+	p.signer, err = entity.VerificationContent()
+	if err != nil {
 		return nil, fmt.Errorf("read the verification material: %w", err)
 	}
-	if p.entries, err = entity.TlogEntries(); err != nil {
+	p.entries, err = entity.TlogEntries()
+	if err != nil {
 		return nil, fmt.Errorf("read the log entries: %w", err)
 	}
-	if p.timestamps, err = entity.Timestamps(); err != nil {
+	p.timestamps, err = entity.Timestamps()
+	if err != nil {
 		return nil, fmt.Errorf("read the timestamps: %w", err)
 	}
 	return p, nil
@@ -214,7 +218,8 @@ func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.F
 	}
 	if useNow {
 		var err error
-		if fact.Expires, err = p.until(); err != nil {
+		fact.Expires, err = p.until()
+		if err != nil {
 			return verify.Fact{}, &verify.Rejection{Code: verify.ExpiredCertificate, Err: err}
 		}
 	}
@@ -240,7 +245,8 @@ func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
 	subject := ""
 	if p.authority.Keyless != nil {
 		var rejection *verify.Rejection
-		if subject, rejection = summary.Admit(*p.authority.Keyless); rejection != nil {
+		subject, rejection = summary.Admit(*p.authority.Keyless)
+		if rejection != nil {
 			return rejection
 		}
 	}

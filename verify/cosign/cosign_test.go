@@ -55,7 +55,8 @@ func newLab(t testing.TB) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.subject, err = ref.Pin(image.Descriptor{Digest: digest}); err != nil {
+	l.subject, err = ref.Pin(image.Descriptor{Digest: digest})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return l

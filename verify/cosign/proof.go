@@ -90,7 +90,8 @@ func (p *proof) chooseSigner() *verify.Rejection {
 		return nil
 	}
 	given := p.material.Leaf()
-	switch p.leaf = p.layer.certificate; {
+	p.leaf = p.layer.certificate
+	switch {
 	case p.leaf == nil && given == nil:
 		return &verify.Rejection{Code: verify.WrongIdentity, Expected: p.expected(), Found: "a signature by a key, without a certificate"}
 	case p.leaf == nil:
@@ -102,7 +103,8 @@ func (p *proof) chooseSigner() *verify.Rejection {
 		}
 	}
 	var err error
-	if p.summary, err = trust.Summarize(p.leaf); err != nil {
+	p.summary, err = trust.Summarize(p.leaf)
+	if err != nil {
 		return &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
 	return nil

@@ -68,7 +68,8 @@ func (v *Verifier) prove(ctx context.Context, digest image.Digest, evidence atte
 		return verify.Fact{}, &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
 	p := &proof{layer: parsed, material: material.WithIntermediates(parsed.chain), digest: digest, authority: authority}
-	if fact, err = p.prove(ctx); err != nil {
+	fact, err = p.prove(ctx)
+	if err != nil {
 		return verify.Fact{}, err
 	}
 	if claimed := evidence.PredicateType; claimed != "" && parsed.envelope != nil && claimed != parsed.statement.PredicateType {

@@ -89,7 +89,8 @@ func newTerms(authority verify.Authority) (*terms, error) {
 	if authority.Timestamp.Required && len(t.stores[truststore.TypeTSA]) == 0 {
 		return nil, fmt.Errorf("authority %s: a timestamp is required, and no timestamp authority is given to prove one", authority.Name)
 	}
-	if statement.TrustedIdentities, err = trustedIdentities(given.Identities); err != nil {
+	statement.TrustedIdentities, err = trustedIdentities(given.Identities)
+	if err != nil {
 		return nil, fmt.Errorf("authority %s: %w", authority.Name, err)
 	}
 	t.document = &trustpolicy.Document{Version: "1.0", TrustPolicies: []trustpolicy.TrustPolicy{statement}}
@@ -175,7 +176,8 @@ func readPEM(text []byte) ([]*x509.Certificate, error) {
 	var certificates []*x509.Certificate
 	for rest := bytes.TrimSpace(text); len(rest) > 0; rest = bytes.TrimSpace(rest) {
 		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
+		block, rest = pem.Decode(rest)
+		if block == nil {
 			return nil, errors.New("want PEM certificates, found something else")
 		}
 		if block.Type != "CERTIFICATE" {

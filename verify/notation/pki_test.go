@@ -149,7 +149,8 @@ func (s *tsa) Timestamp(_ context.Context, request *tspclient.Request) (*tspclie
 		return nil, err
 	}
 	for _, c := range s.beside {
-		if answer, err = verifytest.WithCertificate(answer, c); err != nil {
+		answer, err = verifytest.WithCertificate(answer, c)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -47,7 +47,8 @@ func (a word) der(t *testing.T) []byte {
 	for padding := a.length; answer == nil || a.length > 0 && len(answer) != a.length; padding += a.length - len(answer) { // signatures differ in length
 		said.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, padding)}}
 		var err error
-		if answer, err = ocsp.CreateResponse(a.ca.certificate(), a.by.certificate(), said, a.by.key); err != nil {
+		answer, err = ocsp.CreateResponse(a.ca.certificate(), a.by.certificate(), said, a.by.key)
+		if err != nil {
 			t.Error(err)
 			return nil
 		}

@@ -71,7 +71,8 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 	if authority.Notation == nil || !p.formatAllowed() {
 		return verify.Fact{}, p.reject(verify.WrongFormat, errors.New("the authority is not proved by notation signatures"))
 	}
-	if p.terms, err = newTerms(authority); err != nil {
+	p.terms, err = newTerms(authority)
+	if err != nil {
 		return verify.Fact{}, err
 	}
 	if err := p.aim(); err != nil {

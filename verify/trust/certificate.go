@@ -89,7 +89,8 @@ func Summarize(c *x509.Certificate) (Summary, error) {
 	if hasV1 && hasV2 && v1 != v2 {
 		return Summary{}, errors.New("the certificate's two issuer extensions disagree")
 	}
-	if s.Issuer = v1; hasV2 {
+	s.Issuer = v1
+	if hasV2 {
 		s.Issuer = v2
 	}
 	return s, nil

@@ -238,7 +238,8 @@ func issueUntil(t *testing.T, name string, end time.Time, parent *issuer) *issue
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.certificate, err = x509.ParseCertificate(der); err != nil {
+	made.certificate, err = x509.ParseCertificate(der)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return made

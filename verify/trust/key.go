@@ -199,7 +199,8 @@ func (v verifier) VerifySignature(sig, message io.Reader, opts ...signature.Veri
 	}
 	var messageBytes []byte
 	if message != nil {
-		if messageBytes, err = io.ReadAll(message); err != nil {
+		messageBytes, err = io.ReadAll(message)
+		if err != nil {
 			return fmt.Errorf("read message: %w", err)
 		}
 	}

@@ -103,7 +103,8 @@ func (c *composer) signer() (err error) {
 		c.material.key, err = ParsePublicKey(a.Key.PEM, a.Key.Hash)
 		return err
 	case a.Keyless != nil && len(a.Keyless.Roots) > 0:
-		if c.material.authorities, err = composeAuthorities(a.Keyless.Roots); err != nil {
+		c.material.authorities, err = composeAuthorities(a.Keyless.Roots)
+		if err != nil {
 			return fmt.Errorf("roots: %w", err)
 		}
 		return nil
@@ -112,7 +113,8 @@ func (c *composer) signer() (err error) {
 		if err != nil {
 			return err
 		}
-		if c.material.authorities = trusted.FulcioCertificateAuthorities(); len(c.material.authorities) == 0 {
+		c.material.authorities = trusted.FulcioCertificateAuthorities()
+		if len(c.material.authorities) == 0 {
 			return errors.New("the trusted root has no certificate authority; give roots, or another trusted root")
 		}
 		return nil
@@ -151,7 +153,8 @@ func (c *composer) log() error {
 	}
 	var err error
 	if len(wanted.Keys) > 0 {
-		if c.material.logs, err = composeLogs(wanted.Keys, wanted.URL); err != nil {
+		c.material.logs, err = composeLogs(wanted.Keys, wanted.URL)
+		if err != nil {
 			return fmt.Errorf("transparency log keys: %w", err)
 		}
 		return nil
@@ -182,7 +185,8 @@ func (c *composer) certificateLog() error {
 	}
 	var err error
 	if len(wanted.Keys) > 0 {
-		if c.material.ctLogs, err = composeLogs(wanted.Keys, ""); err != nil {
+		c.material.ctLogs, err = composeLogs(wanted.Keys, "")
+		if err != nil {
 			return fmt.Errorf("certificate transparency keys: %w", err)
 		}
 		return nil
@@ -191,7 +195,8 @@ func (c *composer) certificateLog() error {
 	if err != nil {
 		return err
 	}
-	if c.material.ctLogs = trusted.CTLogs(); len(c.material.ctLogs) == 0 {
+	c.material.ctLogs = trusted.CTLogs()
+	if len(c.material.ctLogs) == 0 {
 		return errors.New("the trusted root has no certificate transparency log; give its public key, another trusted root, or ignore certificate timestamps")
 	}
 	return nil

@@ -93,17 +93,20 @@ func (p Private) compose() (root.TrustedMaterial, error) {
 	m := &Material{}
 	var err error
 	if len(p.Fulcio) > 0 {
-		if m.authorities, err = composeAuthorities(p.Fulcio); err != nil {
+		m.authorities, err = composeAuthorities(p.Fulcio)
+		if err != nil {
 			return nil, fmt.Errorf("certificates of Fulcio: %w", err)
 		}
 	}
 	if len(p.Rekor) > 0 {
-		if m.logs, err = composeLogs(p.Rekor, p.RekorURL); err != nil {
+		m.logs, err = composeLogs(p.Rekor, p.RekorURL)
+		if err != nil {
 			return nil, fmt.Errorf("keys of Rekor: %w", err)
 		}
 	}
 	if len(p.CT) > 0 {
-		if m.ctLogs, err = composeLogs(p.CT, ""); err != nil {
+		m.ctLogs, err = composeLogs(p.CT, "")
+		if err != nil {
 			return nil, fmt.Errorf("certificate transparency keys: %w", err)
 		}
 	}

@@ -98,7 +98,8 @@ func (t *TUF) Fetch(ctx context.Context) (text []byte, err error) {
 	}()
 	ctx, cancel := context.WithTimeout(ctx, rootTimeout)
 	defer cancel()
-	if text, err = filled.fetch(ctx); err != nil {
+	text, err = filled.fetch(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", origin, err)
 	}
 	if _, err := parseRoot(origin, text); err != nil {

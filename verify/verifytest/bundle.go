@@ -34,8 +34,11 @@ func (s *Sigstore) Bundle(c Claim) ([]byte, error) {
 	b := &protobundle.Bundle{MediaType: mediaType, VerificationMaterial: all.material(c.Version)}
 	if all.dsse {
 		b.Content = all.protoEnvelope()
-	} else if b.Content, err = all.protoMessage(); err != nil {
-		return nil, err
+	} else {
+		b.Content, err = all.protoMessage()
+		if err != nil {
+			return nil, err
+		}
 	}
 	data, err := protojson.Marshal(b)
 	if err != nil {

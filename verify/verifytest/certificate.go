@@ -130,7 +130,8 @@ func (s *Sigstore) Keyless(id Identity) (*Signer, error) {
 			return nil, err
 		}
 		template.ExtraExtensions = append(template.ExtraExtensions, extension)
-		if leaf, err = issuing.issue(template, signer.Public()); err != nil {
+		leaf, err = issuing.issue(template, signer.Public())
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -223,7 +224,8 @@ func (id Identity) extensions() ([]pkix.Extension, error) {
 		value := []byte(text)
 		if n > lastUnencodedExtension {
 			var err error
-			if value, err = asn1.MarshalWithParams(text, "utf8"); err != nil {
+			value, err = asn1.MarshalWithParams(text, "utf8")
+			if err != nil {
 				return nil, fmt.Errorf("identity: encode extension %d: %w", n, err)
 			}
 		}

@@ -105,7 +105,8 @@ func (s *Sigstore) seal(c Claim, bundled bool) (*sealed, error) {
 	}
 	shown := c.Signer
 	if c.Shown != nil {
-		if shown = c.Shown; shown.leaf == nil {
+		shown = c.Shown
+		if shown.leaf == nil {
 			return nil, errors.New("claim: Shown has no certificate")
 		}
 	}
@@ -116,7 +117,8 @@ func (s *Sigstore) seal(c Claim, bundled bool) (*sealed, error) {
 	for _, r := range records {
 		recorded := signed
 		if r.Fault == OtherSignature {
-			if recorded, err = signed.other(); err != nil {
+			recorded, err = signed.other()
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -159,7 +161,8 @@ func (c Claim) content(bundled bool) (*content, error) {
 	}
 	payloadType := ""
 	if isDSSE {
-		if payloadType = c.PayloadType; payloadType == "" {
+		payloadType = c.PayloadType
+		if payloadType == "" {
 			payloadType = IntotoPayloadType
 		}
 	}
@@ -218,7 +221,8 @@ func (c *content) sign(wrong, prehash bool) error {
 	if c.signer.options.Algorithm == Ed25519 {
 		prehash = prehash || c.signer.options.Prehash
 		c.pure = !prehash
-		if c.hash = crypto.SHA256; prehash {
+		c.hash = crypto.SHA256
+		if prehash {
 			c.hash = crypto.SHA512
 		}
 	}
@@ -227,7 +231,8 @@ func (c *content) sign(wrong, prehash bool) error {
 	}
 	c.digest = sum(c.hash, c.message)
 	var err error
-	if c.signature, err = c.signer.sign(c.message, prehash); err != nil {
+	c.signature, err = c.signer.sign(c.message, prehash)
+	if err != nil {
 		return err
 	}
 	c.signatures = [][]byte{c.signature}

@@ -108,7 +108,8 @@ func TestCosignKeyBundle(t *testing.T) {
 		o.NewBundleFormat, o.UseSignedTimestamps = true, true
 		o.ClaimVerifier = cosign.IntotoSubjectClaimVerifier
 		var err error
-		if o.SigVerifier, err = signature.LoadVerifier(key.Public(), key.Hash()); err != nil {
+		o.SigVerifier, err = signature.LoadVerifier(key.Public(), key.Hash())
+		if err != nil {
 			t.Fatal(err)
 		}
 		_, _, err = cosign.VerifyImageAttestations(t.Context(), ref, o)

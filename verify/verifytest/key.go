@@ -90,7 +90,8 @@ func KeySigner(o KeyOptions) (*Signer, error) {
 // Otherwise returns a signer with the same key and other signing options. It ignores the options'
 // algorithm and hint.
 func (s *Signer) Otherwise(o KeyOptions) (*Signer, error) {
-	if o.Algorithm = s.options.Algorithm; o.Hash == 0 {
+	o.Algorithm = s.options.Algorithm
+	if o.Hash == 0 {
 		o.Hash = usualHash(o.Algorithm)
 	}
 	if err := o.check(); err != nil {

@@ -83,7 +83,8 @@ func NewNotary(o NotaryOptions) (*Notary, error) {
 	now := n.now()
 	n.revocation.notary = n
 	var err error
-	if n.key, err = newKey(o.Algorithm); err != nil {
+	n.key, err = newKey(o.Algorithm)
+	if err != nil {
 		return nil, fmt.Errorf("make a notary: %w", err)
 	}
 	template := o.template(now)
@@ -93,10 +94,12 @@ func NewNotary(o NotaryOptions) (*Notary, error) {
 		n.chain = []*x509.Certificate{n.leaf}
 		return n, err
 	}
-	if n.ca, err = newNotaryCA(o, span{from: now.AddDate(-yearsBefore, 0, 0), to: now.AddDate(yearsAfter, 0, 0)}); err != nil {
+	n.ca, err = newNotaryCA(o, span{from: now.AddDate(-yearsBefore, 0, 0), to: now.AddDate(yearsAfter, 0, 0)})
+	if err != nil {
 		return nil, err
 	}
-	if n.leaf, err = n.ca.issuing().issue(template, n.key.Public()); err != nil {
+	n.leaf, err = n.ca.issuing().issue(template, n.key.Public())
+	if err != nil {
 		return nil, err
 	}
 	n.chain = append([]*x509.Certificate{n.leaf}, n.ca.chain()...)
@@ -135,7 +138,8 @@ func newNotaryCA(o NotaryOptions, valid span) (*CA, error) {
 		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 	}
 	o.locate(again, "root")
-	if ca.intermediate.certificate, err = ca.root.issue(again, ca.intermediate.key.Public()); err != nil {
+	ca.intermediate.certificate, err = ca.root.issue(again, ca.intermediate.key.Public())
+	if err != nil {
 		return nil, err
 	}
 	return ca, nil
@@ -315,7 +319,8 @@ func (t timestamper) Timestamp(_ context.Context, r *tspclient.Request) (*tspcli
 	if at.IsZero() {
 		at = t.claim.Time
 	}
-	if der, err = t.claim.TSA.respond(request, at); err != nil {
+	der, err = t.claim.TSA.respond(request, at)
+	if err != nil {
 		return nil, err
 	}
 	response := new(tspclient.Response)

@@ -52,7 +52,8 @@ func (s *Sigstore) record(r Record, c *content, at time.Time) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.proof, err = log.add(e.body, r.Fault); err != nil {
+	e.proof, err = log.add(e.body, r.Fault)
+	if err != nil {
 		return nil, err
 	}
 	e.index = log.first + e.proof.index
@@ -63,7 +64,8 @@ func (s *Sigstore) record(r Record, c *content, at time.Time) (*entry, error) {
 	if !log.v2 {
 		e.time = at.Unix()
 		if !r.NoPromise {
-			if e.promise, err = log.promise(e, r.Fault == WrongPromise); err != nil {
+			e.promise, err = log.promise(e, r.Fault == WrongPromise)
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -63,20 +63,25 @@ func New(o Options) (*Sigstore, error) {
 	url := func(service string) string { return "https://" + service + "." + o.Name + ".example" }
 
 	var err error
-	if s.CA, err = newCA(o.Name+" fulcio", o.Algorithm, valid, x509.ExtKeyUsageCodeSigning, o.NoIntermediate); err != nil {
+	s.CA, err = newCA(o.Name+" fulcio", o.Algorithm, valid, x509.ExtKeyUsageCodeSigning, o.NoIntermediate)
+	if err != nil {
 		return nil, err
 	}
 	s.CA.url = url("fulcio")
-	if s.CTLog, err = newCTLog(url("ctfe"), valid); err != nil {
+	s.CTLog, err = newCTLog(url("ctfe"), valid)
+	if err != nil {
 		return nil, err
 	}
-	if s.Rekor, err = newRekor(url("rekor"), valid); err != nil {
+	s.Rekor, err = newRekor(url("rekor"), valid)
+	if err != nil {
 		return nil, err
 	}
-	if s.Rekor2, err = newRekor2(url("rekor2"), valid); err != nil {
+	s.Rekor2, err = newRekor2(url("rekor2"), valid)
+	if err != nil {
 		return nil, err
 	}
-	if s.TSA, err = newTSA(o.Name+" tsa", url("tsa"), o.Algorithm, valid); err != nil {
+	s.TSA, err = newTSA(o.Name+" tsa", url("tsa"), o.Algorithm, valid)
+	if err != nil {
 		return nil, err
 	}
 	return s, nil

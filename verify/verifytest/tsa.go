@@ -137,7 +137,8 @@ func (s *Sigstore) stamp(st Stamp, signature []byte, at time.Time) ([]byte, erro
 		return nil, errors.New("stamp: NoCertificate and another certificate exclude each other")
 	}
 	for _, c := range beside {
-		if response, err = WithCertificate(response, c); err != nil {
+		response, err = WithCertificate(response, c)
+		if err != nil {
 			return nil, err
 		}
 	}

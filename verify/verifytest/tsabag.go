@@ -82,7 +82,8 @@ func rewrite(der []byte, path []int, change func(content []byte) []byte) ([]byte
 			}
 			one := child.FullBytes
 			if i == path[0] {
-				if one, err = rewrite(one, path[1:], change); err != nil {
+				one, err = rewrite(one, path[1:], change)
+				if err != nil {
 					return nil, err
 				}
 			}

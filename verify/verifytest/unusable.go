@@ -54,7 +54,8 @@ func UnusableKeys() (map[string]string, error) {
 		"not on P-256": {ofCurve, asn1.ObjectIdentifier{1, 2, 840, 10045, 3, 1, 7}, noPoint},
 		"DSA":          {asn1.ObjectIdentifier{1, 2, 840, 10040, 4, 1}, []*big.Int{big.NewInt(23), big.NewInt(11), big.NewInt(4)}, dsa},
 	} {
-		if all[name], err = otherKey(key.algorithm, key.parameters, key.content); err != nil {
+		all[name], err = otherKey(key.algorithm, key.parameters, key.content)
+		if err != nil {
 			return nil, err
 		}
 	}

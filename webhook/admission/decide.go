@@ -51,7 +51,8 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if err != nil {
 		return q.refuse(err)
 	}
-	if q.cause, err = h.ask(ctx, q); err != nil {
+	q.cause, err = h.ask(ctx, q)
+	if err != nil {
 		q.err = err
 	}
 	if q.cause != Decided {

@@ -161,7 +161,8 @@ func listed(head string, err error, last ...string) string {
 	var p page
 	p.line(0, "%s", head)
 	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSpace(line); line != "" {
+		line = strings.TrimSpace(line)
+		if line != "" {
 			p.line(2, "%s", plain(line, maxField))
 		}
 	}

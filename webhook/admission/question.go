@@ -127,12 +127,14 @@ func (q *question) parse() error {
 		if q.request.oldObject == nil {
 			return errors.New("a DELETE with a name has an oldObject, and it is missing")
 		}
-		if q.old, err = workload.ParseValue(q.request.oldObject); err != nil {
+		q.old, err = workload.ParseValue(q.request.oldObject)
+		if err != nil {
 			return err
 		}
 		return q.agrees("oldObject", q.old)
 	}
-	if q.object, err = workload.ParseValue(q.request.object); err != nil {
+	q.object, err = workload.ParseValue(q.request.object)
+	if err != nil {
 		return err
 	}
 	if err := q.agrees("object", q.object); err != nil {
@@ -142,7 +144,8 @@ func (q *question) parse() error {
 		// An unreadable old object does not exempt the new one from evaluation, and is no reason to
 		// deny images: all of them are evaluated.
 		old, err := workload.ParseValue(q.request.oldObject)
-		if q.unread = err; err == nil {
+		q.unread = err
+		if err == nil {
 			if err := q.agrees("oldObject", old); err != nil {
 				return err
 			}

@@ -132,7 +132,8 @@ func (q *Queue) wait(ctx context.Context, of *fair.Places, namespace string, n i
 		}
 		waiting, cancel := turnBy(ctx)
 		defer cancel()
-		if hold, err = of.Enter(waiting, claim); err != nil {
+		hold, err = of.Enter(waiting, claim)
+		if err != nil {
 			if waited, ok := errors.AsType[*fair.WaitError](err); ok && waited.Reason == fair.Share {
 				return nil, errShare
 			}

@@ -55,7 +55,8 @@ func (q *queue) enter(ctx context.Context, user string) (leave func(), err error
 	forget := func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if q.callers[user]--; q.callers[user] == 0 {
+		q.callers[user]--
+		if q.callers[user] == 0 {
 			delete(q.callers, user)
 		}
 	}

@@ -176,7 +176,8 @@ func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, 
 	requests := make([]gate.Request, 0, len(objects))
 	for _, object := range objects {
 		request := gate.Request{Object: object, Anonymous: true}
-		if request.Subject.Namespace = object.Namespace(); request.Subject.Namespace == "" {
+		request.Subject.Namespace = object.Namespace()
+		if request.Subject.Namespace == "" {
 			request.Subject.Namespace = x.call.Namespace
 		}
 		if !isNamespace(request.Subject.Namespace) {

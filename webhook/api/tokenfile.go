@@ -86,7 +86,8 @@ func (f *TokenFile) current() ([]holder, error) {
 		f.sum = sum
 		f.tokens, err = parseTokens(content)
 	}
-	if f.err = err; err != nil {
+	f.err = err
+	if err != nil {
 		f.tokens, f.err = nil, fmt.Errorf("token file %s: %w", f.path, err)
 	}
 	return f.tokens, f.err
@@ -161,7 +162,8 @@ func newHolder(fields []string) (holder, error) {
 	one := holder{sum: sha256.Sum256([]byte(token)), user: user}
 	if len(fields) == 4 {
 		for group := range strings.SplitSeq(fields[3], ",") {
-			if group = strings.TrimSpace(group); group != "" {
+			group = strings.TrimSpace(group)
+			if group != "" {
 				one.groups = append(one.groups, group)
 			}
 		}

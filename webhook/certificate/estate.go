@@ -41,7 +41,8 @@ func read(entries map[string][]byte) estate {
 	e.pem = [2][]byte{entries[EntryCertificate], entries[EntryKey]}
 	e.pair, err = parsePair(e.pem[0], e.pem[1])
 	flaw(EntryCertificate, err)
-	if e.peers = entries[EntryPeers]; len(e.peers) != peerKeySize {
+	e.peers = entries[EntryPeers]
+	if len(e.peers) != peerKeySize {
 		flaw(EntryPeers, fmt.Errorf("has %d bytes, must have %d", len(e.peers), peerKeySize))
 		e.peers = nil
 	}
@@ -116,7 +117,8 @@ func (e *estate) published(now time.Time) bool {
 func (e *estate) namesWith(wanted []string) []string {
 	all := append(names(e.pair.Leaf), wanted...)
 	slices.Sort(all)
-	if all = slices.Compact(all); len(all) > maxNames {
+	all = slices.Compact(all)
+	if len(all) > maxNames {
 		return wanted
 	}
 	return all

@@ -72,7 +72,8 @@ func (f *Files) texts() (texts [3][]byte, err error) {
 			if path == "" {
 				continue
 			}
-			if again[i], err = readFile(path); err != nil {
+			again[i], err = readFile(path)
+			if err != nil {
 				return texts, fmt.Errorf("read a certificate's files: %w", err)
 			}
 		}

@@ -19,7 +19,8 @@ func parseAuthorities(text []byte) ([]*x509.Certificate, error) {
 	var authorities []*x509.Certificate
 	for rest := text; len(bytes.TrimSpace(rest)) > 0; {
 		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil || block.Type != "CERTIFICATE" {
+		block, rest = pem.Decode(rest)
+		if block == nil || block.Type != "CERTIFICATE" {
 			return nil, errors.New("contains data that is not a PEM certificate")
 		}
 		if len(authorities) == maxAuthorities {

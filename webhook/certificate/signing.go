@@ -53,7 +53,8 @@ func issue(template, by *x509.Certificate, with crypto.Signer, now time.Time) (*
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a key: %w", err)
 	}
-	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
+	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
 		return nil, nil, fmt.Errorf("make a serial number: %w", err)
 	}
 	template.NotBefore = now.Add(-skew)

@@ -163,7 +163,8 @@ func checkBundle(bundle []byte) error {
 	certificates := 0
 	for rest := bundle; ; {
 		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
+		block, rest = pem.Decode(rest)
+		if block == nil {
 			break
 		}
 		if block.Type != "CERTIFICATE" {

@@ -44,7 +44,8 @@ func TestLabelledNamespaces(t *testing.T) {
 					got = append(got, selected(w))
 				}
 			}
-			if slices.Sort(got); !slices.Equal(got, c.want) {
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})

@@ -84,7 +84,8 @@ func isForRecords(namespace string) bool { return !slices.Contains(recordNamespa
 func (s *setting) narrow(r Resource) {
 	when, _ := r.attention()
 	s.closed = s.closed && when < ifNamedOpen
-	if s.record = when == ifNamedRecord; s.record {
+	s.record = when == ifNamedRecord
+	if s.record {
 		s.seconds = min(s.seconds, recordSeconds)
 	}
 }

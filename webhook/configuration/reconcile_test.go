@@ -407,7 +407,8 @@ func TestNewRefuses(t *testing.T) {
 		"no source": func(o *Options) { o.Source = nil }, "no mutating": func(o *Options) { o.Mutating = nil }, "no validating": func(o *Options) { o.Validating = nil },
 	} {
 		o := whole
-		if spoil(&o); reason == "" {
+		spoil(&o)
+		if reason == "" {
 			continue
 		}
 		if _, err := New(o); err == nil {

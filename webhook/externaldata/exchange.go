@@ -60,7 +60,8 @@ func (x *exchange) settle(ctx context.Context, keys []string) []item {
 	var asked []int
 	for i, text := range keys {
 		x.items[i].Key, x.items[i].Cause = text, Malformed
-		if parsed[i], x.items[i].Err = x.handler.keys.parse(text); x.items[i].Err == nil {
+		parsed[i], x.items[i].Err = x.handler.keys.parse(text)
+		if x.items[i].Err == nil {
 			asked = append(asked, i)
 		}
 	}

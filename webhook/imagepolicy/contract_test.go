@@ -40,7 +40,8 @@ func TestContract(t *testing.T) {
 		}}
 		result := client.Post().AbsPath("/imagereview").Body(review).Do(t.Context())
 		var code int
-		if result.StatusCode(&code); result.Error() != nil || code != 200 {
+		result.StatusCode(&code)
+		if result.Error() != nil || code != 200 {
 			t.Fatalf("%d, %v", code, result.Error())
 		}
 		if err := result.Into(review); err != nil {

@@ -44,7 +44,8 @@ func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Re
 		return x.undecided(err)
 	}
 	defer release()
-	if x.question, err = decode(body); err != nil {
+	x.question, err = decode(body)
+	if err != nil {
 		x.cause = Malformed
 		return x.undecided(err)
 	}

@@ -104,7 +104,8 @@ func mirrored(t *testing.T, mirror string, chosen bool, code policy.Code) gate.O
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v.Redirect.Target, err = ref.Pin(image.Descriptor{Digest: ref.Digest()}); err != nil {
+		v.Redirect.Target, err = ref.Pin(image.Descriptor{Digest: ref.Digest()})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

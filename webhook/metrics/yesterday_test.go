@@ -62,7 +62,8 @@ func columns(line string) (name, kind string, labels []string, ok bool) {
 		return "", "", nil, false
 	}
 	for label := range strings.SplitSeq(parts[3], ",") {
-		if label = strings.Trim(label, " `"); label != "" {
+		label = strings.Trim(label, " `")
+		if label != "" {
 			labels = append(labels, label)
 		}
 	}

@@ -273,7 +273,8 @@ func (c *Client) members() []string {
 		if err != nil || rests || dial.IsLoopbackHost(host) && !c.loopback || slices.Contains(asked, member) {
 			continue
 		}
-		if asked = append(asked, member); len(asked) == maxMembers {
+		asked = append(asked, member)
+		if len(asked) == maxMembers {
 			break
 		}
 	}

@@ -218,7 +218,8 @@ func TestAPI(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(method, "/api/v1/images", nil)
 		r.Host = "localhost"
-		if h.ServeHTTP(w, r); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
+		h.ServeHTTP(w, r)
+		if w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: %d, Allow %q", method, w.Code, w.Header().Get("Allow"))
 		}
 	}

@@ -256,7 +256,8 @@ func (s store[T]) Replace(objects []any, _ string) error {
 		}
 		seen[key] = true // also when it cannot be stored: the object exists, so its earlier state is retained
 		change, changed, err := s.m.put(object)
-		if errs = append(errs, err); changed {
+		errs = append(errs, err)
+		if changed {
 			changes = append(changes, change)
 		}
 	}

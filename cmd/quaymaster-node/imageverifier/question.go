@@ -74,7 +74,8 @@ func Read(args []string, stdin io.Reader) (Question, error) {
 	default:
 		return Question{}, fmt.Errorf("-name %s and -digest %s contradict one another", name, digest)
 	}
-	if ref, err = image.Parse(name); err != nil {
+	ref, err = image.Parse(name)
+	if err != nil {
 		return Question{}, fmt.Errorf("-name: %w", err)
 	}
 	return Question{Image: name, Ref: ref, Digest: digest}, nil

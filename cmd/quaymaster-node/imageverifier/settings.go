@@ -113,7 +113,8 @@ func readSettings(path string) (*Settings, error) {
 	} else if owner, known := ownerOf(info); known && owner != 0 && owner != os.Geteuid() {
 		return nil, fmt.Errorf("its owner is the user %d: want root, or the user that containerd runs as", owner)
 	}
-	if text, err = yaml.YAMLToJSONStrict(text); err != nil {
+	text, err = yaml.YAMLToJSONStrict(text)
+	if err != nil {
 		return nil, err
 	}
 	s := &Settings{timeout: DefaultTimeout}
@@ -121,7 +122,8 @@ func readSettings(path string) (*Settings, error) {
 		return nil, err
 	}
 	if s.Timeout != "" {
-		if s.timeout, err = time.ParseDuration(s.Timeout); err != nil || s.timeout < 100*time.Millisecond || s.timeout > maxTimeout {
+		s.timeout, err = time.ParseDuration(s.Timeout)
+		if err != nil || s.timeout < 100*time.Millisecond || s.timeout > maxTimeout {
 			return nil, fmt.Errorf("timeout %q: want 100ms to %s, as in 8s", s.Timeout, maxTimeout)
 		}
 	}

@@ -76,7 +76,8 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	c := Compilers{TrustRoots: &trustroot.Roots{}, Attestors: attestor.NewRepositories()}
 	rules, outside := o.contexts()
 	rules.Engine, rules.Params, rules.Now, rules.Random, rules.SecretNamespace = expressions, o.Resources, o.Now, rand.Reader, o.KyvernoSecrets
-	if c.Kyverno, err = kyverno.New(rules); err != nil {
+	c.Kyverno, err = kyverno.New(rules)
+	if err != nil {
 		return Compilers{}, err
 	}
 	images := imagevalidating.Options{
@@ -93,7 +94,8 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 		TrustRoots: c.TrustRoots, Lookup: o.ConfigMaps, Secrets: o.Secrets, Namespace: o.SigstoreSecrets, OptIn: o.OptIn, Now: o.Now,
 	}
 	if !o.Offline {
-		if sigstoreOptions.Fetcher, err = newTexts(GuardedTransport()); err != nil {
+		sigstoreOptions.Fetcher, err = newTexts(GuardedTransport())
+		if err != nil {
 			return Compilers{}, err
 		}
 	}

@@ -36,7 +36,8 @@ func ReadDocuments(paths []string) ([]workload.Object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if total += len(text); total > maxDocumentBytes {
+		total += len(text)
+		if total > maxDocumentBytes {
 			return nil, fmt.Errorf("the files exceed the bound of %d bytes", maxDocumentBytes)
 		}
 		found, err := workload.Read(bytes.NewReader(text), name)
@@ -70,7 +71,8 @@ func documentNames(paths []string) ([]string, error) {
 			names = append(names, path)
 			continue
 		}
-		if path, err = filepath.EvalSymlinks(path); err != nil { // WalkDir follows no link
+		path, err = filepath.EvalSymlinks(path)
+		if err != nil { // WalkDir follows no link
 			return nil, err
 		}
 		err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {

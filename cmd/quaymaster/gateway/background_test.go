@@ -238,7 +238,8 @@ func (s *sinkNotes) say(what string, object map[string]any) {
 		_, name := named(object)
 		what += " " + name
 	}
-	if s.said = append(s.said, what); len(s.said) == s.want {
+	s.said = append(s.said, what)
+	if len(s.said) == s.want {
 		close(s.done)
 	}
 }
@@ -403,7 +404,8 @@ func TestBackgroundTells(t *testing.T) {
 	scraped := httptest.NewRecorder()
 	counted.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{`{action="created",outcome="done"} 1`, `{action="none",outcome="retried"} 1`, `{action="none",outcome="given-up"} 1`} {
-		if want = "quaymaster_background_work_total" + want; !strings.Contains(scraped.Body.String(), want) {
+		want = "quaymaster_background_work_total" + want
+		if !strings.Contains(scraped.Body.String(), want) {
 			t.Errorf("no series %s", want)
 		}
 	}

@@ -175,7 +175,8 @@ func (c *backgroundCluster) pages(ctx context.Context, kind background.Kind, nam
 				return "", err
 			}
 		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
+		options.Continue = page.GetContinue()
+		if options.Continue == "" {
 			return page.GetResourceVersion(), nil
 		}
 	}

@@ -55,7 +55,8 @@ func (c *calls) Do(ctx context.Context, r cel.HTTPRequest) (any, error) {
 	defer done()
 	var body []byte
 	if r.Method != http.MethodGet {
-		if body, err = json.Marshal(r.Body); err != nil {
+		body, err = json.Marshal(r.Body)
+		if err != nil {
 			return nil, fmt.Errorf("the body cannot be written as JSON: %w", err)
 		}
 	}

@@ -45,7 +45,8 @@ func (g *gateway) show(context.Context) error {
 	var options []ui.Option
 	config := ui.Config{Inventory: known}
 	if settings.asksForTokens() {
-		if config.Authenticator, options, err = g.readers(settings); err != nil {
+		config.Authenticator, options, err = g.readers(settings)
+		if err != nil {
 			return err
 		}
 	} else {

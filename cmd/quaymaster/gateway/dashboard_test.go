@@ -36,7 +36,8 @@ func TestDashboardSettings(t *testing.T) {
 	} {
 		var found complaints
 		row.settings.fill()
-		if row.settings.check(row.standalone, &found); len(found) != row.wrong {
+		row.settings.check(row.standalone, &found)
+		if len(found) != row.wrong {
 			t.Errorf("%s: %v", row.reason, found)
 		}
 	}

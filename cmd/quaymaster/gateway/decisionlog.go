@@ -27,7 +27,8 @@ func (g *gateway) keep(ctx context.Context) error {
 		return err
 	}
 	config.Replica, config.Program, config.Log = g.logReplica(), g.options.Version, g.log
-	if config.Folder = g.decisionFolder(); config.Folder == "" {
+	config.Folder = g.decisionFolder()
+	if config.Folder == "" {
 		config.Stream = os.Stdout
 	}
 	made, err := journal.New(config)

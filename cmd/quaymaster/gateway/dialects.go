@@ -34,7 +34,8 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 		options.Caller = ruleCalls{client: g.cluster.client, calls: calls}
 		store := globalcontext.NewStore(g.clock())
 		var err error
-		if g.globals, err = g.keepGlobals(store, calls); err != nil {
+		g.globals, err = g.keepGlobals(store, calls)
+		if err != nil {
 			return engine.Compilers{}, err
 		}
 		options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: store}}

@@ -102,16 +102,18 @@ func newDoors(c Configuration, p doorParts) (doors map[string]http.Handler, err 
 	}
 	var made modeDoors
 	for door, handler := range map[admission.Door]**admission.Handler{admission.Mutate: &made.mutate, admission.Validate: &made.validate} {
-		if *handler, err = admission.New(admission.Config{
+		*handler, err = admission.New(admission.Config{
 			Door: door, Decider: p.decider, Namespaces: p.namespaces, Failure: p.failure,
-		}, objects...); err != nil {
+		}, objects...)
+		if err != nil {
 			return nil, err
 		}
 	}
 	if p.trial != nil {
 		shared = append(shared, admission.WithTrial(p.trial))
 	}
-	if made.policies, err = admission.NewPolicies(p.checker, shared...); err != nil {
+	made.policies, err = admission.NewPolicies(p.checker, shared...)
+	if err != nil {
 		return nil, err
 	}
 	return made.byPath(c)

@@ -253,7 +253,8 @@ func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, e
 			idle(ctx, pause)
 			pause *= 2
 		}
-		if value, err = g.source.Call(ctx, c); err == nil || ctx.Err() != nil {
+		value, err = g.source.Call(ctx, c)
+		if err == nil || ctx.Err() != nil {
 			return value, err
 		}
 	}

@@ -129,13 +129,15 @@ func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
 	case held.Audited:
 		made = policy.Audited(p, byGuard)
 	case held.Previous:
-		if made = f.previous(key, p, ledger); made == nil {
+		made = f.previous(key, p, ledger)
+		if made == nil {
 			made, standing = p, held.Itself
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if delete(f.standing, p.ID()); standing != held.Itself {
+	delete(f.standing, p.ID())
+	if standing != held.Itself {
 		f.standing[p.ID()] = standing
 	}
 	return made

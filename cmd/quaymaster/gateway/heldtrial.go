@@ -97,7 +97,8 @@ func (t *trying) round(ctx context.Context, changed <-chan struct{}) error {
 	unwritten := err != nil
 	switch {
 	case errors.Is(err, errNoLedger), errors.Is(err, errDamaged):
-		if ledger = g.policies.inForce.ledger.Load(); ledger == nil { // the guard starts: existing policies are approved
+		ledger = g.policies.inForce.ledger.Load()
+		if ledger == nil { // the guard starts: existing policies are approved
 			ledger = held.New(versionsOf(there)...)
 			g.log.Info("the guard begins: the policies that are there are approved", slog.Int("policies", len(there)), slog.String("since", err.Error()))
 		}
@@ -219,7 +220,8 @@ func (t *trying) try(ctx context.Context, c candidate, now *tried) (approved boo
 		return true, nil
 	}
 	g.metrics.PolicyTried(metrics.TrialUnsure)
-	if now.unsure++; now.unsure < maxUnsure {
+	now.unsure++
+	if now.unsure < maxUnsure {
 		now.next = time.Now().Add(unsurePause)
 		g.log.Warn("a policy is held: not everything could be looked at; it is tried again", append(attrs, slog.Any("unknown", namesOf(found.Unlooked)))...)
 		return false, nil

@@ -256,7 +256,8 @@ func (g *gateway) configure(ctx context.Context) {
 	beside.Go(func() { watchDefinitions(ctx, &g.cluster.defined, tell) })
 	beside.Go(func() { ready.run(ctx, asks) })
 	beside.Go(func() { // configurations not observed by then are not ready
-		if idle(ctx, graceTime); ctx.Err() == nil {
+		idle(ctx, graceTime)
+		if ctx.Err() == nil {
 			g.policies.writeStatus()
 		}
 	})

@@ -110,7 +110,8 @@ func (m *mirrors) put(next mirrorDocument) {
 		return
 	}
 	made, err := compileMirror(next.text, next.source)
-	if next.err = err; err == nil {
+	next.err = err
+	if err == nil {
 		next.good = made
 	} else if have != nil {
 		next.good = have.good
@@ -170,7 +171,8 @@ func (m *mirrors) join() (*mirror.Set, error) {
 	var all []*mirror.Document
 	for _, key := range m.keys() {
 		d := m.documents[key]
-		if d.clash = nil; d.good != nil {
+		d.clash = nil
+		if d.good != nil {
 			all = append(all, d.good)
 		}
 	}
@@ -216,7 +218,8 @@ func (m *mirrors) tell() {
 	advised := map[string]bool{}
 	for _, finding := range m.current.Check() {
 		text := finding.Where + ": " + finding.Message
-		if advised[text] = true; !m.advised[text] {
+		advised[text] = true
+		if !m.advised[text] {
 			m.log.Warn("a mirror does not do what it seems to say", slog.String("where", finding.Where), slog.String("message", finding.Message), slog.String("hint", finding.Hint))
 		}
 	}

@@ -194,7 +194,8 @@ func (c *mirrorConfigMaps) look(ctx context.Context) bool {
 		namespace, short, _ := strings.Cut(name, "/")
 		var f found
 		content, err := c.lookup.ConfigMap(ctx, namespace, short)
-		if f.err = err; err == nil {
+		f.err = err
+		if err == nil {
 			f.text, f.err = json.Marshal(content)
 		}
 		all[name] = f

@@ -56,7 +56,8 @@ func (g *gateway) furnish(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if g.queue, err = newQueue(g.configuration.Limits); err != nil {
+	g.queue, err = newQueue(g.configuration.Limits)
+	if err != nil {
 		return err
 	}
 	if err := g.metrics.Watch(g.readings()); err != nil {
@@ -126,7 +127,8 @@ func (g *gateway) openDoors(ctx context.Context) error {
 		if err := g.remember(ctx, engine, key); err != nil {
 			return err
 		}
-		if doors, err = g.doors(engine, key); err != nil {
+		doors, err = g.doors(engine, key)
+		if err != nil {
 			return err
 		}
 	}
@@ -192,7 +194,8 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	}
 	// The replicas' key authenticates these requests.
 	if g.pages != nil {
-		if doors[peers.ViewPath], err = peers.NewViewDoor(peers.ViewConfig{Key: key, Viewer: g.pages}); err != nil {
+		doors[peers.ViewPath], err = peers.NewViewDoor(peers.ViewConfig{Key: key, Viewer: g.pages})
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -68,7 +68,8 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 		if shadow {
 			options = append(options, api.WithShadow())
 		}
-		if made[apiPath], err = api.New(api.Config{Authenticator: whose, Decider: engine}, options...); err != nil {
+		made[apiPath], err = api.New(api.Config{Authenticator: whose, Decider: engine}, options...)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -48,7 +48,8 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 		t.Fatal(err)
 	}
 	carried, _ := c.Carried(Given{})
-	if contents.Gateway, err = carried.Bundled(); err != nil {
+	contents.Gateway, err = carried.Bundled()
+	if err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
@@ -59,7 +60,8 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = Parse(read.Gateway); err != nil {
+	c, err = Parse(read.Gateway)
+	if err != nil {
 		t.Fatal(err)
 	}
 	found := &Material{}

@@ -220,7 +220,8 @@ func (r *Reader) namespaces(ctx context.Context) ([]workload.Object, error) {
 			}
 			list = append(list, object)
 		}
-		if options.Continue = page.Continue; options.Continue == "" {
+		options.Continue = page.Continue
+		if options.Continue == "" {
 			return list, nil
 		}
 	}

@@ -79,7 +79,8 @@ func (c Configuration) Carried(given Given) (Configuration, []string) {
 func (c Configuration) AsAdmitted(request *gate.Request) {
 	kind := request.Object.Kind()
 	if request.Pinning == gate.PinHere && kind != "Pod" && !request.Object.IsDocument() && !slices.Contains(c.Webhooks.MutateControllers, kind) {
-		if request.Pinning = gate.PinNamed; c.Webhooks.OnlyPods {
+		request.Pinning = gate.PinNamed
+		if c.Webhooks.OnlyPods {
 			request.Pinning = gate.PinKept
 		}
 	}

@@ -187,7 +187,8 @@ func (r *readiness) result(marks [2]string, err error) {
 		return // there are newer ones
 	}
 	changed := err == nil || r.probed == nil || r.probed.Error() != err.Error()
-	if r.probed = err; err == nil {
+	r.probed = err
+	if err == nil {
 		r.seen, r.observed, r.known = marks, r.configured, true
 		for id, one := range r.policies {
 			one.renewed = false

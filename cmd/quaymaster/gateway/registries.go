@@ -66,7 +66,8 @@ func newHost(settings Host) (registry.Host, error) {
 	host := registry.Host{PlainHTTP: settings.PlainHTTP}
 	var err error
 	if settings.CAFile != "" {
-		if host.RootCAs, err = poolWith(settings.CAFile, false); err != nil {
+		host.RootCAs, err = poolWith(settings.CAFile, false)
+		if err != nil {
 			return host, err
 		}
 	}

@@ -72,13 +72,15 @@ func TestRolesOfConfigurations(t *testing.T) {
 	if c.follows() || c.lease() != leaderLease {
 		t.Error("one process with all roles is not what it was")
 	}
-	if c, err = Parse([]byte(head + "roles: [scan]\nscan: {follow: false}\n")); err != nil || c.follows() || c.has(RoleAdmission, RoleReport) {
+	c, err = Parse([]byte(head + "roles: [scan]\nscan: {follow: false}\n"))
+	if err != nil || c.follows() || c.has(RoleAdmission, RoleReport) {
 		t.Errorf("a scan that is not to follow: follows %t, %v", c.follows(), err)
 	}
 	if err := c.Assign([]string{RoleAdmission}); err != nil || c.has(RoleScan) || !c.has(RoleScan, RoleAdmission) {
 		t.Errorf("the flag does not win: %v, %v", c.Roles, err)
 	}
-	if c, err = Parse([]byte(head + "scan: {follow: true}\n")); err != nil || !c.follows() {
+	c, err = Parse([]byte(head + "scan: {follow: true}\n"))
+	if err != nil || !c.follows() {
 		t.Errorf("one process that is to follow: %v", err)
 	}
 	if _, err := Parse([]byte(head + "scan: {follow: true, disabled: true}\n")); err == nil || !strings.Contains(err.Error(), "nothing is followed") {

@@ -92,7 +92,8 @@ func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) 
 		}
 		options.Follower = made.follower
 	}
-	if made.scanner, err = scan.New(options); err != nil {
+	made.scanner, err = scan.New(options)
+	if err != nil {
 		return made, ends, err
 	}
 	made.controller, err = scan.NewController(made.scanner, scan.ControllerOptions{

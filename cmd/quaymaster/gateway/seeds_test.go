@@ -178,7 +178,8 @@ func (r *running) review(t *testing.T, door string, recorded, object, old object
 		request := review["request"].(map[string]any)
 		request["kind"], request["requestKind"], request["resource"], request["requestResource"] = kind, kind, resource, resource
 		request["name"], request["namespace"], request["object"] = metadata["name"], metadata["namespace"], object
-		if delete(request, "oldObject"); old != nil {
+		delete(request, "oldObject")
+		if old != nil {
 			request["oldObject"] = old
 		}
 	})
@@ -268,7 +269,8 @@ func (g *gateway) reachAPI(t *testing.T, documents string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.policies.catalog, err = newCatalog(g.configuration, compilers, newInForce(g.configuration, g.log)); err != nil {
+	g.policies.catalog, err = newCatalog(g.configuration, compilers, newInForce(g.configuration, g.log))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.policies.watchFolders(g.configuration.Policies.Folders, g.around.files); err != nil {
@@ -305,7 +307,8 @@ func applied(t *testing.T, o object, patch []byte) object {
 		if err != nil {
 			t.Fatalf("%v in %s", err, patch)
 		}
-		if text, err = decoded.Apply(text); err != nil {
+		text, err = decoded.Apply(text)
+		if err != nil {
 			t.Fatalf("%v in %s", err, patch)
 		}
 	}

@@ -45,7 +45,8 @@ func (s *served) Named(group, name string) []constraint.Resource {
 	list := s.current.Load()
 	if list == nil {
 		_, _ = s.refresh() // follow logs the error
-		if list = s.current.Load(); list == nil {
+		list = s.current.Load()
+		if list == nil {
 			s.missed.Store(true)
 			return nil
 		}

@@ -62,7 +62,8 @@ func newServing(t *testing.T) *serving {
 	state.ReplaceProver(s.Prover)
 	s.policies = newPolicies(found, state, metrics.New(metrics.Build{}), log)
 	s.policies.inForce = now
-	if s.gate, err = gate.New(gate.Config{Registries: s, State: state}); err != nil {
+	s.gate, err = gate.New(gate.Config{Registries: s, State: state})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -34,7 +34,8 @@ func newSharedMemory(c SharedMemory, key []byte, to *metrics.Metrics) (*redis.St
 	if c.TLS {
 		config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		if c.CAFile != "" {
-			if config.TLS.RootCAs, err = poolWith(c.CAFile, false); err != nil {
+			config.TLS.RootCAs, err = poolWith(c.CAFile, false)
+			if err != nil {
 				return nil, fmt.Errorf("sharedMemory.caFile: %w", err)
 			}
 		}

@@ -48,7 +48,8 @@ func listenSocket(ctx context.Context, path string) (s *socket, err error) {
 	}
 	s = &socket{path: path, listener: listener}
 	if err = os.Chmod(at, 0o600); err == nil {
-		if s.made, err = os.Stat(at); err == nil {
+		s.made, err = os.Stat(at)
+		if err == nil {
 			err = os.Rename(at, path)
 		}
 	}

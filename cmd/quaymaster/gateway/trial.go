@@ -30,7 +30,8 @@ func (g *gateway) look(key []byte) (l looking, end func(), err error) {
 		return l, end, err
 	}
 	l = looking{key: key}
-	if l.lookups, err = cluster.NewLookups(cluster.LookupOptions{Client: client.Typed, TTL: scanAge(g.configuration.Ages.Secret)}); err != nil {
+	l.lookups, err = cluster.NewLookups(cluster.LookupOptions{Client: client.Typed, TTL: scanAge(g.configuration.Ages.Secret)})
+	if err != nil {
 		return l, end, err
 	}
 	l.lister, err = listing.New(client)

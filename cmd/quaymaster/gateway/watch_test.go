@@ -50,7 +50,8 @@ func TestWatchTellsAtOnce(t *testing.T) {
 		client := fake.NewClientset()
 		broken := 2
 		client.PrependWatchReactor("mutatingwebhookconfigurations", func(kubetesting.Action) (bool, watch.Interface, error) {
-			if broken--; broken >= 0 {
+			broken--
+			if broken >= 0 {
 				return true, nil, errors.New("connection refused")
 			}
 			return false, nil, nil
@@ -192,7 +193,8 @@ func TestKindThatComesIsToldAtOnce(t *testing.T) {
 			{"discovery knows", func() { after(time.Millisecond) }, 3},
 			{"nothing changes any more", func() { after(time.Hour) }, 3},
 		} {
-			if step.do(); told != step.told {
+			step.do()
+			if told != step.told {
 				t.Errorf("%s: told %d times, want %d", step.reason, told, step.told)
 			}
 		}

@@ -31,7 +31,8 @@ func tidy(value any) any {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, item := range value {
-			if item = tidy(item); item != nil {
+			item = tidy(item)
+			if item != nil {
 				out[key] = item
 			}
 		}
@@ -42,7 +43,8 @@ func tidy(value any) any {
 	case []any:
 		var out []any
 		for _, item := range value {
-			if item = tidy(item); item != nil {
+			item = tidy(item)
+			if item != nil {
 				out = append(out, item)
 			}
 		}

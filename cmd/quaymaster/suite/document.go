@@ -233,7 +233,8 @@ func alone(text []byte) error {
 		if says == nil {
 			continue
 		}
-		if documents++; documents > 1 {
+		documents++
+		if documents > 1 {
 			return errors.New("the file has several documents, and a suite is one: put each into a file of its own")
 		}
 	}

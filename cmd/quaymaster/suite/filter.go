@@ -18,13 +18,15 @@ func ParseFilter(text string) (Filter, error) {
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(part, "=")
-		if value = strings.TrimSpace(value); !ok || value == "" || strings.Contains(value, "=") {
+		value = strings.TrimSpace(value)
+		if !ok || value == "" || strings.Contains(value, "=") {
 			return f, fmt.Errorf("%q: want key=pattern", strings.TrimSpace(part))
 		}
 		if value == "*" {
 			value = "" // a pattern that matches all skips nothing, so no skipped checks are reported
 		}
-		switch key = strings.TrimSpace(key); key {
+		key = strings.TrimSpace(key)
+		switch key {
 		case "policy":
 			f.Policy = value
 		case "rule":

@@ -243,7 +243,8 @@ func objectOf(content map[string]any) (workload.Object, error) {
 // counts.
 func (s *loaded) readObjects() error {
 	var err error
-	if s.resources, err = s.objects(s.Resources, "resources"); err != nil {
+	s.resources, err = s.objects(s.Resources, "resources")
+	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
@@ -252,7 +253,8 @@ func (s *loaded) readObjects() error {
 		defer func() { seen[key] = true }()
 		return seen[key]
 	})
-	if s.targets, err = s.objects(s.TargetResources, "targetResources"); err != nil {
+	s.targets, err = s.objects(s.TargetResources, "targetResources")
+	if err != nil {
 		return err
 	}
 	parameters, err := s.objects(s.ParamResources, "paramResources")
@@ -370,7 +372,8 @@ func secretOf(o workload.Object) (kind string, data map[string][]byte, err error
 	data = map[string][]byte{}
 	encoded, _ := content["data"].(map[string]any)
 	for key, value := range encoded {
-		if data[key], err = base64.StdEncoding.DecodeString(fmt.Sprint(value)); err != nil {
+		data[key], err = base64.StdEncoding.DecodeString(fmt.Sprint(value))
+		if err != nil {
 			return "", nil, fmt.Errorf("data.%s: %w", key, err)
 		}
 	}

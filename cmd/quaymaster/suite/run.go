@@ -176,7 +176,8 @@ func staged(s *loaded) (*trial, func(), error) {
 	prover, err := stage.Prover(keysOf{s.cluster})
 	if err == nil {
 		var t *trial
-		if t, err = newTrial(s, backing{registries: stage, prover: prover, swap: stage.Swap}); err == nil {
+		t, err = newTrial(s, backing{registries: stage, prover: prover, swap: stage.Swap})
+		if err == nil {
 			if err = stage.Unused(); err == nil {
 				return t, stage.Close, nil
 			}

@@ -459,7 +459,8 @@ func changeFile(t *testing.T, path string, by func(document map[string]any)) {
 		t.Fatal(err)
 	}
 	by(document)
-	if text, err = yaml.Marshal(document); err != nil {
+	text, err = yaml.Marshal(document)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {

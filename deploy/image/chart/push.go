@@ -61,7 +61,8 @@ func Push(ctx context.Context, file, under string) (string, error) {
 			return "", fmt.Errorf("push %s: %w", file, err)
 		}
 	}
-	if manifest.Config, err = descriptor(config); err != nil {
+	manifest.Config, err = descriptor(config)
+	if err != nil {
 		return "", err
 	}
 	described, err := descriptor(layer)

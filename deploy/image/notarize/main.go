@@ -117,7 +117,8 @@ func certificates(file string) ([]*x509.Certificate, error) {
 	var chain []*x509.Certificate
 	for {
 		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
+		block, rest = pem.Decode(rest)
+		if block == nil {
 			return chain, nil
 		}
 		c, err := x509.ParseCertificate(block.Bytes)

@@ -24,7 +24,8 @@ func (n *native) of(value ref.Val, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the value is nested deeper than %d", maxDepth)
 	}
-	if n.left -= 1 + length(value); n.left < 0 {
+	n.left -= 1 + length(value)
+	if n.left < 0 {
 		return nil, &limit.ExceededError{What: "the value", Most: maxText}
 	}
 	switch v := value.(type) {

@@ -236,7 +236,8 @@ func (c reader) contents(at, kind string, fields ...interface{ each() (string, [
 		if len(values) == 0 {
 			continue
 		}
-		if given++; given > 1 {
+		given++
+		if given > 1 {
 			c.Refuse(source.Below(at, name), "stands beside another way to say the same", "give one of them")
 		}
 		for i, one := range values {

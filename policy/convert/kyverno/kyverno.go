@@ -39,7 +39,8 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		}
 		template := said.Policy{Name: m.Name}
 		if doc.Kind == "Policy" {
-			if template.Namespace = m.Namespace; m.Namespace == "" {
+			template.Namespace = m.Namespace
+			if m.Namespace == "" {
 				template.Namespace = "default"
 			}
 		}

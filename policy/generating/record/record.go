@@ -97,7 +97,8 @@ func (k *Keeper) Requester(object map[string]any, user policy.User, now time.Tim
 		return "", errors.New("record who makes an object: it has no name")
 	}
 	var err error
-	if r.Code, err = k.code("requester", at, r); err != nil {
+	r.Code, err = k.code("requester", at, r)
+	if err != nil {
 		return "", err
 	}
 	return encode(r)

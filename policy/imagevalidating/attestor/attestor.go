@@ -109,11 +109,14 @@ func compile(path string, doc *v1alpha1.Attestor, o Options) (*Attestor, error) 
 	if err != nil {
 		return nil, err
 	}
-	if a.Sources, a.secrets, err = source(doc.Cosign, path+".cosign.source"); err != nil {
+	a.Sources, a.secrets, err = source(doc.Cosign, path+".cosign.source")
+	if err != nil {
 		return nil, err
 	}
-	if a.slots, a.TUF = b.slots, b.tuf; len(a.slots) == 0 && a.TUF == nil {
-		if a.static, err = pointers(authorities); err != nil {
+	a.slots, a.TUF = b.slots, b.tuf
+	if len(a.slots) == 0 && a.TUF == nil {
+		a.static, err = pointers(authorities)
+		if err != nil {
 			return nil, field.Below(path, err)
 		}
 	}

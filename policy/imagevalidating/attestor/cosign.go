@@ -60,7 +60,8 @@ func (b *builder) key(doc *v1alpha1.Key, common verify.Authority, path string) (
 		var open bool
 		var err error
 		place = path + ".expression"
-		if text, open, err = b.expression(doc.Expression, place); err != nil || open {
+		text, open, err = b.expression(doc.Expression, place)
+		if err != nil || open {
 			return nil, err
 		}
 	}
@@ -155,7 +156,8 @@ func (b *builder) log(a *verify.Authority, cosign *v1alpha1.Cosign, path string)
 	if doc.RekorPubKey != "" {
 		keys, errs[1] = joinedKeys(doc.RekorPubKey, path+".rekorPubKey")
 	}
-	if a.Log.Ignore = doc.InsecureIgnoreTlog; !a.Log.Ignore {
+	a.Log.Ignore = doc.InsecureIgnoreTlog
+	if !a.Log.Ignore {
 		a.Log.Keys = keys
 		if ownRoot := cosign.TrustedRoot != nil || cosign.TUF != nil; ownRoot || strings.TrimRight(doc.URL, "/") != publicRekor {
 			a.Log.URL = doc.URL
@@ -163,7 +165,8 @@ func (b *builder) log(a *verify.Authority, cosign *v1alpha1.Cosign, path string)
 	}
 	if doc.TSACertChain != "" {
 		a.Timestamp.Required = true
-		if a.Timestamp.Chain, errs[2] = certificatesPEM(doc.TSACertChain, path+".tsaCertChain"); errs[2] == nil {
+		a.Timestamp.Chain, errs[2] = certificatesPEM(doc.TSACertChain, path+".tsaCertChain")
+		if errs[2] == nil {
 			errs[2] = field.Below(path+".tsaCertChain", trust.CheckTimestampChain(a.Timestamp.Chain))
 		}
 	}
@@ -208,7 +211,8 @@ func source(cosign *v1alpha1.Cosign, path string) ([]attest.Source, []string, er
 		out.Repository, err = image.ParseRepository(doc.Repository)
 		errs = append(errs, field.Below(path+".repository", err))
 	}
-	if out.TagPrefix = doc.TagPrefix; !isTagPrefix(doc.TagPrefix) {
+	out.TagPrefix = doc.TagPrefix
+	if !isTagPrefix(doc.TagPrefix) {
 		errs = append(errs, field.Fail(path+".tagPrefix", "%q: want the beginning of a tag, of at most %d letters", field.Shorten(doc.TagPrefix), maxTagPrefix))
 	}
 	if len(doc.SignaturePullSecrets) > maxEntries {

@@ -31,7 +31,8 @@ func (b *builder) keyless(doc *v1alpha1.Keyless, log *v1alpha1.CTLog, path strin
 	}
 	var err error
 	if doc.Roots != "" {
-		if out.Roots, err = certificatesPEM(doc.Roots, place+".roots"); err == nil {
+		out.Roots, err = certificatesPEM(doc.Roots, place+".roots")
+		if err == nil {
 			err = field.Below(place+".roots", trust.CheckChain(out.Roots))
 		}
 		errs = append(errs, err)
@@ -65,7 +66,8 @@ func (b *builder) identity(doc *v1alpha1.Identity, path string) (verify.Identity
 	default:
 		place := path + ".subjectExpression"
 		text, open, err := b.imageExpression(doc.SubjectExpression, place)
-		if errs[1] = err; err == nil && !open {
+		errs[1] = err
+		if err == nil && !open {
 			out.Subject, errs[1] = pattern(text, place)
 		}
 	}

@@ -127,7 +127,8 @@ func (h *town) prove(ctx context.Context, authorities []*verify.Authority, e att
 		case attest.Bundle:
 			verifier = bundle.New(h.store.Snapshot())
 		}
-		if _, last = verifier.Verify(ctx, h.subject, e, resolved); last == nil {
+		_, last = verifier.Verify(ctx, h.subject, e, resolved)
+		if last == nil {
 			return nil
 		}
 	}

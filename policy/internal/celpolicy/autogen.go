@@ -62,7 +62,8 @@ func Followers(name string, match *admission.MatchResources, autogen *v1alpha1.P
 		if len(byGroup) == 0 {
 			continue
 		}
-		if follower.Match, err = forControllers(match, byGroup); err != nil {
+		follower.Match, err = forControllers(match, byGroup)
+		if err != nil {
 			return nil, err
 		}
 		rules = append(rules, follower)

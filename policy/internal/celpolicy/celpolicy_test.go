@@ -508,7 +508,8 @@ func TestNewPolicy(t *testing.T) {
 			got = fmt.Sprint(p.ID(), p.StaleIfError != nil, p.Unscored, p.Unscanned != "")
 			got = strings.Replace(got, p.ID(), p.ID()+" ", 1)
 		}
-		if got = outcome(got, err); !strings.HasPrefix(got, c.want) {
+		got = outcome(got, err)
+		if !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
 		}
 	}

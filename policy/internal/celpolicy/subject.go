@@ -40,7 +40,8 @@ func (t Template) View(object map[string]any) map[string]any {
 	}
 	own, _ := object["metadata"].(map[string]any)
 	for _, key := range []string{"namespace", "name", "generateName"} {
-		if delete(meta, key); own[key] != nil {
+		delete(meta, key)
+		if own[key] != nil {
 			meta[key] = own[key]
 		}
 	}

@@ -63,7 +63,8 @@ func (g *generator) below(n int) (int, error) {
 }
 
 func (g *generator) write(re *syntax.Regexp) error {
-	if g.steps++; g.out.Len() > Most || g.steps > 4*Most {
+	g.steps++
+	if g.out.Len() > Most || g.steps > 4*Most {
 		return ErrTooLong
 	}
 	switch re.Op {

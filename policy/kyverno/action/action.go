@@ -112,7 +112,8 @@ func (a Actions) Of(s *policy.Subject, own policy.Action) (policy.Action, error)
 	action := own
 	var err error
 	if action == "" {
-		if action, err = a.inherited(s); err != nil {
+		action, err = a.inherited(s)
+		if err != nil {
 			return policy.Enforce, err
 		}
 	}

@@ -102,7 +102,8 @@ func named(s *policy.Subject, patterns []string, polarity Polarity) logic.Value 
 		if err != nil {
 			return logic.Indeterminate(err)
 		}
-		if name, _ = meta["name"].(string); name == "" {
+		name, _ = meta["name"].(string)
+		if name == "" {
 			return generated(meta["generateName"], patterns, polarity)
 		}
 	}

@@ -342,12 +342,14 @@ func TestLessKnowledge(t *testing.T) {
 		shrink.drop(&less)
 		for _, polarity := range []match.Polarity{match.Excluding, match.Excepting} {
 			before, after := value(block.Matches(s, polarity)), value(block.Matches(&less, polarity))
-			if found[before+after]++; before == "no" && after == "yes" {
+			found[before+after]++
+			if before == "no" && after == "yes" {
 				t.Fatalf("without %s the exclusion grows: %s", shrink.name, text)
 			}
 		}
 		before, after := value(block.Matches(s, match.Selecting)), value(block.Matches(&less, match.Selecting))
-		if found[before+after]++; before == "yes" && after == "no" {
+		found[before+after]++
+		if before == "yes" && after == "no" {
 			t.Fatalf("without %s the match ends: %s", shrink.name, text)
 		}
 	}

@@ -32,7 +32,8 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 	}
 	for i, text := range d.Kinds {
 		kind, err := parseKind(text, at(resources+".kinds", i))
-		if errs = append(errs, err); err == nil {
+		errs = append(errs, err)
+		if err == nil {
 			f.kinds = append(f.kinds, kind)
 		}
 	}

@@ -96,7 +96,8 @@ func TestAsk(t *testing.T) {
 			got, said = "indeterminate", doubt.Error()
 		}
 		if answer != nil {
-			if got = answer.Result; len(answer.Reasons) > 0 {
+			got = answer.Result
+			if len(answer.Reasons) > 0 {
 				said = answer.Reasons[0].Message
 			}
 		} else if data == nil {

@@ -46,7 +46,8 @@ func (c compiler) apiCall(doc *apiCallDocument, path string) (loader, error) {
 		errs = append(errs, a.service(c, doc.Service, path+".service"))
 	} else {
 		a.urlPath, err = c.template(doc.URLPath, path+".urlPath")
-		if errs = append(errs, err); err == nil && a.urlPath.Plain() {
+		errs = append(errs, err)
+		if err == nil && a.urlPath.Plain() {
 			errs = append(errs, field.Below(path+".urlPath", CheckPath(doc.URLPath, c.Namespace)))
 		}
 	}
@@ -65,11 +66,13 @@ func (a *apiCall) service(c compiler, doc *serviceDocument, path string) error {
 	var errs []error
 	var err error
 	a.url, err = c.template(doc.URL, path+".url")
-	if errs = append(errs, err); err == nil && a.url.Plain() {
+	errs = append(errs, err)
+	if err == nil && a.url.Plain() {
 		errs = append(errs, field.URL(doc.URL, path+".url"))
 	}
 	a.bundle, err = c.template(doc.CABundle, path+".caBundle")
-	if errs = append(errs, err); err == nil && a.bundle.Plain() && doc.CABundle != "" {
+	errs = append(errs, err)
+	if err == nil && a.bundle.Plain() && doc.CABundle != "" {
 		_, err := field.PEM(doc.CABundle, path+".caBundle", field.Certificate)
 		errs = append(errs, err)
 	}
@@ -140,7 +143,8 @@ func (a *apiCall) prepare(data variable.Context) (func(context.Context) (any, er
 	var body any
 	if a.body != nil {
 		var err error
-		if body, err = a.body.Execute(data); err != nil {
+		body, err = a.body.Execute(data)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -200,10 +204,12 @@ func ownPath(pieces []variable.Piece) (string, error) {
 func (a *apiCall) prepareService(data variable.Context, body any) (func(context.Context) (any, error), error) {
 	call := ServiceCall{Method: a.method, Headers: map[string]string{}, Body: body}
 	var err error
-	if call.URL, err = text(a.url, data); err != nil {
+	call.URL, err = text(a.url, data)
+	if err != nil {
 		return nil, err
 	}
-	if call.CABundle, err = text(a.bundle, data); err != nil {
+	call.CABundle, err = text(a.bundle, data)
+	if err != nil {
 		return nil, err
 	}
 	if err := field.URL(call.URL, "url"); err != nil {

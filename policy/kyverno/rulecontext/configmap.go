@@ -24,7 +24,8 @@ func (c compiler) configMap(doc *configMapDocument, path string) (loader, error)
 	}
 	namespace := doc.Namespace
 	if namespace == "" {
-		if namespace = "default"; c.Namespace != "" {
+		namespace = "default"
+		if c.Namespace != "" {
 			namespace = c.Namespace
 		}
 	}

@@ -51,7 +51,8 @@ func (c compiler) credentials(doc *credentialsDocument, path string) (policy.Cre
 		place := path + ".secrets[" + strconv.Itoa(i) + "]"
 		namespace, name, qualified := strings.Cut(secret, "/")
 		if !qualified {
-			if namespace, name = c.SecretNamespace, secret; c.Namespace != "" {
+			namespace, name = c.SecretNamespace, secret
+			if c.Namespace != "" {
 				namespace = c.Namespace
 			}
 		}

@@ -20,7 +20,8 @@ func imagesFrom(find func() ([]policy.Image, error)) *variable.Deferred {
 			return nil, unfound(errors.New("the images: nobody looked for them"))
 		}
 		var err error
-		if found, err = find(); err != nil {
+		found, err = find()
+		if err != nil {
 			return nil, unfound(fmt.Errorf("the images: %w", err))
 		}
 		return imagesOf(found), nil
@@ -73,7 +74,8 @@ func imagesOf(images []policy.Image) map[string]any {
 			groups[group] = members
 		}
 		one := partsOf(i.Ref)
-		if one["jsonPointer"] = i.Pointer; !i.Copy.IsZero() {
+		one["jsonPointer"] = i.Pointer
+		if !i.Copy.IsZero() {
 			one["copy"] = partsOf(i.Copy)
 		}
 		members[name] = one

@@ -97,7 +97,8 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 		p.params, err = compileParams(spec, place, c.context().Namespace)
 		errs = append(errs, err)
 	}
-	if p.scope, err = celpolicy.NewScope(env); err != nil {
+	p.scope, err = celpolicy.NewScope(env)
+	if err != nil {
 		return nil, errors.Join(append(errs, field.Below(place, err))...)
 	}
 	conditions := make([]admission.MatchCondition, len(doc.CELPreconditions))
@@ -144,7 +145,8 @@ func (p *program) compileExpressions(docs []celExpression, path string) error {
 		}
 		errs = append(errs, celpolicy.CheckReason(admission.Validation{Reason: reason, Message: doc.Message}, e.path))
 		var err error
-		if e.holds, err = p.scope.Compile(e.path+".expression", doc.Expression, celgo.BoolType); err == nil {
+		e.holds, err = p.scope.Compile(e.path+".expression", doc.Expression, celgo.BoolType)
+		if err == nil {
 			err = celpolicy.ReadsKnown(e.holds)
 		}
 		errs = append(errs, err)

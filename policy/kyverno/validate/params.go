@@ -61,7 +61,8 @@ func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Su
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	ref := cel.ResourceRef{Group: group, Version: version, Resource: resource, Namespace: p.namespace, Name: p.name}
-	if ref.Namespace, err = p.place(ctx, resources, s); err != nil {
+	ref.Namespace, err = p.place(ctx, resources, s)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	var list []any
@@ -98,7 +99,8 @@ func (p *params) place(ctx context.Context, resources cel.Resources, s *policy.S
 	namespaced := true
 	if known, ok := resources.(scopes); ok {
 		var err error
-		if namespaced, err = known.Namespaced(ctx, p.apiVersion, p.kind); err != nil {
+		namespaced, err = known.Namespaced(ctx, p.apiVersion, p.kind)
+		if err != nil {
 			return "", err
 		}
 	}

@@ -383,7 +383,8 @@ func TestActions(t *testing.T) {
 	}
 	o := options(t)
 	var err error
-	if o.Actions, err = action.Compile(action.Document{Usual: "Enforce", Warns: true}); err != nil {
+	o.Actions, err = action.Compile(action.Document{Usual: "Enforce", Warns: true})
+	if err != nil {
 		t.Fatal(err)
 	}
 	r, err := compile(t, o, "validate: {failureAction: Audit, deny: {}}")

@@ -241,7 +241,8 @@ func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, e
 	var errs [2]error
 	if log != nil {
 		a.Log.Ignore = log.IgnoreTlog
-		if a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", field.PublicKey, logKeys); log.URL != publicRekor {
+		a.Log.Keys, errs[0] = b.pem(log.PublicKey, path+".rekor.pubkey", field.PublicKey, logKeys)
+		if log.URL != publicRekor {
 			a.Log.URL = log.URL
 		}
 	}

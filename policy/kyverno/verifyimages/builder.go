@@ -31,7 +31,8 @@ func isTrue(value *bool) bool { return value == nil || *value }
 
 func (b builder) prepare(v verification, path string) (*prepared, error) {
 	var errs []error
-	switch b.kind = v.Type; v.Type {
+	b.kind = v.Type
+	switch v.Type {
 	case "":
 		b.kind = "Cosign"
 	case "Cosign", "SigstoreBundle", "Notary":
@@ -50,7 +51,8 @@ func (b builder) prepare(v verification, path string) (*prepared, error) {
 		for n, pattern := range list {
 			name := [2]string{"imageReferences", "skipImageReferences"}[i]
 			pattern, err := b.pattern(pattern, fmt.Sprintf("%s.%s[%d]", path, name, n), i == 1)
-			if errs = append(errs, err); i == 0 {
+			errs = append(errs, err)
+			if i == 0 {
 				out.references = append(out.references, pattern)
 			} else {
 				out.exempt = append(out.exempt, pattern)
@@ -118,7 +120,8 @@ func (b builder) credentials(doc *registryCredentials, path string) (policy.Cred
 	for i, secret := range doc.Secrets {
 		namespace, name, qualified := strings.Cut(secret, "/")
 		if !qualified {
-			if namespace, name = b.secretNamespace, secret; b.namespace != "" {
+			namespace, name = b.secretNamespace, secret
+			if b.namespace != "" {
 				namespace = b.namespace
 			}
 		}

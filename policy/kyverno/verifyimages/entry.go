@@ -91,7 +91,8 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	if err != nil {
 		return nil, errors.Join(append(errs, field.Below(e.path, err))...)
 	}
-	if e.template, err = c.template(written, e.path); err != nil {
+	e.template, err = c.template(written, e.path)
+	if err != nil {
 		return nil, errors.Join(append(errs, err)...)
 	}
 	e.builder = builder{namespace: c.Namespace, secretNamespace: c.SecretNamespace, platforms: c.Platforms}

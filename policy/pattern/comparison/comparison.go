@@ -95,7 +95,8 @@ type Budget struct{ spent int }
 
 // Spend subtracts work, in comparisons of short values, from a budget.
 func (b *Budget) Spend(work int) error {
-	if b.spent += work; b.spent > maxWork {
+	b.spent += work
+	if b.spent > maxWork {
 		return fmt.Errorf("the work of a match %w of %d comparisons", jmespath.ErrTooLarge, maxWork)
 	}
 	return nil

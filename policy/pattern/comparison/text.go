@@ -48,7 +48,8 @@ type comparison struct {
 func newText(s string) (*text, error) {
 	t := &text{whole: reveal(s)}
 	var err error
-	if t.any, err = alternatives(s); err != nil || t.whole == s {
+	t.any, err = alternatives(s)
+	if err != nil || t.whole == s {
 		return t, err
 	}
 	other, err := alternatives(t.whole)
@@ -82,7 +83,8 @@ func alternatives(s string) ([][]comparison, error) {
 	for alternative := range strings.SplitSeq(s, "|") {
 		var all []comparison
 		for part := range strings.SplitSeq(strings.Trim(alternative, " "), "&") {
-			if count++; count > maxParts {
+			count++
+			if count > maxParts {
 				return nil, fmt.Errorf("the comparisons in one string %w of %d", jmespath.ErrTooLarge, maxParts)
 			}
 			all = append(all, parseComparisons(strings.Trim(part, " "))...)
@@ -146,7 +148,8 @@ func parseRange(s string) (low, high string, outside, ok bool) {
 		return "", "", false, false
 	}
 	low, high, ok = s[:end], s[end:], true
-	if high, outside = strings.CutPrefix(high, "!-"); !outside {
+	high, outside = strings.CutPrefix(high, "!-")
+	if !outside {
 		high, ok = strings.CutPrefix(high, "-")
 	}
 	return low, high, outside, ok && high != "" && amount(high) == len(high)
@@ -171,7 +174,8 @@ func amount(s string) int {
 	}
 	i += n
 	if i < len(s) && s[i] == '.' {
-		if n = digits(s[i+1:]); n == 0 {
+		n = digits(s[i+1:])
+		if n == 0 {
 			return 0
 		}
 		i += 1 + n

@@ -41,7 +41,8 @@ func BenchmarkTake(b *testing.B) {
 		j.Take(of)
 		if j.Stats().Queued == config.Queue {
 			b.StopTimer()
-			if j, err = journal.New(config); err != nil {
+			j, err = journal.New(config)
+			if err != nil {
 				b.Fatal(err)
 			}
 			b.StartTimer()
@@ -62,7 +63,8 @@ func BenchmarkRecord(b *testing.B) {
 	began := processorTime(b)
 	for b.Loop() {
 		for _, d := range decisionlog.Decisions(of) {
-			if text, err = chain.Append(text[:0], &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: of.Occasion.Time, Decision: &d}); err != nil {
+			text, err = chain.Append(text[:0], &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: of.Occasion.Time, Decision: &d})
+			if err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -87,7 +89,8 @@ func BenchmarkWrite(b *testing.B) {
 			began := processorTime(b)
 			for b.Loop() {
 				j.Take(of)
-				if waiting++; waiting == journal.DefaultQueue/2 {
+				waiting++
+				if waiting == journal.DefaultQueue/2 {
 					flush(b, j.Journal)
 					waiting = 0
 				}

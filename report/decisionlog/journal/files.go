@@ -83,7 +83,8 @@ func (f *files) resume(now time.Time) (found, error) {
 	if before.chain == "" {
 		before.chain = newName()
 	}
-	if before.missing, err = missing(f.folder, before.position.Seq); err != nil {
+	before.missing, err = missing(f.folder, before.position.Seq)
+	if err != nil {
 		before.damaged = joined(before.damaged, err.Error())
 	}
 	if n := len(segments); n > 0 && !segments[n-1].Compressed {
@@ -130,7 +131,8 @@ func (f *files) goOn(s decisionlog.Segment, seen decisionlog.Survey, now time.Ti
 		}
 	}
 	f.name, f.good = s.Name, seen.End
-	if f.handle, err = f.disk.resume(s.Path(), f.good); err != nil {
+	f.handle, err = f.disk.resume(s.Path(), f.good)
+	if err != nil {
 		return nil, fmt.Errorf("decision log: %w", err)
 	}
 	return torn, nil

@@ -39,20 +39,23 @@ func (j *Journal) open(key *decisionlog.Key) (*writer, error) {
 	before := found{why: decisionlog.WhyNew, chain: newName()}
 	if j.config.Folder != "" {
 		var err error
-		if w.files, before, err = openFiles(j.config.Folder, j.disk, j.config.Sync != SyncNever, now); err != nil {
+		w.files, before, err = openFiles(j.config.Folder, j.disk, j.config.Sync != SyncNever, now)
+		if err != nil {
 			return nil, err
 		}
 		w.compressor = newCompressor(j.config.Folder, w.files.sync, w.complaints)
 	}
 	w.name = before.chain
 	var err error
-	if w.chain, err = decisionlog.NewChain(j.config.Replica, before.position); err != nil {
+	w.chain, err = decisionlog.NewChain(j.config.Replica, before.position)
+	if err != nil {
 		return nil, err
 	}
 	w.tellFound(before)
 	opening := w.opening(before.why)
 	opening.Open.Torn, opening.Open.Damaged, opening.Open.Missing = before.torn, before.damaged, before.missing
-	if w.text, err = w.add(w.text[:0], opening); err != nil {
+	w.text, err = w.add(w.text[:0], opening)
+	if err != nil {
 		return nil, err
 	}
 	if err := w.write(); err != nil {
@@ -185,7 +188,8 @@ func (w *writer) encodeOne(of *item) (lines uint64, err error) {
 	entry := decisionlog.Entry{Kind: decisionlog.KindDecision}
 	for i := range decisions {
 		entry.Time, entry.Decision = of.decided.Occasion.Time, &decisions[i]
-		if w.text, err = w.add(w.text, &entry); err != nil {
+		w.text, err = w.add(w.text, &entry)
+		if err != nil {
 			return 0, err
 		}
 	}

@@ -73,7 +73,8 @@ func written(t testing.TB, decided []report.Decided, more ...string) string {
 	var text []byte
 	for _, d := range decided {
 		for _, line := range decisionlog.Decisions(d) {
-			if text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: d.Occasion.Time, Decision: &line}); err != nil {
+			text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: d.Occasion.Time, Decision: &line})
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

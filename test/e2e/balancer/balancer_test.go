@@ -77,7 +77,8 @@ func TestConnectionsGoToReadyBackendsInTurn(t *testing.T) {
 			inRow = 0
 			return fmt.Errorf("%q answered (%w)", name, err)
 		}
-		if inRow++; inRow < 4 {
+		inRow++
+		if inRow < 4 {
 			return io.ErrNoProgress
 		}
 		return nil

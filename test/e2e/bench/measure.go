@@ -70,7 +70,8 @@ func used(processes ...*process.Process) ([]time.Duration, error) {
 		var spent time.Duration
 		if p != nil {
 			var err error
-			if spent, err = p.CPU(); err != nil {
+			spent, err = p.CPU()
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -77,27 +77,33 @@ func (s *stand) close() {
 func build(ctx context.Context, folder string, settings settings) (*stand, error) {
 	s := &stand{folder: folder}
 	var err error
-	if s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder}); err != nil {
+	s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder})
+	if err != nil {
 		return s, err
 	}
 	s.closers = append(s.closers, s.plane.Close)
-	if s.harbour, err = harbour.Open(registrytest.Options{}); err != nil {
+	s.harbour, err = harbour.Open(registrytest.Options{})
+	if err != nil {
 		return s, err
 	}
 	s.closers = append(s.closers, s.harbour.Close)
-	if s.image, err = s.harbour.Signed("shop/web", "1.0"); err != nil {
+	s.image, err = s.harbour.Signed("shop/web", "1.0")
+	if err != nil {
 		return s, err
 	}
-	if s.body, err = encodePod(s.image.Name, func(*core.Pod) {}); err != nil {
+	s.body, err = encodePod(s.image.Name, func(*core.Pod) {})
+	if err != nil {
 		return s, err
 	}
 	if settings.policy == podSecurity {
 		s.bad = s.body
-		if s.body, err = encodePod(s.image.Name, restrict); err != nil {
+		s.body, err = encodePod(s.image.Name, restrict)
+		if err != nil {
 			return s, err
 		}
 	}
-	if s.client, err = rest.HTTPClientFor(s.plane.Admin()); err != nil {
+	s.client, err = rest.HTTPClientFor(s.plane.Admin())
+	if err != nil {
 		return s, err
 	}
 	client, err := kubernetes.NewForConfig(s.plane.Admin())

@@ -40,7 +40,8 @@ func (s *stand) chaos(ctx context.Context, out io.Writer) error {
 	defer cancel()
 	var before, after []footprint.Reading
 	err = s.underLoad(ctx, func(ctx context.Context) (err error) {
-		if before, err = s.readings(ctx); err != nil {
+		before, err = s.readings(ctx)
+		if err != nil {
 			return err
 		}
 		for _, f := range chosen {

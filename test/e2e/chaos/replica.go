@@ -45,7 +45,8 @@ func (s *stand) newReplica(ctx context.Context, i int, identity *rest.Config) (*
 	c := gateway.Configuration{}
 	for _, address := range []*string{&c.Listen.Address, &c.Listen.Plain, &c.Listen.Profiling} {
 		var err error
-		if *address, err = process.FreeAddress(ctx); err != nil {
+		*address, err = process.FreeAddress(ctx)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +112,8 @@ func (s *stand) readings(ctx context.Context) ([]footprint.Reading, error) {
 	all := make([]footprint.Reading, replicas)
 	for i, r := range s.replicas {
 		var err error
-		if all[i], err = footprint.Read(ctx, r.now()); err != nil {
+		all[i], err = footprint.Read(ctx, r.now())
+		if err != nil {
 			return all, err
 		}
 	}
@@ -123,7 +125,8 @@ func (s *stand) settled(ctx context.Context, before []footprint.Reading) (after 
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err = process.Eventually(ctx, func(ctx context.Context) (err error) {
-		if after, err = s.readings(ctx); err != nil {
+		after, err = s.readings(ctx)
+		if err != nil {
 			return err
 		}
 		for i, now := range after {

@@ -106,18 +106,22 @@ func (s *stand) openProgram(ctx context.Context) (err error) {
 }
 
 func (s *stand) openPlane(ctx context.Context) (err error) {
-	if s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: s.folder, Controllers: true}); err != nil {
+	s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: s.folder, Controllers: true})
+	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.plane.Close)
-	if s.toPlane, err = line.Listen(ctx, s.plane.Address()); err != nil {
+	s.toPlane, err = line.Listen(ctx, s.plane.Address())
+	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.toPlane.Close)
-	if s.http, err = rest.HTTPClientFor(s.plane.Admin()); err != nil {
+	s.http, err = rest.HTTPClientFor(s.plane.Admin())
+	if err != nil {
 		return err
 	}
-	if s.client, err = kubernetes.NewForConfig(s.plane.Admin()); err != nil {
+	s.client, err = kubernetes.NewForConfig(s.plane.Admin())
+	if err != nil {
 		return err
 	}
 	s.dynamic, err = dynamic.NewForConfig(s.plane.Admin())
@@ -126,11 +130,13 @@ func (s *stand) openPlane(ctx context.Context) (err error) {
 
 func (s *stand) openRedis(ctx context.Context) (err error) {
 	var address string
-	if s.redis, address, err = process.StartRedis(ctx, s.folder); err != nil {
+	s.redis, address, err = process.StartRedis(ctx, s.folder)
+	if err != nil {
 		return fmt.Errorf("start Redis (apt-get install %s): %w", process.RedisServer, err)
 	}
 	s.closers = append(s.closers, s.redis.Kill)
-	if s.toRedis, err = line.Listen(ctx, address); err != nil {
+	s.toRedis, err = line.Listen(ctx, address)
+	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.toRedis.Close)
@@ -249,11 +255,13 @@ func (s *stand) openReplicas(ctx context.Context) error {
 		listen := r.options.Configuration.Listen
 		backends = append(backends, balancer.Backend{Address: listen.Address, Ready: "http://" + listen.Plain + "/readyz"})
 	}
-	if s.front, err = balancer.Listen(ctx, backends...); err != nil {
+	s.front, err = balancer.Listen(ctx, backends...)
+	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.front.Close)
-	if s.toFront, err = line.Listen(ctx, s.front.Address()); err != nil {
+	s.toFront, err = line.Listen(ctx, s.front.Address())
+	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.toFront.Close)

@@ -73,16 +73,20 @@ func Start(ctx context.Context, o Options) (_ *ControlPlane, err error) {
 			err = fmt.Errorf("start a control plane: %w", err)
 		}
 	}()
-	if c.authority, err = NewAuthority("control plane"); err != nil {
+	c.authority, err = NewAuthority("control plane")
+	if err != nil {
 		return nil, err
 	}
-	if c.address, err = process.FreeAddress(ctx); err != nil {
+	c.address, err = process.FreeAddress(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if c.admin, err = c.User("admin", "system:masters"); err != nil {
+	c.admin, err = c.User("admin", "system:masters")
+	if err != nil {
 		return nil, err
 	}
-	if c.data, err = c.startEtcd(ctx); err != nil {
+	c.data, err = c.startEtcd(ctx)
+	if err != nil {
 		return nil, err
 	}
 	if err := c.prepare(c.data); err != nil {
@@ -123,7 +127,8 @@ func (c *ControlPlane) startEtcd(ctx context.Context) (url string, err error) {
 	}
 	var addresses [2]string
 	for i := range addresses {
-		if addresses[i], err = process.FreeAddress(ctx); err != nil {
+		addresses[i], err = process.FreeAddress(ctx)
+		if err != nil {
 			return "", err
 		}
 	}
@@ -207,7 +212,8 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context, flags ...string) erro
 	if err != nil {
 		return err
 	}
-	if c.server, err = process.Start(process.Options{Path: program, Folder: c.options.Folder, Args: slices.Concat(c.flags, flags)}); err != nil {
+	c.server, err = process.Start(process.Options{Path: program, Folder: c.options.Folder, Args: slices.Concat(c.flags, flags)})
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

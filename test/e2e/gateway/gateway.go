@@ -202,7 +202,8 @@ func parseSample(line string) (Sample, error) {
 				return sample, bad
 			}
 			// The format escapes a part of what Go does, in the same way.
-			if sample.Labels[name], err = strconv.Unquote(quoted); err != nil {
+			sample.Labels[name], err = strconv.Unquote(quoted)
+			if err != nil {
 				return sample, bad
 			}
 			line = strings.TrimPrefix(rest[len(quoted):], ",")
@@ -211,7 +212,8 @@ func parseSample(line string) (Sample, error) {
 	}
 	number, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 	var err error
-	if sample.Value, err = strconv.ParseFloat(number, 64); err != nil {
+	sample.Value, err = strconv.ParseFloat(number, 64)
+	if err != nil {
 		return sample, bad
 	}
 	return sample, nil

@@ -37,7 +37,8 @@ func Open(options registrytest.Options) (*Harbour, error) {
 	}
 	h := &Harbour{}
 	for _, signer := range []**verifytest.Signer{&h.Signer, &h.Stranger} {
-		if *signer, err = verifytest.KeySigner(verifytest.KeyOptions{}); err != nil {
+		*signer, err = verifytest.KeySigner(verifytest.KeyOptions{})
+		if err != nil {
 			return nil, fmt.Errorf("open a harbour: %w", err)
 		}
 	}

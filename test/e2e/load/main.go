@@ -132,7 +132,8 @@ func (s *stand) play(ctx context.Context, out io.Writer) (missed int, err error)
 	var d *drain
 	if s.settings.scenarios[draining] {
 		progress("making what is drained")
-		if d, err = s.fill(ctx); err != nil {
+		d, err = s.fill(ctx)
+		if err != nil {
 			return 0, fmt.Errorf("%s: %w", draining, err)
 		}
 	}

@@ -61,7 +61,8 @@ func (s *stand) ramp(ctx context.Context, say *verdicts) error {
 	c := &crowd{stand: s, stages: stages(s.settings.users)}
 	c.tallies = make([]tally, len(c.stages))
 	var err error
-	if c.images, err = s.yard.signed("ramp", rampImages, false); err != nil {
+	c.images, err = s.yard.signed("ramp", rampImages, false)
+	if err != nil {
 		return err
 	}
 	denials, err := s.count(ctx, "quaymaster_admissions_total", "answer", "deny")

@@ -63,15 +63,18 @@ func (s *stand) close() {
 // build starts everything but the gateway. It returns what it has started with an error too.
 func build(ctx context.Context, folder string, settings settings) (s *stand, err error) {
 	s = &stand{settings: settings, folder: folder}
-	if s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder, Controllers: true}); err != nil {
+	s.plane, err = controlplane.Start(ctx, controlplane.Options{Folder: folder, Controllers: true})
+	if err != nil {
 		return s, err
 	}
 	s.closers = append(s.closers, s.plane.Close)
-	if s.harbour, err = harbour.Open(registrytest.Options{Delay: settings.delay}); err != nil {
+	s.harbour, err = harbour.Open(registrytest.Options{Delay: settings.delay})
+	if err != nil {
 		return s, err
 	}
 	s.closers = append(s.closers, s.harbour.Close)
-	if s.yard, err = openYard(s.harbour); err != nil {
+	s.yard, err = openYard(s.harbour)
+	if err != nil {
 		return s, err
 	}
 	s.bare = s.harbour.Unsigned("bare/web", "1.0").Name
@@ -80,10 +83,12 @@ func build(ctx context.Context, folder string, settings settings) (s *stand, err
 		return s, err
 	}
 	s.probe = probe.Name
-	if s.http, err = rest.HTTPClientFor(s.plane.Admin()); err != nil {
+	s.http, err = rest.HTTPClientFor(s.plane.Admin())
+	if err != nil {
 		return s, err
 	}
-	if s.client, err = kubernetes.NewForConfig(s.plane.Admin()); err != nil {
+	s.client, err = kubernetes.NewForConfig(s.plane.Admin())
+	if err != nil {
 		return s, err
 	}
 	version, err := s.client.Discovery().ServerVersion()
@@ -174,7 +179,8 @@ func (s *stand) startReplicas(ctx context.Context, program string, identity *res
 		c := &configurations[i]
 		for _, address := range []*string{&c.Listen.Address, &c.Listen.Plain} {
 			var err error
-			if *address, err = process.FreeAddress(ctx); err != nil {
+			*address, err = process.FreeAddress(ctx)
+			if err != nil {
 				return err
 			}
 		}

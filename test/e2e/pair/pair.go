@@ -83,10 +83,12 @@ func start(ctx context.Context, o Options) (*Pair, error) {
 		arguments = append(arguments, o.Patch)
 	}
 	p := &Pair{url: "https://" + address}
-	if p.client, err = rest.HTTPClientFor(o.Plane.Admin()); err != nil { // it trusts the same authority
+	p.client, err = rest.HTTPClientFor(o.Plane.Admin())
+	if err != nil { // it trusts the same authority
 		return nil, err
 	}
-	if p.Process, err = process.Start(process.Options{Path: program, Folder: o.Folder, Args: arguments}); err != nil {
+	p.Process, err = process.Start(process.Options{Path: program, Folder: o.Folder, Args: arguments})
+	if err != nil {
 		return nil, err
 	}
 	client, err := kubernetes.NewForConfig(o.Plane.Admin())

@@ -20,16 +20,18 @@ func StartRedis(ctx context.Context, folder string) (server *Process, address st
 	if err != nil {
 		return nil, "", err
 	}
-	if address, err = FreeAddress(ctx); err != nil {
+	address, err = FreeAddress(ctx)
+	if err != nil {
 		return nil, "", err
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, "", err
 	}
-	if server, err = Start(Options{
+	server, err = Start(Options{
 		Path: path, Folder: folder, Args: []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no"},
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, "", err
 	}
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)

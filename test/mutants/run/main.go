@@ -42,7 +42,8 @@ func run(ctx context.Context, expression string, verbose bool, patterns []string
 	}
 	var match *regexp.Regexp
 	if expression != "" {
-		if match, err = regexp.Compile(expression); err != nil {
+		match, err = regexp.Compile(expression)
+		if err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,8 @@ func StartFulcio(t testing.TB, config string, log *CTLog) *Fulcio {
 	if len(trust.Chains) != 1 {
 		t.Fatalf("fulcio has %d chains, want 1", len(trust.Chains))
 	}
-	if f.Chain = certificates(t, trust.Chains[0].Certificates...); len(f.Chain) != 2 {
+	f.Chain = certificates(t, trust.Chains[0].Certificates...)
+	if len(f.Chain) != 2 {
 		t.Fatalf("fulcio's chain has %d certificates, want an intermediate and a root", len(f.Chain))
 	}
 	return f

@@ -132,7 +132,8 @@ func canonical(proposed []byte) ([]byte, error) {
 	case "hashedrekord 0.0.1":
 	case "dsse 0.0.1":
 		var err error
-		if entry.Spec, err = recorded(proposed); err != nil {
+		entry.Spec, err = recorded(proposed)
+		if err != nil {
 			return nil, err
 		}
 	default:

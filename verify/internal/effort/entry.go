@@ -69,7 +69,8 @@ func (m *measured) token(token json.Token, length int) error {
 	case isNumber && within('['):
 		return errors.New("the log entry has a list of numbers, which may be read as bytes")
 	case !m.named && within('{'):
-		if m.name, m.named = text, true; strings.EqualFold(m.name, "proposedContent") {
+		m.name, m.named = text, true
+		if strings.EqualFold(m.name, "proposedContent") {
 			return fmt.Errorf("the log entry has a member %s, which only a proposal has", m.name)
 		}
 	case m.named:

@@ -69,11 +69,13 @@ func newPort(t testing.TB, providers kms.Providers) *port {
 	t.Cleanup(server.Close)
 	p := &port{Yard: gatetest.New(server, nil), clock: &clock{at: time.Now()}}
 	var err error
-	if p.store, err = trust.New(trust.Options{KMS: providers, Now: p.clock.now}); err != nil {
+	p.store, err = trust.New(trust.Options{KMS: providers, Now: p.clock.now})
+	if err != nil {
 		t.Fatal(err)
 	}
 	p.snapshot = p.store.Snapshot()
-	if p.client, err = registry.New(registry.Config{}); err != nil {
+	p.client, err = registry.New(registry.Config{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.client.Close)

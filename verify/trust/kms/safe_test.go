@@ -59,7 +59,8 @@ func pick(versions []crypto.Signer, version string) (crypto.Signer, bool) {
 	n := len(versions)
 	if version != "" && version != "0" {
 		var err error
-		if n, err = strconv.Atoi(version); err != nil {
+		n, err = strconv.Atoi(version)
+		if err != nil {
 			return nil, false
 		}
 	}

@@ -44,10 +44,12 @@ func sign(ctx context.Context, uri string, message []byte) (signed []byte, publi
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the key: %w", &failure{err})
 	}
-	if public, err = key.PublicKey(options.WithContext(ctx)); err != nil {
+	public, err = key.PublicKey(options.WithContext(ctx))
+	if err != nil {
 		return nil, nil, fmt.Errorf("fetch the public key: %w", &failure{err})
 	}
-	if signed, err = key.SignMessage(bytes.NewReader(message), options.WithContext(ctx)); err != nil {
+	signed, err = key.SignMessage(bytes.NewReader(message), options.WithContext(ctx))
+	if err != nil {
 		return nil, nil, fmt.Errorf("sign: %w", &failure{err})
 	}
 	return signed, public, nil

@@ -174,7 +174,8 @@ func (w *world) certify(roots string) error {
 // enlist makes a Google service account.
 func (w *world) enlist(path string) error {
 	var err error
-	if w.google, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
+	w.google, err = rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
 		return err
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(w.google)

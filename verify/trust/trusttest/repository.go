@@ -46,7 +46,8 @@ func newKeys() (made keys, err error) {
 		if err != nil {
 			return made, fmt.Errorf("make a key: %w", err)
 		}
-		if made[i], err = signature.LoadSigner(private, crypto.Hash(0)); err != nil {
+		made[i], err = signature.LoadSigner(private, crypto.Hash(0))
+		if err != nil {
 			return made, fmt.Errorf("make a key: %w", err)
 		}
 	}
@@ -60,7 +61,8 @@ func New() (*Repository, error) {
 		return nil, err
 	}
 	r := &Repository{keys: made, files: map[string][]byte{}, stamps: map[int64][]byte{}, endless: map[string]bool{}, root: 1}
-	if r.first, err = rootOf(made, keysOfRole, 1, made); err != nil {
+	r.first, err = rootOf(made, keysOfRole, 1, made)
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -112,7 +114,8 @@ func (r *Repository) Publish(content []byte, lie Lie) error {
 		return err
 	}
 	r.files[fmt.Sprint(r.version, ".snapshot.json")] = text
-	if text, err = signed(timestamp, r.keys[:1]); err != nil {
+	text, err = signed(timestamp, r.keys[:1])
+	if err != nil {
 		return err
 	}
 	r.files["timestamp.json"], r.stamps[r.version] = text, text

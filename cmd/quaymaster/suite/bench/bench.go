@@ -162,7 +162,8 @@ func (b *Bench) written(place int, object string) ([]byte, error) {
 	content := document.Content()
 	if document.Group() == "kyverno.io" {
 		var err error
-		if content, err = b.config.Values.Policy(content, object); err != nil {
+		content, err = b.config.Values.Policy(content, object)
+		if err != nil {
 			return nil, err
 		}
 		if b.config.User == nil {
@@ -203,7 +204,8 @@ func (b *Bench) gate(object string, places []int) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	if set, err = set.With(b.exceptions...); err != nil {
+	set, err = set.With(b.exceptions...)
+	if err != nil {
 		return nil, err
 	}
 	made, err := gate.New(gate.Config{Registries: b.config.Registries, State: gate.Fixed{Policies: set, Prover: b.config.Prover}}, b.config.Options...)

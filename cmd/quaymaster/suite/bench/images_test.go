@@ -40,7 +40,8 @@ func TestEachImageIsNamed(t *testing.T) {
 	}
 	outcome.Verdicts = outcome.Verdicts[:1]
 	a = Answer{}
-	if a.ofImages(&outcome); a.Rules[0].Message != "signed by a key" {
+	a.ofImages(&outcome)
+	if a.Rules[0].Message != "signed by a key" {
 		t.Errorf("%q", a.Rules[0].Message)
 	}
 }

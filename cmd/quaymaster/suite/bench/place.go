@@ -49,7 +49,8 @@ func InNamespace(objects []workload.Object, namespace string, kinds []constraint
 		}
 		content := maps.Clone(o.Content())
 		meta, _ := content["metadata"].(map[string]any)
-		if meta = maps.Clone(meta); meta == nil {
+		meta = maps.Clone(meta)
+		if meta == nil {
 			meta = map[string]any{}
 		}
 		meta["namespace"], content["metadata"] = namespace, meta

@@ -190,7 +190,8 @@ func fillForeach(list []any, byName map[string]any, foreach any, used map[string
 			context, _ = entry["context"].([]any)
 		}
 		if len(each) > 0 {
-			if context, err = fillElements(context, each); err != nil {
+			context, err = fillElements(context, each)
+			if err != nil {
 				return nil, false, err
 			}
 			changed = true

@@ -40,7 +40,8 @@ func LoadUser(path string) (policy.User, error) {
 		Roles: file.Roles, ClusterRoles: file.ClusterRoles, RolesKnown: true,
 	}
 	if len(file.UserInfo.Extra) > 0 {
-		if user.Extra, err = json.Marshal(file.UserInfo.Extra); err != nil {
+		user.Extra, err = json.Marshal(file.UserInfo.Extra)
+		if err != nil {
 			return policy.User{}, fmt.Errorf("%s: userInfo.extra: %w", path, err)
 		}
 	}

@@ -101,7 +101,8 @@ func first[T any](all layouts, ask func(*registry.Layout) (T, error)) (T, error)
 	var found T
 	var err error
 	for _, layout := range all {
-		if found, err = ask(layout); image.KindOf(err) != image.NotFound {
+		found, err = ask(layout)
+		if image.KindOf(err) != image.NotFound {
 			return found, err
 		}
 	}

@@ -137,13 +137,16 @@ func (s *Stage) open() error {
 		return nil
 	}
 	var err error
-	if s.sigstore, err = verifytest.New(verifytest.Options{Name: "suite"}); err != nil {
+	s.sigstore, err = verifytest.New(verifytest.Options{Name: "suite"})
+	if err != nil {
 		return err
 	}
-	if s.server, err = registrytest.Listen(registrytest.Options{}); err != nil {
+	s.server, err = registrytest.Listen(registrytest.Options{})
+	if err != nil {
 		return err
 	}
-	if s.client, err = registry.New(registry.Config{}); err != nil {
+	s.client, err = registry.New(registry.Config{})
+	if err != nil {
 		return err
 	}
 	s.root, s.yard = s.sigstore.TrustedRoot(), gatetest.New(s.server, s.sigstore)
@@ -209,7 +212,8 @@ func (s *Stage) buildOne(i Image) error {
 	}
 	place, ok := s.places[ref.Repository()]
 	if !ok {
-		if place, err = image.ParseRepository(fmt.Sprintf("%s/images/%d", s.server.Host(), len(s.places))); err != nil {
+		place, err = image.ParseRepository(fmt.Sprintf("%s/images/%d", s.server.Host(), len(s.places)))
+		if err != nil {
 			return err
 		}
 		s.places[ref.Repository()] = place
@@ -262,7 +266,8 @@ func (s *Stage) sign(built gatetest.Image, by Signer) error {
 func (s *Stage) claim(by Signer) (verifytest.Claim, error) {
 	claim := verifytest.Claim{NoLog: by.NoLog}
 	if by.Keyless == nil {
-		if claim.Signer = s.keys[by.Key]; claim.Signer == nil {
+		claim.Signer = s.keys[by.Key]
+		if claim.Signer == nil {
 			return claim, fmt.Errorf("key %q is not among the keys of the suite", by.Key)
 		}
 		return claim, nil
@@ -283,7 +288,8 @@ func (s *Stage) attest(built gatetest.Image, a Attestation, signers []Signer) er
 	text := []byte(a.Predicate)
 	if a.PredicateFile != "" {
 		var err error
-		if text, err = os.ReadFile(s.file(a.PredicateFile)); err != nil {
+		text, err = os.ReadFile(s.file(a.PredicateFile))
+		if err != nil {
 			return fmt.Errorf("predicateFile: %w", err)
 		}
 	}

@@ -103,7 +103,8 @@ func (x *Index[T]) VisitCopies(copied image.Repository, yield func(value T, host
 		return
 	}
 	for _, other := range image.OtherRegistries(copied.Registry()) {
-		if host = other; more {
+		host = other
+		if more {
 			x.Visit(host, copied.Path(), each)
 		}
 	}

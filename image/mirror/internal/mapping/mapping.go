@@ -77,7 +77,8 @@ func parse(text string, from Source, spelled string) (*Mapping, error) {
 		return nil, errors.New("want a registry without a scheme")
 	}
 	var err error
-	if m.host, err = parseAffix(host, from, spelled); err != nil {
+	m.host, err = parseAffix(host, from, spelled)
+	if err != nil {
 		return nil, err
 	}
 	if err := m.normalise(); err != nil {
@@ -238,12 +239,14 @@ func (m *Mapping) Inverse(host, path string) (image.Repository, bool) {
 		return image.Repository{}, false
 	}
 	for i, a := range m.lead {
-		if wildcard, ok = a.match(components[i], wildcard); !ok {
+		wildcard, ok = a.match(components[i], wildcard)
+		if !ok {
 			return image.Repository{}, false
 		}
 	}
 	for i, a := range m.tail {
-		if wildcard, ok = a.match(components[end+i], wildcard); !ok {
+		wildcard, ok = a.match(components[end+i], wildcard)
+		if !ok {
 			return image.Repository{}, false
 		}
 	}

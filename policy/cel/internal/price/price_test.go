@@ -46,7 +46,8 @@ type meter struct{ spent, most uint64 }
 var errSpent = errors.New("all is spent")
 
 func (m *meter) Charge(cost uint64) error {
-	if m.spent += cost; m.spent > m.most {
+	m.spent += cost
+	if m.spent > m.most {
 		return errSpent
 	}
 	return nil

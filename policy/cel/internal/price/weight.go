@@ -51,14 +51,16 @@ func (w *weigher) native(value any) {
 		w.sum += uint64(len(v)) / textUnit
 	case []any:
 		for _, item := range v {
-			if w.sum++; w.sum > MaxCost {
+			w.sum++
+			if w.sum > MaxCost {
 				return
 			}
 			w.native(item)
 		}
 	case map[string]any:
 		for key, item := range v {
-			if w.sum += 1 + uint64(len(key))/textUnit; w.sum > MaxCost {
+			w.sum += 1 + uint64(len(key))/textUnit
+			if w.sum > MaxCost {
 				return
 			}
 			w.native(item)

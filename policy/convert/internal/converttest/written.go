@@ -73,7 +73,8 @@ func (m *Matcher) Speaks(p Written, ref string) (bool, error) {
 		program, known := m.programs[one.Expression]
 		if !known {
 			var err error
-			if program, err = m.scope.Compile("expression", one.Expression, celgo.BoolType); err != nil {
+			program, err = m.scope.Compile("expression", one.Expression, celgo.BoolType)
+			if err != nil {
 				return false, fmt.Errorf("policy %s: %w", p.Metadata.Name, err)
 			}
 			m.programs[one.Expression] = program

@@ -125,7 +125,8 @@ func TestSelections(t *testing.T) {
 	} {
 		expression := Selection{Takes: row.takes, Before: row.before}.Reference("").Expression
 		_, got, _ := strings.Cut(expression, ".exists(name, ")
-		if got = strings.ReplaceAll(got, "\n    ", " "); got != row.cel+")" {
+		got = strings.ReplaceAll(got, "\n    ", " ")
+		if got != row.cel+")" {
 			t.Errorf("%s: got %s, want %s)", row.reason, got, row.cel)
 		}
 	}

@@ -189,13 +189,15 @@ func TestIdentity(t *testing.T) {
 func TestStrictness(t *testing.T) {
 	for level, fits := range map[string]bool{"": true, "strict": true, "permissive": false, "skip": false} {
 		c := source.New(source.Options{})
-		if c.CheckLevel(level, "at"); fits != (len(c.Problems) == 0) {
+		c.CheckLevel(level, "at")
+		if fits != (len(c.Problems) == 0) {
 			t.Errorf("the level %q: %v", level, c.Problems)
 		}
 	}
 	for when, fits := range map[string]bool{"": true, "always": true, "afterCertExpiry": false} {
 		c := source.New(source.Options{})
-		if c.CheckTimestamp(when, "at"); fits != (len(c.Problems) == 0) {
+		c.CheckTimestamp(when, "at")
+		if fits != (len(c.Problems) == 0) {
 			t.Errorf("timestamps %q: %v", when, c.Problems)
 		}
 	}
@@ -244,7 +246,8 @@ func TestPEM(t *testing.T) {
 		}
 	}
 	c := source.New(source.Options{})
-	if c.EncodedPEM("???", source.PublicKey, "at"); len(c.Problems) != 1 || c.Problems[0].Found != "no base64" {
+	c.EncodedPEM("???", source.PublicKey, "at")
+	if len(c.Problems) != 1 || c.Problems[0].Found != "no base64" {
 		t.Errorf("no base64: %v", c.Problems)
 	}
 	c = source.New(source.Options{})

@@ -51,7 +51,8 @@ type Allowance int
 
 // Spend takes bytes from the allowance.
 func (a *Allowance) Spend(bytes int) error {
-	if *a -= Allowance(bytes); *a < 0 {
+	*a -= Allowance(bytes)
+	if *a < 0 {
 		return fmt.Errorf("what the patch writes %w of %d bytes", ErrTooLarge, MaxAdded)
 	}
 	return nil

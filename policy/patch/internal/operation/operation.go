@@ -91,7 +91,8 @@ func position(token string, size int, adds bool) (int, error) {
 func Run(steps []Step, object map[string]any, left *jsonvalue.Allowance) (result map[string]any, at string, err error) {
 	var whole any = object
 	for _, s := range steps {
-		if whole, err = s.apply(whole, left); err != nil {
+		whole, err = s.apply(whole, left)
+		if err != nil {
 			return nil, Pointer(s.Path), fmt.Errorf("%s: %w", s.Op, err)
 		}
 	}
@@ -143,7 +144,8 @@ func (s Step) move(whole any, left *jsonvalue.Allowance) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("from %s: %w", Pointer(s.From), err)
 	}
-	if whole, err = edit(whole, s.From, change{what: "remove"}); err != nil {
+	whole, err = edit(whole, s.From, change{what: "remove"})
+	if err != nil {
 		return nil, err
 	}
 	return s.add(whole, value, left)
@@ -269,7 +271,8 @@ func editList(list []any, token string, rest []string, c change) (any, error) {
 	if index < len(list) {
 		item = list[index]
 	}
-	if item, err = edit(item, rest, c); err != nil {
+	item, err = edit(item, rest, c)
+	if err != nil {
 		return nil, err
 	}
 	result := slices.Clone(list)

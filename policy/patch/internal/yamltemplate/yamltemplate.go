@@ -88,8 +88,11 @@ func (d *Document) replace(text string) (string, error) {
 		end := start + 2
 		if start > 0 && text[start-1] == '\\' {
 			start--
-		} else if end = closing(text, start); end < 0 {
-			return "", errors.New("a variable is opened by {{ and not closed by }}: close it, or write \\{{ for plain text")
+		} else {
+			end = closing(text, start)
+			if end < 0 {
+				return "", errors.New("a variable is opened by {{ and not closed by }}: close it, or write \\{{ for plain text")
+			}
 		}
 		before, err := Unescape(text[:start])
 		if err != nil {
@@ -121,7 +124,8 @@ func closing(text string, start int) int {
 		case strings.HasPrefix(text[i:], "}}"):
 			braces = braces[:open]
 			i += 2
-			if open--; open == 0 {
+			open--
+			if open == 0 {
 				return i
 			}
 		default:
@@ -348,7 +352,8 @@ func (o objectNode) Value(data variable.Context) (any, error) {
 		if _, twice := result[key]; twice {
 			return nil, fmt.Errorf("%s: the key %q is there twice", m.at, key)
 		}
-		if result[key], err = m.value.Value(data); err != nil {
+		result[key], err = m.value.Value(data)
+		if err != nil {
 			return nil, err
 		}
 	}

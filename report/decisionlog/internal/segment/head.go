@@ -21,7 +21,8 @@ func ReadHead(folder string) ([]byte, error) {
 	}
 	defer func() { _ = file.Close() }() // opened read-only
 	text, err := limit.ReadAll(file, MaxLine, HeadName)
-	if text = bytes.TrimRight(text, "\n"); len(text) == 0 {
+	text = bytes.TrimRight(text, "\n")
+	if len(text) == 0 {
 		return nil, err // a power failure during the write
 	}
 	return text, err

@@ -83,7 +83,8 @@ func (p *Packer) pack(image *report.Image) []byte {
 		if json.Unmarshal(text, &tree) != nil {
 			return nil
 		}
-		if text, err = json.Marshal(bounded(tree)); err != nil {
+		text, err = json.Marshal(bounded(tree))
+		if err != nil {
 			return nil
 		}
 	}

@@ -86,7 +86,8 @@ func TestCounts(t *testing.T) {
 		{policy.Undecided, true, verdict.Error}, {policy.Skipped, true, verdict.Skip},
 	} {
 		got := verdict.OfResult(row.result, row.warns)
-		if results.Add(got); got != row.kind {
+		results.Add(got)
+		if got != row.kind {
 			t.Errorf("%s (warns: %v) is %d, want %d", row.result, row.warns, got, row.kind)
 		}
 	}

@@ -257,7 +257,8 @@ func (r *Words) put(l line, who string, w result.Result) bool {
 	before, listed := s.listed[who]
 	if who == "" {
 		w.Resource = report.Resource{}
-		if listed = s.shared != nil; listed {
+		listed = s.shared != nil
+		if listed {
 			before = *s.shared
 		}
 	}

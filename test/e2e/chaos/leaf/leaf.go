@@ -43,7 +43,8 @@ func Expire(ctx context.Context, client kubernetes.Interface, gateways ...string
 	authorities := secret.Data[certificate.EntryBundle]
 	before := make([]*x509.Certificate, len(gateways))
 	for i, address := range gateways {
-		if before[i], err = shown(ctx, address, authorities); err != nil {
+		before[i], err = shown(ctx, address, authorities)
+		if err != nil {
 			return err
 		}
 	}

@@ -50,7 +50,8 @@ func Open(ctx context.Context, ring int) (*Port, error) {
 		return nil, err
 	}
 	p := &Port{harbour: h, known: map[checker.Truth][]Image{}, signed: map[string]bool{}}
-	if p.Line, err = line.Listen(ctx, h.Registry.Host()); err != nil {
+	p.Line, err = line.Listen(ctx, h.Registry.Host())
+	if err != nil {
 		h.Close()
 		return nil, err
 	}
