@@ -136,7 +136,7 @@ func (l *look) alterOne(ctx context.Context, r *policy.AlterResult, by policy.Se
 	for attempt := 1; ; attempt++ {
 		mutated := r.Alter(ctx, by, target)
 		switch {
-		case mutated.Result == policy.Undecided:
+		case mutated.Result == policy.Indeterminate:
 			return false, why(policy.Ruling{Reasons: mutated.Reasons})
 		case mutated.Result != policy.Pass || mutated.Object == nil:
 			return false, nil

@@ -76,8 +76,8 @@ func TestAClockThatWasAhead(t *testing.T) {
 			if entries := must(after.RestoreTrusted(parts[0]))(t); entries != 2 {
 				t.Errorf("%d entries, want a tag and a fact", entries)
 			}
-			if out := decide(t, after, app.Name); (out.Answer == gate.Allow) != test.runs || out.Answer == gate.Deny {
-				t.Errorf("%s, want it to run: %t: %+v", out.Answer, test.runs, out.Verdicts)
+			if out := decide(t, after, app.Name); (out.Result == gate.Allow) != test.runs || out.Result == gate.Deny {
+				t.Errorf("%s, want it to run: %t: %+v", out.Result, test.runs, out.Verdicts)
 			}
 		})
 	}
@@ -134,8 +134,8 @@ func TestAStartWithTheClockBehind(t *testing.T) {
 			if n := must(kept.keeper(t, behind).Restore(t.Context()))(t); n != 2 {
 				t.Errorf("behind: %d entries, want a tag and a fact", n)
 			}
-			if out := decide(t, behind, app.Name); out.Answer != gate.Allow {
-				t.Errorf("behind: %s: %+v", out.Answer, out.Verdicts)
+			if out := decide(t, behind, app.Name); out.Result != gate.Allow {
+				t.Errorf("behind: %s: %+v", out.Result, out.Verdicts)
 			}
 			kept.save(t, behind)
 
@@ -143,8 +143,8 @@ func TestAStartWithTheClockBehind(t *testing.T) {
 			c.advance(test.away)
 			for what, g := range map[string]*gate.Gate{"the same": behind, "started again": h.keeping(t, c, nil, signedBy(h.key))} {
 				must(kept.keeper(t, g).Restore(t.Context()))(t)
-				if out := decide(t, g, app.Name); (out.Answer == gate.Allow) != test.runs || out.Answer == gate.Deny {
-					t.Errorf("%s, with the clock right: %s, want it to run: %t: %+v", what, out.Answer, test.runs, out.Verdicts)
+				if out := decide(t, g, app.Name); (out.Result == gate.Allow) != test.runs || out.Result == gate.Deny {
+					t.Errorf("%s, with the clock right: %s, want it to run: %t: %+v", what, out.Result, test.runs, out.Verdicts)
 				}
 			}
 		})
@@ -178,8 +178,8 @@ func TestSleepCounts(t *testing.T) {
 				if asked := len(h.Registry.Requests()) > 0; asked != test.asks {
 					t.Errorf("away %t: the registry is asked: %t", away, asked)
 				}
-				if runs := out.Answer == gate.Allow; runs != (!away || test.runs) || out.Answer == gate.Deny {
-					t.Errorf("away %t: %s: %+v", away, out.Answer, out.Verdicts)
+				if runs := out.Result == gate.Allow; runs != (!away || test.runs) || out.Result == gate.Deny {
+					t.Errorf("away %t: %s: %+v", away, out.Result, out.Verdicts)
 				}
 			}
 		})
@@ -204,15 +204,15 @@ func TestWhatIsGoneStaysSo(t *testing.T) {
 			c.advance(2 * time.Hour)
 			if test.gone {
 				h.Registry.SetFaults(gone)
-				if out := decide(t, before, app.ByDigest()); out.Answer != gate.Deny {
-					t.Errorf("gone: %s", out.Answer)
+				if out := decide(t, before, app.ByDigest()); out.Result != gate.Deny {
+					t.Errorf("gone: %s", out.Result)
 				}
 			}
 			if test.again {
 				h.Registry.SetFaults()
 				c.advance(time.Hour)
-				if out := decide(t, before, app.ByDigest()); out.Answer != gate.Allow {
-					t.Errorf("there again: %s", out.Answer)
+				if out := decide(t, before, app.ByDigest()); out.Result != gate.Allow {
+					t.Errorf("there again: %s", out.Result)
 				}
 			}
 			kept.save(t, before)
@@ -223,8 +223,8 @@ func TestWhatIsGoneStaysSo(t *testing.T) {
 			for range 2 { // and over the next restart
 				after := h.keeping(t, c, nil, signedBy(h.key))
 				must(kept.keeper(t, after).Restore(t.Context()))(t)
-				if out := decide(t, after, app.ByDigest()); (out.Answer == gate.Allow) != test.runs || out.Answer == gate.Deny {
-					t.Errorf("%s, want it to run: %t: %+v", out.Answer, test.runs, out.Verdicts)
+				if out := decide(t, after, app.ByDigest()); (out.Result == gate.Allow) != test.runs || out.Result == gate.Deny {
+					t.Errorf("%s, want it to run: %t: %+v", out.Result, test.runs, out.Verdicts)
 				}
 				kept.save(t, after)
 			}

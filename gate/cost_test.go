@@ -45,8 +45,8 @@ func TestEightContainersOfOneImageCostOneProof(t *testing.T) {
 
 	h.Registry.Reset()
 	outcome := g.Decide(t.Context(), pod(t, image.Name, image.Name, image.Name, image.Name, image.Name, image.Name, image.Name, image.Name))
-	if outcome.Answer != gate.Allow || len(outcome.Verdicts) != 8 {
-		t.Fatalf("%s with %d verdicts: %+v", outcome.Answer, len(outcome.Verdicts), outcome.Reasons)
+	if outcome.Result != gate.Allow || len(outcome.Verdicts) != 8 {
+		t.Fatalf("%s with %d verdicts: %+v", outcome.Result, len(outcome.Verdicts), outcome.Reasons)
 	}
 	if got := len(h.Registry.Requests()); got != alone {
 		t.Errorf("eight containers cost %d requests, one costs %d:\n%s", got, alone, requests(h))
@@ -67,8 +67,8 @@ func TestEightImagesTakeNoMoreRoundsThanOne(t *testing.T) {
 		}
 		h.Registry.Reset()
 		outcome := h.gate(t, signedBy(h.key)).Decide(t.Context(), pod(t, names...))
-		if outcome.Answer != gate.Allow {
-			t.Fatalf("%s: %+v", outcome.Answer, outcome.Verdicts)
+		if outcome.Result != gate.Allow {
+			t.Fatalf("%s: %+v", outcome.Result, outcome.Verdicts)
 		}
 		if got := h.Registry.Rounds(); got > most {
 			t.Errorf("%d serial rounds for eight images, want at most %d:\n%s", got, most, requests(h))
@@ -84,8 +84,8 @@ func TestAWarmProofByDigestAsksNobody(t *testing.T) {
 	decide(t, g, image.ByDigest())
 	h.Registry.Reset()
 	outcome := decide(t, g, image.ByDigest())
-	if outcome.Answer != gate.Allow {
-		t.Fatalf("%s: %+v", outcome.Answer, outcome.Verdicts)
+	if outcome.Result != gate.Allow {
+		t.Fatalf("%s: %+v", outcome.Result, outcome.Verdicts)
 	}
 	if got := len(h.Registry.Requests()); got != 0 || outcome.Cost.Requests != 0 {
 		t.Errorf("%d requests (the verdict says %d), want none:\n%s", got, outcome.Cost.Requests, requests(h))
@@ -98,7 +98,7 @@ func BenchmarkWarmByDigest(b *testing.B) {
 	must(0, legacy(h, image))(b)
 	g := h.gate(b, signedBy(h.key))
 	request := must(gate.ForImage(image.ByDigest(), "default"))(b)
-	if g.Decide(b.Context(), request).Answer != gate.Allow {
+	if g.Decide(b.Context(), request).Result != gate.Allow {
 		b.Fatal("the image is not allowed")
 	}
 	b.ReportAllocs()
@@ -122,7 +122,7 @@ func BenchmarkCold(b *testing.B) {
 			request := pod(b, names...)
 			h.Registry.Reset()
 			for b.Loop() {
-				if h.gate(b, signedBy(h.key)).Decide(b.Context(), request).Answer != gate.Allow {
+				if h.gate(b, signedBy(h.key)).Decide(b.Context(), request).Result != gate.Allow {
 					b.Fatal("not allowed")
 				}
 			}

@@ -65,8 +65,8 @@ func TestPullSecretsDoNotChooseTheFailureSetting(t *testing.T) {
 		chain := must(keychain.New(keychain.Config{Registry: h.client, Secrets: team, Accounts: team}))(t)
 		g := h.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}})
 		outcome := decide(t, g, unsigned.Name)
-		if (outcome.Answer == gate.Allow) != test.allowed {
-			t.Errorf("%s: %s: %+v", test.reason, outcome.Answer, outcome.Verdicts)
+		if (outcome.Result == gate.Allow) != test.allowed {
+			t.Errorf("%s: %s: %+v", test.reason, outcome.Result, outcome.Verdicts)
 		}
 	}
 }

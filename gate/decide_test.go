@@ -22,14 +22,14 @@ import (
 const provenance = "https://slsa.dev/provenance/v1"
 
 // expect fails the test unless the outcome has the answer and, first, the code.
-func expect(t *testing.T, outcome gate.Outcome, answer gate.Answer, code policy.Code) {
+func expect(t *testing.T, outcome gate.Outcome, answer gate.Result, code policy.Code) {
 	t.Helper()
 	reasons := slices.Clone(outcome.Reasons)
 	for _, v := range outcome.Verdicts {
 		reasons = append(reasons, v.Reasons...)
 	}
-	if outcome.Answer != answer || len(reasons) == 0 || reasons[0].Code != code {
-		t.Fatalf("%s %+v, want %s with %s first", outcome.Answer, reasons, answer, code)
+	if outcome.Result != answer || len(reasons) == 0 || reasons[0].Code != code {
+		t.Fatalf("%s %+v, want %s with %s first", outcome.Result, reasons, answer, code)
 	}
 }
 
@@ -48,14 +48,14 @@ func TestThreeAnswers(t *testing.T) {
 	must(0, h.SignBundle(foreign, byKey(h.stranger), nil))(t)
 	expect(t, decide(t, g, foreign.Name), gate.Deny, policy.Code(verify.WrongKey))
 
-	expect(t, decide(t, g, h.Registry.Host()+"/signed:v2"), gate.Unable, policy.ImageNotFound)
+	expect(t, decide(t, g, h.Registry.Host()+"/signed:v2"), gate.Error, policy.ImageNotFound)
 
 	down := h.Build("down", "v1", "down")
 	must(0, h.SignBundle(down, byKey(h.key), nil))(t)
 	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")})
-	expect(t, decide(t, g, down.Name), gate.Unable, policy.Unavailable)
+	expect(t, decide(t, g, down.Name), gate.Error, policy.Unavailable)
 	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Status(403)})
-	expect(t, decide(t, g, down.Name), gate.Unable, policy.AccessRefused)
+	expect(t, decide(t, g, down.Name), gate.Error, policy.AccessRefused)
 	h.Registry.SetFaults()
 	expect(t, decide(t, g, down.Name), gate.Allow, policy.Verified) // could-not-look was not remembered
 }
@@ -69,9 +69,9 @@ func TestFailureSettings(t *testing.T) {
 		failOpen bool
 		action   policy.Action
 		healthy  bool
-		want     gate.Answer
+		want     gate.Result
 	}{
-		{"could not look, fail closed", false, policy.Enforce, false, gate.Unable},
+		{"could not look, fail closed", false, policy.Enforce, false, gate.Error},
 		{"could not look, fail open", true, policy.Enforce, false, gate.Allow},
 		{"could not look, audit", false, policy.Audit, false, gate.Allow},
 		{"unsigned is certain, fail open or not", true, policy.Enforce, true, gate.Deny},
@@ -85,8 +85,8 @@ func TestFailureSettings(t *testing.T) {
 			r.check.Action = c.action
 			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: c.failOpen, Rules: []policy.Rule{r}})
 			outcome := decide(t, g, image.Name)
-			if outcome.Answer != c.want {
-				t.Fatalf("%s, want %s: %+v", outcome.Answer, c.want, outcome.Verdicts)
+			if outcome.Result != c.want {
+				t.Fatalf("%s, want %s: %+v", outcome.Result, c.want, outcome.Verdicts)
 			}
 			if c.want == gate.Allow && len(outcome.Verdicts[0].Warnings) == 0 {
 				t.Fatal("allowed without a warning")
@@ -104,20 +104,20 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 	for _, c := range []struct {
 		reason, name string
 		faults       []registrytest.Fault
-		want         gate.Answer
+		want         gate.Result
 		code         policy.Code
 	}{
 		{"nobody answers", app.Name, []registrytest.Fault{{Do: registrytest.RetryAfter(503, "600")}}, gate.Allow, policy.Unavailable},
-		{"the tag is pushed later", missing, nil, gate.Unable, policy.ImageNotFound},
-		{"the pull secret is made right later", app.Name, []registrytest.Fault{{Do: registrytest.Status(403)}}, gate.Unable, policy.AccessRefused},
+		{"the tag is pushed later", missing, nil, gate.Error, policy.ImageNotFound},
+		{"the pull secret is made right later", app.Name, []registrytest.Fault{{Do: registrytest.Status(403)}}, gate.Error, policy.AccessRefused},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			h.Registry.SetFaults(c.faults...)
 			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}})
 			outcome := decide(t, g, c.name)
 			reasons := append(slices.Clone(outcome.Verdicts[0].Reasons), outcome.Verdicts[0].Warnings...)
-			if outcome.Answer != c.want || !slices.ContainsFunc(reasons, func(r policy.Reason) bool { return r.Code == c.code }) {
-				t.Errorf("%s, want %s by %s: %+v", outcome.Answer, c.want, c.code, reasons)
+			if outcome.Result != c.want || !slices.ContainsFunc(reasons, func(r policy.Reason) bool { return r.Code == c.code }) {
+				t.Errorf("%s, want %s by %s: %+v", outcome.Result, c.want, c.code, reasons)
 			}
 		})
 	}
@@ -126,14 +126,14 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		err    error
-		want   gate.Answer
+		want   gate.Result
 	}{
 		{"the API server does not answer a look-up", silent, gate.Allow},
-		{"the object leaves out what the rule reads", errors.New("no label team"), gate.Unable},
+		{"the object leaves out what the rule reads", errors.New("no label team"), gate.Error},
 	} {
 		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{silentRule{c.err}}})
-		if outcome := decide(t, g, app.Name); outcome.Answer != c.want {
-			t.Errorf("%s: %s, want %s", c.reason, outcome.Answer, c.want)
+		if outcome := decide(t, g, app.Name); outcome.Result != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, outcome.Result, c.want)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestCrowdedOut(t *testing.T) {
 	open := &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}}
 	h.Registry.SetFaults(registrytest.Fault{Repository: "slow", Do: registrytest.Hang()})
 	g := h.gateWith(t, open, gate.WithConcurrency(1), gate.WithTimeout(2*time.Second))
-	if outcome := g.Decide(t.Context(), pod(t, names...)); outcome.Answer == gate.Allow {
+	if outcome := g.Decide(t.Context(), pod(t, names...)); outcome.Result == gate.Allow {
 		t.Errorf("an unsigned image is admitted beside slow ones: %+v", outcome.Verdicts[0])
 	}
 }
@@ -325,7 +325,7 @@ func TestMalformedReference(t *testing.T) {
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 	outcome := g.Decide(t.Context(), pod(t, "UPPER/case", signed.Name, "app:"))
 	expect(t, outcome, gate.Deny, policy.Malformed)
-	if len(outcome.Reasons) != 2 || len(outcome.Verdicts) != 1 || outcome.Verdicts[0].Answer != gate.Allow {
+	if len(outcome.Reasons) != 2 || len(outcome.Verdicts) != 1 || outcome.Verdicts[0].Result != gate.Allow {
 		t.Errorf("all images at once: %+v, %+v", outcome.Reasons, outcome.Verdicts)
 	}
 }
@@ -370,11 +370,11 @@ func TestABoundIsNeverAdmittedByTheFailureSetting(t *testing.T) {
 	for i := range 1000 {
 		must(0, h.PutBundle(image, fmt.Appendf(nil, `{"junk":%d}`, i), verifytest.CosignSignPredicateType))(t)
 	}
-	if outcome := decide(t, open(), image.Name); outcome.Answer == gate.Allow {
+	if outcome := decide(t, open(), image.Name); outcome.Result == gate.Allow {
 		t.Fatalf("whoever may push referrers chose to be admitted: %+v", outcome.Verdicts)
 	}
 	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")})
-	if outcome := decide(t, open(), image.Name); outcome.Answer != gate.Allow {
+	if outcome := decide(t, open(), image.Name); outcome.Result != gate.Allow {
 		t.Fatalf("the registry is down and the policy fails open: %+v", outcome.Verdicts)
 	}
 }
@@ -423,16 +423,16 @@ func TestAnExtractorMattersOnlyWhereItsRuleApplies(t *testing.T) {
 	for _, c := range []struct {
 		reason, namespace string
 		audit             bool
-		want              gate.Answer
+		want              gate.Result
 	}{
 		{"the rule is for another namespace", "elsewhere", false, gate.Allow},
-		{"the rule applies and cannot read the image", "default", false, gate.Unable},
+		{"the rule applies and cannot read the image", "default", false, gate.Error},
 		{"the rule applies and only audits", "default", true, gate.Allow},
 	} {
 		p := &policy.Policy{Kind: "Test", Name: "test", AuditOnly: c.audit, Rules: []policy.Rule{extracting{signedBy(h.key), c.namespace}}}
 		object := must(workload.Parse([]byte(`{"apiVersion":"example.test/v1","kind":"Task","metadata":{"name":"x","namespace":"default","annotations":{"image":"$(params.image)"}}}`)))(t)
-		if outcome := h.gateWith(t, p).Decide(t.Context(), gate.Request{Object: object}); outcome.Answer != c.want {
-			t.Errorf("%s: %s, want %s: %+v", c.reason, outcome.Answer, c.want, outcome)
+		if outcome := h.gateWith(t, p).Decide(t.Context(), gate.Request{Object: object}); outcome.Result != c.want {
+			t.Errorf("%s: %s, want %s: %+v", c.reason, outcome.Result, c.want, outcome)
 		}
 	}
 }

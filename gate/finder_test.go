@@ -23,7 +23,7 @@ func (c finding) Validate(_ context.Context, about policy.Case) policy.Validated
 	images, err := about.Find(c.extractors)
 	switch {
 	case err != nil:
-		return policy.Validated{Result: policy.Undecided, Action: policy.Enforce, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: err.Error()}}}
+		return policy.Validated{Result: policy.Indeterminate, Action: policy.Enforce, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: err.Error()}}}
 	case len(images) != c.want:
 		return policy.Validated{Result: policy.Fail, Action: policy.Enforce, Reasons: []policy.Reason{{Code: policy.Violated, Message: "another number"}}}
 	}
@@ -41,9 +41,9 @@ func TestUnreadableImagesOfRules(t *testing.T) {
 		want                  policy.Result
 	}{
 		{"both can be read", "registry.example/a:1", "registry.example/b:1", policy.Pass},
-		{"the first begins with a space", " registry.example/a:1", "registry.example/b:1", policy.Undecided},
-		{"the last is a parameter", "registry.example/a:1", "$(params.image)", policy.Undecided},
-		{"one is in upper case", "registry.example/A:1", "registry.example/b:1", policy.Undecided},
+		{"the first begins with a space", " registry.example/a:1", "registry.example/b:1", policy.Indeterminate},
+		{"the last is a parameter", "registry.example/a:1", "$(params.image)", policy.Indeterminate},
+		{"one is in upper case", "registry.example/A:1", "registry.example/b:1", policy.Indeterminate},
 	} {
 		task := gate.Request{Object: must(workload.Parse([]byte(`{"apiVersion": "tekton.dev/v1", "kind": "Task", "metadata": {"name": "t"}, "spec": {"steps": [{"image": "` +
 			c.first + `"}, {"image": "` + c.second + `"}]}}`)))(t)}
@@ -53,8 +53,8 @@ func TestUnreadableImagesOfRules(t *testing.T) {
 		}{"a pod": {pod(t, c.first, c.second), nil}, "an extractor": {task, step}} {
 			p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", FailOpen: true, Validations: []policy.Validation{finding{asked.extractors, 2}}}
 			out := h.gateWith(t, p).Decide(t.Context(), asked.request)
-			if len(out.Rules) != 1 || out.Rules[0].Ruling.Result != c.want || (out.Answer == gate.Allow) != (c.want == policy.Pass) {
-				t.Errorf("%s, %s: %s %+v %+v", c.reason, where, out.Answer, out.Reasons, out.Rules)
+			if len(out.Rules) != 1 || out.Rules[0].Ruling.Result != c.want || (out.Result == gate.Allow) != (c.want == policy.Pass) {
+				t.Errorf("%s, %s: %s %+v %+v", c.reason, where, out.Result, out.Reasons, out.Rules)
 			}
 		}
 	}

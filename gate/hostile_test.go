@@ -55,11 +55,11 @@ func TestAHostileRegistryIsNeverAYes(t *testing.T) {
 				must(0, h.SignBundle(unsigned, byKey(h.stranger), nil))(t)
 				h.Registry.SetFaults(registrytest.Fault{Kind: kind, Do: do})
 				g := h.gate(t, signedBy(h.key), gate.WithTimeout(300*time.Millisecond))
-				if outcome := decide(t, g, unsigned.Name); outcome.Answer == gate.Allow {
+				if outcome := decide(t, g, unsigned.Name); outcome.Result == gate.Allow {
 					t.Fatalf("an image by a stranger is allowed: %+v", outcome.Verdicts)
 				}
 				outcome := decide(t, g, signed.Name)
-				if !slices.Contains(denials, name) && outcome.Answer == gate.Deny && outcome.Verdicts[0].Reasons[0].Code == policy.Unsigned {
+				if !slices.Contains(denials, name) && outcome.Result == gate.Deny && outcome.Verdicts[0].Reasons[0].Code == policy.Unsigned {
 					t.Errorf("could-not-look is told as unsigned: %+v", outcome.Verdicts[0].Reasons)
 				}
 				if other.SawAuthorization() {
@@ -78,8 +78,8 @@ func TestManySignatures(t *testing.T) {
 	}
 	g := h.gate(t, signedBy(h.key))
 	outcome := decide(t, g, crowded.Name)
-	if outcome.Answer != gate.Unable || !strings.Contains(fmt.Sprint(outcome.Verdicts[0].Reasons), string(policy.TooMuch)) {
-		t.Errorf("a bound was reached and the answer is %s: %+v", outcome.Answer, outcome.Verdicts[0].Reasons)
+	if outcome.Result != gate.Error || !strings.Contains(fmt.Sprint(outcome.Verdicts[0].Reasons), string(policy.TooMuch)) {
+		t.Errorf("a bound was reached and the answer is %s: %+v", outcome.Result, outcome.Verdicts[0].Reasons)
 	}
 	// A requirement that was met before the bound stays met: the legacy tag is
 	// bounded by itself.
@@ -100,7 +100,7 @@ func TestAPanicDenies(t *testing.T) {
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 	set := must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
 	g := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: brokenProver{prover{Snapshot: h.snapshot}}}}))(t)
-	expect(t, decide(t, g, signed.Name), gate.Unable, policy.CannotProve)
+	expect(t, decide(t, g, signed.Name), gate.Error, policy.CannotProve)
 }
 
 func TestADeadlineIsCouldNotLook(t *testing.T) {
@@ -109,7 +109,7 @@ func TestADeadlineIsCouldNotLook(t *testing.T) {
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Hang()})
 	outcome := decide(t, h.gate(t, signedBy(h.key), gate.WithTimeout(100*time.Millisecond)), signed.Name)
-	if outcome.Answer != gate.Unable {
-		t.Errorf("%s: %+v", outcome.Answer, outcome.Verdicts)
+	if outcome.Result != gate.Error {
+		t.Errorf("%s: %+v", outcome.Result, outcome.Verdicts)
 	}
 }

@@ -64,7 +64,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 
 // failed is the outcome of an object that could not be evaluated.
 func failed(request Request, reason policy.Reason) Outcome {
-	return Outcome{Subject: request.subject(), Object: request.Object, Source: request.Object.Source(), Answer: Unable, Reasons: []policy.Reason{reason}}
+	return Outcome{Subject: request.subject(), Object: request.Object, Source: request.Object.Source(), Result: Error, Reasons: []policy.Reason{reason}}
 }
 
 // errorReason puts into words that something could not be asked.

@@ -36,20 +36,20 @@ func judge(ctx context.Context, by policy.Judge, given []policy.Given) policy.Ju
 		reason := policy.Reason{Code: policy.Internal, Message: err.Error()}
 		judged = policy.Judgement{Decisions: make([]policy.Decision, len(given))}
 		for i := range given {
-			judged.Decisions[i] = policy.Decision{Result: policy.Undecided, Reasons: []policy.Reason{reason}}
+			judged.Decisions[i] = policy.Decision{Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 		}
-		judged.Object = policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{reason}}
+		judged.Object = policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 	}
 	for i := range judged.Decisions {
 		d := &judged.Decisions[i]
 		d.Check = given[i].Check
-		known := d.Result == policy.Pass || d.Result == policy.Fail || d.Result == policy.Undecided || d.Result == policy.Skipped
+		known := d.Result == policy.Pass || d.Result == policy.Fail || d.Result == policy.Indeterminate || d.Result == policy.Skipped
 		if !known || len(d.Reasons) == 0 {
 			d.Reasons = []policy.Reason{{
 				Code: policy.Internal, Path: d.Check.Entry,
 				Message: fmt.Sprintf("a decision %q with %d reasons, which is a defect", d.Result, len(d.Reasons)),
 			}}
-			d.Result = policy.Undecided
+			d.Result = policy.Indeterminate
 		}
 	}
 	return judged
@@ -122,7 +122,7 @@ func (p *planned) judgedOn(i int, decision policy.Decision, given policy.Given) 
 	switch {
 	case decision.Result != policy.Pass:
 	case given.Err != nil && check.NeedsDigest():
-		decision.Result, decision.Facts = policy.Undecided, nil
+		decision.Result, decision.Facts = policy.Indeterminate, nil
 		decision.Reasons = []policy.Reason{errorReason(given.Err, check.Entry)}
 		if _, fetched := errors.AsType[image.Failure](given.Err); fetched {
 			decision.Reasons[0] = policy.LookReason(given.Err, check.Entry)

@@ -72,7 +72,7 @@ func eachSigned(atLeast int) func([]policy.Given) policy.Judgement {
 			switch {
 			case len(facts) >= atLeast:
 			case len(gaps) > 0:
-				d = policy.Decision{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(gaps[0], "spec")}}
+				d = policy.Decision{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(gaps[0], "spec")}}
 			default:
 				d = policy.Decision{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "judged"}}}
 			}
@@ -95,7 +95,7 @@ func inAll(exactly int) func([]policy.Given) policy.Judgement {
 		}
 		switch {
 		case open > 0:
-			out.Object = policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.Unavailable, Message: "open"}}}
+			out.Object = policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.Unavailable, Message: "open"}}}
 		case count != exactly:
 			out.Object = policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Denied, Message: fmt.Sprintf("%d signatures", count)}}}
 		}
@@ -128,7 +128,7 @@ func TestJudge(t *testing.T) {
 		reason string
 		rule   judging
 		images []string
-		want   gate.Answer
+		want   gate.Result
 		code   policy.Code
 	}{
 		{"signed by one of two", judging{authorities: []*verify.Authority{key, stranger}, judge: eachSigned(1)}, []string{good.Name}, gate.Allow, policy.Verified},
@@ -138,7 +138,7 @@ func TestJudge(t *testing.T) {
 		{"one signature in all, as wanted", judging{authorities: []*verify.Authority{key, stranger}, judge: inAll(1)}, []string{good.Name, bad.Name}, gate.Allow, policy.Verified},
 		{"one signature in all, two wanted", judging{authorities: []*verify.Authority{key, stranger}, judge: inAll(2)}, []string{good.Name, bad.Name}, gate.Deny, policy.Denied},
 		{"the object fails", judging{judge: object(policy.Fail)}, []string{good.Name}, gate.Deny, policy.Denied},
-		{"the object is undecided", judging{judge: object(policy.Undecided)}, []string{good.Name}, gate.Unable, policy.Denied},
+		{"the object is undecided", judging{judge: object(policy.Indeterminate)}, []string{good.Name}, gate.Error, policy.Denied},
 		{"the object passes", judging{judge: object(policy.Pass)}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"under audit a failing object is admitted", judging{judge: object(policy.Fail), action: policy.Audit}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no image and a failing object", judging{judge: object(policy.Fail), ofObject: true}, nil, gate.Deny, policy.Denied},
@@ -146,15 +146,15 @@ func TestJudge(t *testing.T) {
 		{"a proof is required and there is none", judging{judge: say(policy.Pass), check: policy.Check{Required: true}}, []string{good.Name}, gate.Deny, policy.Unverified},
 		{"a proof is required, and there", judging{authorities: []*verify.Authority{key}, judge: eachSigned(0), check: policy.Check{Required: true}}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no proof is required", judging{judge: say(policy.Pass)}, []string{good.Name}, gate.Allow, policy.Denied},
-		{"the tag stands for nothing and is to be pinned", judging{judge: say(policy.Pass), check: policy.Check{MutateDigest: true}}, []string{h.Registry.Host() + "/none:1"}, gate.Unable, policy.ImageNotFound},
+		{"the tag stands for nothing and is to be pinned", judging{judge: say(policy.Pass), check: policy.Check{MutateDigest: true}}, []string{h.Registry.Host() + "/none:1"}, gate.Error, policy.ImageNotFound},
 		{"the tag stands for nothing and nobody asks", judging{judge: say(policy.Pass)}, []string{h.Registry.Host() + "/none:1"}, gate.Allow, policy.Denied},
 		{"only digests will do", judging{judge: say(policy.Pass), check: policy.Check{VerifyDigest: true}}, []string{good.Name}, gate.Deny, policy.MissingDigest},
-		{"an unknown result", judging{judge: say("maybe")}, []string{good.Name}, gate.Unable, policy.Internal},
-		{"too few decisions", judging{judge: func([]policy.Given) policy.Judgement { return policy.Judgement{} }}, []string{good.Name}, gate.Unable, policy.Internal},
-		{"a panic", judging{judge: func([]policy.Given) policy.Judgement { panic("judge") }}, []string{good.Name}, gate.Unable, policy.Internal},
+		{"an unknown result", judging{judge: say("maybe")}, []string{good.Name}, gate.Error, policy.Internal},
+		{"too few decisions", judging{judge: func([]policy.Given) policy.Judgement { return policy.Judgement{} }}, []string{good.Name}, gate.Error, policy.Internal},
+		{"a panic", judging{judge: func([]policy.Given) policy.Judgement { panic("judge") }}, []string{good.Name}, gate.Error, policy.Internal},
 		{"a pass without a reason", judging{judge: func(given []policy.Given) policy.Judgement {
 			return policy.Judgement{Decisions: []policy.Decision{{Result: policy.Pass}}}
-		}}, []string{good.Name}, gate.Unable, policy.Internal},
+		}}, []string{good.Name}, gate.Error, policy.Internal},
 	} {
 		for _, warm := range []bool{false, true} {
 			g := h.gate(t, c.rule)
@@ -162,8 +162,8 @@ func TestJudge(t *testing.T) {
 				g.Decide(t.Context(), pod(t, c.images...))
 			}
 			outcome := g.Decide(t.Context(), pod(t, c.images...))
-			if outcome.Answer != c.want {
-				t.Errorf("%s (warm: %t): %s, want %s: %+v", c.reason, warm, outcome.Answer, c.want, outcome)
+			if outcome.Result != c.want {
+				t.Errorf("%s (warm: %t): %s, want %s: %+v", c.reason, warm, outcome.Result, c.want, outcome)
 			}
 			if !hasCode(outcome, c.code) {
 				t.Errorf("%s (warm: %t): no reason %q in %+v", c.reason, warm, c.code, outcome)
@@ -189,10 +189,10 @@ func TestRequiredByAnother(t *testing.T) {
 	catchAll := judging{judge: eachSigned(0), check: policy.Check{Required: true}}
 	proving := judging{authorities: []*verify.Authority{keyAuthority(h.key)}, judge: eachSigned(1), action: policy.Audit}
 	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{catchAll, renamed{proving}}})
-	if outcome := g.Decide(t.Context(), pod(t, good.Name)); outcome.Answer != gate.Allow {
+	if outcome := g.Decide(t.Context(), pod(t, good.Name)); outcome.Result != gate.Allow {
 		t.Errorf("proved by another rule: %+v", outcome)
 	}
-	if outcome := g.Decide(t.Context(), pod(t, bad.Name)); outcome.Answer != gate.Deny || !hasCode(outcome, policy.Unverified) {
+	if outcome := g.Decide(t.Context(), pod(t, bad.Name)); outcome.Result != gate.Deny || !hasCode(outcome, policy.Unverified) {
 		t.Errorf("proved by nobody: %+v", outcome)
 	}
 }
@@ -214,7 +214,7 @@ func TestWarmChoice(t *testing.T) {
 		reason   string
 		rule     policy.Rule
 		requests bool
-		want     gate.Answer
+		want     gate.Result
 	}{
 		{"a threshold of one", signedBy(h.stranger, h.key), false, gate.Allow},
 		{"a judge who is content with one", judging{authorities: both, judge: eachSigned(1)}, false, gate.Allow},
@@ -225,7 +225,7 @@ func TestWarmChoice(t *testing.T) {
 		g.Decide(t.Context(), pod(t, image.ByDigest()))
 		clock.advance(time.Minute) // "none found" is forgotten
 		outcome := g.Decide(t.Context(), pod(t, image.ByDigest()))
-		if outcome.Answer != c.want {
+		if outcome.Result != c.want {
 			t.Errorf("%s: %+v", c.reason, outcome)
 		}
 		if got := outcome.Cost.Requests > 0; got != c.requests {
@@ -254,8 +254,8 @@ func TestColdDenialIsFoundOutOnce(t *testing.T) {
 			heard++
 			return eachSigned(2)(given)
 		}})
-		if outcome := g.Decide(t.Context(), pod(t, c.image.ByDigest())); outcome.Answer != gate.Deny || heard != 2 {
-			t.Errorf("%s: %s after it was heard %d times, want 2", c.reason, outcome.Answer, heard)
+		if outcome := g.Decide(t.Context(), pod(t, c.image.ByDigest())); outcome.Result != gate.Deny || heard != 2 {
+			t.Errorf("%s: %s after it was heard %d times, want 2", c.reason, outcome.Result, heard)
 		}
 	}
 }
@@ -271,13 +271,13 @@ func TestJudgeOfIndex(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		image  gatetest.Image
-		want   gate.Answer
+		want   gate.Result
 	}{
 		{"listed", child, gate.Allow},
 		{"not listed", stray, gate.Deny},
 	} {
 		name := index.Name + "@" + c.image.Manifest.Digest
-		if outcome := g.Decide(t.Context(), pod(t, name)); outcome.Answer != c.want {
+		if outcome := g.Decide(t.Context(), pod(t, name)); outcome.Result != c.want {
 			t.Errorf("%s: %+v", c.reason, outcome)
 		}
 	}
@@ -295,7 +295,7 @@ func TestJudgeData(t *testing.T) {
 			d := policy.Decision{Result: policy.Pass, Reasons: []policy.Reason{{Code: policy.Verified, Message: "read"}}}
 			switch {
 			case g.DataErr != nil:
-				d = policy.Decision{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(g.DataErr, "spec")}}
+				d = policy.Decision{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(g.DataErr, "spec")}}
 			case len(g.Data.Children) != 1 || !strings.Contains(string(g.Data.Children[0].Config), "{") || len(g.Data.Index) > 0 != g.Data.Descriptor.IsIndex():
 				d = policy.Decision{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Denied, Message: fmt.Sprintf("%+v", g.Data)}}}
 			}
@@ -306,17 +306,17 @@ func TestJudgeData(t *testing.T) {
 	for _, want := range []policy.Data{policy.DataOne, policy.DataEach} {
 		g := h.gate(t, judging{judge: configured, check: policy.Check{WantsData: want}})
 		for _, name := range []string{child.ByDigest(), index.ByDigest()} {
-			if outcome := g.Decide(t.Context(), pod(t, name)); outcome.Answer != gate.Allow || outcome.Cost.Requests == 0 {
+			if outcome := g.Decide(t.Context(), pod(t, name)); outcome.Result != gate.Allow || outcome.Cost.Requests == 0 {
 				t.Errorf("%s of %s: %+v", want, name, outcome)
 			}
-			if outcome := g.Decide(t.Context(), pod(t, name)); outcome.Answer != gate.Allow || outcome.Cost.Requests != 0 {
+			if outcome := g.Decide(t.Context(), pod(t, name)); outcome.Result != gate.Allow || outcome.Cost.Requests != 0 {
 				t.Errorf("%s of %s again: %d requests: %+v", want, name, outcome.Cost.Requests, outcome)
 			}
 		}
 	}
 	g := h.gate(t, judging{judge: configured, check: policy.Check{WantsData: policy.DataOne}})
 	missing := child.Name + "@sha256:" + strings.Repeat("0", 64)
-	if outcome := g.Decide(t.Context(), pod(t, missing)); outcome.Answer != gate.Unable || !hasCode(outcome, policy.ImageNotFound) {
+	if outcome := g.Decide(t.Context(), pod(t, missing)); outcome.Result != gate.Error || !hasCode(outcome, policy.ImageNotFound) {
 		t.Errorf("of nothing: %+v", outcome)
 	}
 }
@@ -338,14 +338,14 @@ func TestJudgeOfUpdate(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		ofObject bool
-		want     gate.Answer
+		want     gate.Result
 	}{
 		{"images alone", false, gate.Allow},
 		{"the object too", true, gate.Deny},
 	} {
 		given = -1
 		outcome := h.gate(t, judging{judge: judge, ofObject: c.ofObject}).Decide(t.Context(), request)
-		if outcome.Answer != c.want || c.ofObject && given != 0 || !c.ofObject && given != -1 {
+		if outcome.Result != c.want || c.ofObject && given != 0 || !c.ofObject && given != -1 {
 			t.Errorf("%s: given %d: %+v", c.reason, given, outcome)
 		}
 	}
@@ -359,13 +359,13 @@ func TestJudgeFailsOpen(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		ruling policy.Ruling
-		want   gate.Answer
+		want   gate.Result
 	}{
-		{"silence", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(context.DeadlineExceeded, "spec")}}, gate.Allow},
-		{"an expression that fails", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "no such key"}}}, gate.Unable},
+		{"silence", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(context.DeadlineExceeded, "spec")}}, gate.Allow},
+		{"an expression that fails", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "no such key"}}}, gate.Error},
 		{"a no", policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Denied, Message: "no"}}}, gate.Deny},
-		{"a defect, which who writes the object may have hit", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic"}}}, gate.Unable},
-		{"no trust", policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(errors.New("no root"), "spec")}}, gate.Unable},
+		{"a defect, which who writes the object may have hit", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic"}}}, gate.Error},
+		{"no trust", policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(errors.New("no root"), "spec")}}, gate.Error},
 	} {
 		rule := judging{judge: func(given []policy.Given) policy.Judgement {
 			out := eachSigned(0)(given)
@@ -373,7 +373,7 @@ func TestJudgeFailsOpen(t *testing.T) {
 			return out
 		}}
 		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{rule}})
-		if outcome := g.Decide(t.Context(), pod(t, image.Name)); outcome.Answer != c.want {
+		if outcome := g.Decide(t.Context(), pod(t, image.Name)); outcome.Result != c.want {
 			t.Errorf("%s: %+v", c.reason, outcome)
 		}
 	}

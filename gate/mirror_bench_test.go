@@ -122,8 +122,8 @@ func TestSerialRoundsOfARedirection(t *testing.T) {
 			g := p.gateOf(t, p.mirrorsOf(t, row.mirrored, row.contents), nil)
 			p.Registry.Reset()
 			out := decide(t, g, app.Name)
-			if to := fmt.Sprint(out.Patch); out.Answer != gate.Allow || row.redirected != "" && !strings.Contains(to, row.redirected) {
-				t.Fatalf("%s, %s: %+v", out.Answer, to, out.Verdicts)
+			if to := fmt.Sprint(out.Patch); out.Result != gate.Allow || row.redirected != "" && !strings.Contains(to, row.redirected) {
+				t.Fatalf("%s, %s: %+v", out.Result, to, out.Verdicts)
 			}
 			if got := p.Registry.Rounds(); got > row.rounds {
 				t.Errorf("%d serial rounds, want at most %d:\n%s", got, row.rounds, requests(p.harbor))
@@ -132,8 +132,8 @@ func TestSerialRoundsOfARedirection(t *testing.T) {
 				t.Errorf("%d requests (the verdict says %d), want %d:\n%s", got, out.Cost.Requests, row.requests, requests(p.harbor))
 			}
 			p.Registry.Reset()
-			if again := decide(t, g, app.Name); again.Answer != gate.Allow || len(p.Registry.Requests()) != 0 {
-				t.Errorf("warm: %s after\n%s", again.Answer, requests(p.harbor))
+			if again := decide(t, g, app.Name); again.Result != gate.Allow || len(p.Registry.Requests()) != 0 {
+				t.Errorf("warm: %s after\n%s", again.Result, requests(p.harbor))
 			}
 		})
 	}
@@ -158,7 +158,7 @@ func BenchmarkColdRedirection(b *testing.B) {
 			for b.Loop() {
 				g := p.gateOf(b, set, nil)
 				p.Registry.Reset()
-				if g.Decide(b.Context(), pod(b, app.Name)).Answer != gate.Allow {
+				if g.Decide(b.Context(), pod(b, app.Name)).Result != gate.Allow {
 					b.Fatal("not allowed")
 				}
 				rounds = max(rounds, p.Registry.Rounds())
@@ -204,8 +204,8 @@ func BenchmarkWarmRedirection(b *testing.B) {
 				hour := []redirect.Option{redirect.WithAges(time.Hour, time.Hour, time.Hour)}
 				g := p.gateOf(b, set, hour, gate.WithAges(gate.Ages{None: time.Hour, Tag: time.Hour}))
 				request := pod(b, names...)
-				if out := g.Decide(b.Context(), request); out.Answer != gate.Allow || row.own && !row.copies != strings.Contains(fmt.Sprint(out.Patch), "/one/") {
-					b.Fatalf("%s %v", out.Answer, out.Patch)
+				if out := g.Decide(b.Context(), request); out.Result != gate.Allow || row.own && !row.copies != strings.Contains(fmt.Sprint(out.Patch), "/one/") {
+					b.Fatalf("%s %v", out.Result, out.Patch)
 				}
 				p.Registry.Reset()
 				measure(b, g, request)
@@ -284,8 +284,8 @@ func (p pier) admit(t testing.TB, d dead, images []gatetest.Image) (connections 
 		started := time.Now()
 		out := g.Decide(t.Context(), pod(t, made.Name))
 		took = append(took, time.Since(started))
-		if out.Answer != gate.Allow || !strings.Contains(fmt.Sprint(out.Patch), "/two/") {
-			t.Fatalf("%s %v: %+v", out.Answer, out.Patch, out.Verdicts[0].Redirect)
+		if out.Result != gate.Allow || !strings.Contains(fmt.Sprint(out.Patch), "/two/") {
+			t.Fatalf("%s %v: %+v", out.Result, out.Patch, out.Verdicts[0].Redirect)
 		}
 		// Who waits gives up a moment before the silence is told.
 		for d.health && len(took) == 1 && time.Since(started) < 20*time.Second {
@@ -382,7 +382,7 @@ func (p pier) replica(t testing.TB, address string, mirrors *mirror.Set) *gate.G
 func (p pier) secondReplica(t testing.TB, address string, mirrors *mirror.Set, name string) (requests int, took time.Duration) {
 	t.Helper()
 	first := p.replica(t, address, mirrors)
-	if first.Decide(t.Context(), pod(t, name)).Answer != gate.Allow {
+	if first.Decide(t.Context(), pod(t, name)).Result != gate.Allow {
 		t.Fatal("not allowed")
 	}
 	for end := time.Now().Add(20 * time.Second); ; { // the first tells beside requests
@@ -391,7 +391,7 @@ func (p pier) secondReplica(t testing.TB, address string, mirrors *mirror.Set, n
 		started := time.Now()
 		out := second.Decide(t.Context(), pod(t, name))
 		took, requests = time.Since(started), len(p.Registry.Requests())
-		if out.Answer != gate.Allow {
+		if out.Result != gate.Allow {
 			t.Fatal("not allowed")
 		}
 		if requests <= 2 || time.Now().After(end) {

@@ -22,7 +22,7 @@ func mapped(t testing.TB, format string, args ...any) *mirror.Set {
 func TestACopyOfTooManyNames(t *testing.T) {
 	q := newQuays(t)
 	bad := q.first.Build("all/bad", "v1", "bad")
-	for registries, want := range map[int]gate.Answer{400: gate.Unable, 200: gate.Deny} {
+	for registries, want := range map[int]gate.Result{400: gate.Error, 200: gate.Deny} {
 		text := "apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: all}\nspec:\n  mirrors:\n"
 		for i := range registries {
 			if i%200 == 0 {
@@ -32,8 +32,8 @@ func TestACopyOfTooManyNames(t *testing.T) {
 		}
 		last := fmt.Sprintf("r%d.corp", registries-1)
 		g := q.mirroredBy(t, mapped(t, "%s", text), only{signedBy(q.key), last}, nil)
-		if out := g.Decide(t.Context(), pod(t, bad.Name)); out.Answer != want {
-			t.Errorf("a copy of an unsigned image of one of %d registries: %s, want %s", registries, out.Answer, want)
+		if out := g.Decide(t.Context(), pod(t, bad.Name)); out.Result != want {
+			t.Errorf("a copy of an unsigned image of one of %d registries: %s, want %s", registries, out.Result, want)
 		}
 	}
 }
@@ -112,13 +112,13 @@ func TestCredentialsOfATargetThatDoNotCome(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
 	must(0, q.SignBundle(app, byKey(q.key), nil))(t)
-	for otherwise, want := range map[string]gate.Answer{"Source": gate.Allow, "Deny": gate.Unable} {
+	for otherwise, want := range map[string]gate.Result{"Source": gate.Allow, "Deny": gate.Error} {
 		g := q.mirroredAt(t, tenants{harbor: q.harbor, hangs: q.first.Registry.Host()}, q.hub(t, `"otherwise": "`+otherwise+`"`), signedBy(q.key), gate.WithTimeout(3*time.Second))
 		for _, temperature := range []string{"cold", "warm"} {
 			started := time.Now()
 			out := g.Decide(t.Context(), pod(t, app.Name))
-			if took := time.Since(started); out.Answer != want || took > 2*time.Second {
-				t.Errorf("%s: %s after %s, want %s after a third of 3 s: %+v", temperature, out.Answer, took, want, out.Verdicts[0].Reasons)
+			if took := time.Since(started); out.Result != want || took > 2*time.Second {
+				t.Errorf("%s: %s after %s, want %s after a third of 3 s: %+v", temperature, out.Result, took, want, out.Verdicts[0].Reasons)
 			}
 		}
 	}
@@ -142,8 +142,8 @@ func TestFactsOfALaterPlaceAreKeptOnce(t *testing.T) {
 	kept := &lengths{}
 	g := q.mirroredWith(t, both, nil, []gate.Option{gate.WithStore(kept)})
 	for range 5 {
-		if out := g.Decide(t.Context(), pod(t, app.Name)); out.Answer != gate.Deny {
-			t.Fatalf("%s: one of two signatures is missing", out.Answer)
+		if out := g.Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Deny {
+			t.Fatalf("%s: one of two signatures is missing", out.Result)
 		}
 	}
 	if last := (*kept)[len(*kept)-1]; last >= 2*(*kept)[0] {
@@ -152,8 +152,8 @@ func TestFactsOfALaterPlaceAreKeptOnce(t *testing.T) {
 	must(0, q.SignBundle(app, byKey(q.stranger), nil))(t)
 	g = q.mirrored(t, both)
 	for range 2 {
-		if out := g.Decide(t.Context(), pod(t, app.Name)); out.Answer != gate.Allow {
-			t.Errorf("%s: each place has one of two signatures", out.Answer)
+		if out := g.Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Allow {
+			t.Errorf("%s: each place has one of two signatures", out.Result)
 		}
 	}
 }
@@ -163,13 +163,13 @@ func TestFactsOfALaterPlaceAreKeptOnce(t *testing.T) {
 func TestWhatAnotherEntryDenies(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
-	for otherwise, want := range map[string]gate.Answer{"Source": gate.Allow, "Deny": gate.Unable} {
+	for otherwise, want := range map[string]gate.Result{"Source": gate.Allow, "Deny": gate.Error} {
 		set := mapped(t, `{"apiVersion": "quaymaster.dev/v1alpha1", "kind": "RegistryMirror", "metadata": {"name": "two"}, "spec": {"mirrors": [
 			{"sources": [%q], "when": "Present", "otherwise": %q, "targets": [{"location": "%s/hub"}]},
 			{"sources": ["other.example"], "otherwise": "Deny", "targets": [{"location": "%[3]s/other"}]}]}}`, q.Registry.Host(), otherwise, q.first.Registry.Host())
 		g := q.mirroredAt(t, tenants{harbor: q.harbor, hangs: q.Registry.Host()}, set, nil, gate.WithTimeout(100*time.Millisecond))
-		if out := g.Decide(t.Context(), pod(t, app.Name)); out.Answer != want {
-			t.Errorf("%s: %s, want %s: %+v", otherwise, out.Answer, want, out.Verdicts[0].Reasons)
+		if out := g.Decide(t.Context(), pod(t, app.Name)); out.Result != want {
+			t.Errorf("%s: %s, want %s: %+v", otherwise, out.Result, want, out.Verdicts[0].Reasons)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestAnImageThatStandsTwice(t *testing.T) {
 	must(0, q.SignBundle(app, byKey(q.key), nil))(t)
 	for _, c := range []struct {
 		settings []string
-		want     gate.Answer
+		want     gate.Result
 		second   bool // it is redirected
 	}{
 		{[]string{"when: Present", "otherwise: Deny"}, gate.Allow, true},
@@ -199,8 +199,8 @@ func TestAnImageThatStandsTwice(t *testing.T) {
 	} {
 		out := q.mirrored(t, foremost{signedBy(q.key)}, c.settings...).Decide(t.Context(), pod(t, app.Name, app.Name))
 		r := out.Verdicts[1].Redirect
-		if out.Answer != c.want || r.Target.IsZero() == c.second {
-			t.Errorf("%v: %s, want %s; the second: %+v", c.settings, out.Answer, c.want, r)
+		if out.Result != c.want || r.Target.IsZero() == c.second {
+			t.Errorf("%v: %s, want %s; the second: %+v", c.settings, out.Result, c.want, r)
 		}
 	}
 }
@@ -211,12 +211,12 @@ func TestATransformedCopyIsProvedAndNotPinned(t *testing.T) {
 	q := newQuays(t)
 	app, bad := q.Build("app", "v1", "app"), q.Build("bad", "v1", "bad")
 	must(0, q.SignBundle(app, byKey(q.key), nil))(t)
-	for made, want := range map[string]gate.Answer{copyTo(q.first, app, "app").Name: gate.Allow, copyTo(q.first, bad, "bad").Name: gate.Deny} {
+	for made, want := range map[string]gate.Result{copyTo(q.first, app, "app").Name: gate.Allow, copyTo(q.first, bad, "bad").Name: gate.Deny} {
 		for _, pinning := range []gate.Pinning{gate.PinHere, gate.PinDone} {
 			g := q.mirrored(t, transforming{extracting{digestRule(signedBy(q.key), true, false), "default"}})
 			out := g.Decide(t.Context(), gate.Request{Object: task(t, "image="+made, ""), Pinning: pinning})
-			if out.Answer != want {
-				t.Errorf("%s, pinning %q: %s, want %s: %+v", made, pinning, out.Answer, want, out.Verdicts[0].Reasons)
+			if out.Result != want {
+				t.Errorf("%s, pinning %q: %s, want %s: %+v", made, pinning, out.Result, want, out.Verdicts[0].Reasons)
 			}
 		}
 	}
@@ -235,12 +235,12 @@ func TestPlacesAreBounded(t *testing.T) {
 	}
 	asks := only{signedBy(q.key), "127.0.0.1:20/"}
 	out := q.mirroredBy(t, mapped(t, "%s", text), asks, nil).Decide(t.Context(), pod(t, copied.Name))
-	if out.Answer != gate.Unable || !containsCode(codes(out.Verdicts[0].Reasons), policy.TooMuch) && !containsCode(codes(out.Verdicts[0].Reasons), policy.Unavailable) {
-		t.Errorf("unsigned, as far as one can see: %s %v", out.Answer, codes(out.Verdicts[0].Reasons))
+	if out.Result != gate.Error || !containsCode(codes(out.Verdicts[0].Reasons), policy.TooMuch) && !containsCode(codes(out.Verdicts[0].Reasons), policy.Unavailable) {
+		t.Errorf("unsigned, as far as one can see: %s %v", out.Result, codes(out.Verdicts[0].Reasons))
 	}
 	must(0, q.first.SignBundle(copied, byKey(q.key), nil))(t)
-	if out := q.mirroredBy(t, mapped(t, "%s", text), asks, nil).Decide(t.Context(), pod(t, copied.Name)); out.Answer != gate.Allow {
-		t.Errorf("signed beside the copy: %s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out := q.mirroredBy(t, mapped(t, "%s", text), asks, nil).Decide(t.Context(), pod(t, copied.Name)); out.Result != gate.Allow {
+		t.Errorf("signed beside the copy: %s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestARestingTargetIsNotAskedForEvidence(t *testing.T) {
 	copyTo(q.first, bad, "bad")
 	chooser := must(redirect.New(redirect.WithHealth(tired(q.first.Registry.Host()))))(t)
 	out := q.mirroredWith(t, signedBy(q.key), nil, []gate.Option{gate.WithMirrors(chooser, nil)}).Decide(t.Context(), pod(t, bad.Name))
-	if out.Answer != gate.Unable || q.first.Registry.Count("") != 0 {
-		t.Errorf("%s, and %d requests to a registry that rests", out.Answer, q.first.Registry.Count(""))
+	if out.Result != gate.Error || q.first.Registry.Count("") != 0 {
+		t.Errorf("%s, and %d requests to a registry that rests", out.Result, q.first.Registry.Count(""))
 	}
 }

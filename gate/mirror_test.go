@@ -131,7 +131,7 @@ func TestRedirection(t *testing.T) {
 		settings []string
 		pinning  gate.Pinning
 		image    string
-		want     gate.Answer
+		want     gate.Result
 		patched  string // empty: no patch
 		why      policy.Code
 	}{
@@ -166,8 +166,8 @@ func TestRedirection(t *testing.T) {
 				out := g.Decide(t.Context(), request)
 				v := out.Verdicts[0]
 				said := append(append(codes(v.Reasons), codes(v.Warnings)...), codes(out.Reasons)...)
-				if out.Answer != c.want || !containsCode(said, c.why) {
-					t.Errorf("%s: %s %v, want %s with %s\n%+v\n%+v", temperature, out.Answer, said, c.want, c.why, v.Reasons, v.Redirect)
+				if out.Result != c.want || !containsCode(said, c.why) {
+					t.Errorf("%s: %s %v, want %s with %s\n%+v\n%+v", temperature, out.Result, said, c.want, c.why, v.Reasons, v.Redirect)
 				}
 				patched := ""
 				for _, op := range out.Patch {
@@ -201,13 +201,13 @@ func TestRedirectingTwiceIsRedirectingOnce(t *testing.T) {
 	g := q.mirrored(t, signedBy(q.key), "pullSecrets: [mirror]")
 	request := pod(t, app.Name)
 	out := g.Decide(t.Context(), request)
-	if out.Answer != gate.Allow || len(out.Patch) != 2 {
-		t.Fatalf("%s, patch %v", out.Answer, out.Patch)
+	if out.Result != gate.Allow || len(out.Patch) != 2 {
+		t.Fatalf("%s, patch %v", out.Result, out.Patch)
 	}
 	request.Object = must(workload.Apply(request.Object, out.Patch))(t)
 	again := g.Decide(t.Context(), request)
-	if again.Answer != gate.Allow || len(again.Patch) != 0 {
-		t.Errorf("%s, patch %v; want it allowed and left alone: %+v", again.Answer, again.Patch, again.Verdicts[0].Reasons)
+	if again.Result != gate.Allow || len(again.Patch) != 0 {
+		t.Errorf("%s, patch %v; want it allowed and left alone: %+v", again.Result, again.Patch, again.Verdicts[0].Reasons)
 	}
 	if n := again.Cost.Requests; n != 0 {
 		t.Errorf("%d requests for a copy that is known", n)
@@ -258,8 +258,8 @@ func TestPullSecretsOfAMirror(t *testing.T) {
 				c.change(&request)
 			}
 			out := g.Decide(t.Context(), request)
-			if out.Answer != gate.Allow || len(out.Patch) < 2 {
-				t.Fatalf("%s, patch %v, %+v", out.Answer, out.Patch, out.Verdicts[0].Reasons)
+			if out.Result != gate.Allow || len(out.Patch) < 2 {
+				t.Fatalf("%s, patch %v, %+v", out.Result, out.Patch, out.Verdicts[0].Reasons)
 			}
 			if got := fmt.Sprint(out.Patch[2:]); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
@@ -284,28 +284,28 @@ func TestEvidenceElsewhere(t *testing.T) {
 	elsewhere := "evidence: [{repository: '" + q.second.Registry.Host() + "/signatures/{path}'}, Target]"
 
 	g := q.mirrored(t, signedBy(q.key))
-	if out := g.Decide(t.Context(), pod(t, app.Name)); out.Answer != gate.Deny {
-		t.Errorf("nobody signed it: %s", out.Answer)
+	if out := g.Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Deny {
+		t.Errorf("nobody signed it: %s", out.Result)
 	}
 	must(0, q.first.SignBundle(copied, byKey(q.key), nil))(t)
 	g = q.mirrored(t, signedBy(q.key))
 	out := g.Decide(t.Context(), pod(t, app.Name))
-	if out.Answer != gate.Allow {
-		t.Fatalf("signed at the target: %s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out.Result != gate.Allow {
+		t.Fatalf("signed at the target: %s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 	if where := out.Verdicts[0].Decisions[0].Facts[0].Origin.Repository.String(); where != q.first.Registry.Host()+"/hub/app" {
 		t.Errorf("the evidence was found at %s", where)
 	}
-	if out := q.mirrored(t, signedBy(q.key), "evidence: [Source]").Decide(t.Context(), pod(t, app.Name)); out.Answer != gate.Deny {
-		t.Errorf("signed at the target, and only the source counts: %s", out.Answer)
+	if out := q.mirrored(t, signedBy(q.key), "evidence: [Source]").Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Deny {
+		t.Errorf("signed at the target, and only the source counts: %s", out.Result)
 	}
-	if out := g.Decide(t.Context(), pod(t, stranger.Name)); out.Answer != gate.Allow {
-		t.Errorf("signed by a stranger at the source and by the key at the target: %s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out := g.Decide(t.Context(), pod(t, stranger.Name)); out.Result != gate.Allow {
+		t.Errorf("signed by a stranger at the source and by the key at the target: %s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 	must(0, q.second.SignBundle(third, byKey(q.key), nil))(t)
 	out = q.mirrored(t, signedBy(q.key), elsewhere).Decide(t.Context(), pod(t, app.Name))
-	if out.Answer != gate.Allow || out.Verdicts[0].Decisions[0].Facts[0].Origin.Repository.Path() != "signatures/app" {
-		t.Errorf("signed in a third place: %s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out.Result != gate.Allow || out.Verdicts[0].Decisions[0].Facts[0].Origin.Repository.Path() != "signatures/app" {
+		t.Errorf("signed in a third place: %s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 }
 
@@ -318,19 +318,19 @@ func TestASourceThatIsDown(t *testing.T) {
 	q.Registry.Close()
 	alone := []string{"resolve: Target", "evidence: [Target]", "otherwise: Deny"}
 	out := q.mirrored(t, signedBy(q.key), alone...).Decide(t.Context(), pod(t, app.Name))
-	if out.Answer != gate.Allow || out.Verdicts[0].Redirect.Target.Digest().String() != app.Manifest.Digest {
-		t.Errorf("%s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out.Result != gate.Allow || out.Verdicts[0].Redirect.Target.Digest().String() != app.Manifest.Digest {
+		t.Errorf("%s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 	later := pod(t, app.Name)
 	later.Pinning = gate.PinLater
-	if out := q.mirrored(t, signedBy(q.key), alone...).Decide(t.Context(), later); out.Answer != gate.Allow {
-		t.Errorf("its template: %s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out := q.mirrored(t, signedBy(q.key), alone...).Decide(t.Context(), later); out.Result != gate.Allow {
+		t.Errorf("its template: %s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
-	if out := q.mirrored(t, signedBy(q.key)).Decide(t.Context(), pod(t, app.Name)); out.Answer != gate.Unable {
-		t.Errorf("the source's tag counts: %s", out.Answer)
+	if out := q.mirrored(t, signedBy(q.key)).Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Error {
+		t.Errorf("the source's tag counts: %s", out.Result)
 	}
-	if out := q.mirrored(t, signedBy(q.stranger), alone...).Decide(t.Context(), pod(t, app.Name)); out.Answer != gate.Deny {
-		t.Errorf("signed by another: %s", out.Answer)
+	if out := q.mirrored(t, signedBy(q.stranger), alone...).Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Deny {
+		t.Errorf("signed by another: %s", out.Result)
 	}
 }
 
@@ -342,8 +342,8 @@ func TestBothTagsAreTold(t *testing.T) {
 	must(0, q.first.SignBundle(copied, byKey(q.key), nil))(t)
 	out := q.mirrored(t, signedBy(q.key), "resolve: Target").Decide(t.Context(), pod(t, app.Name))
 	v := out.Verdicts[0]
-	if out.Answer != gate.Allow || v.Pinned.Digest().String() != copied.Manifest.Digest || v.Redirect.Other.String() != app.Manifest.Digest {
-		t.Errorf("%s, pinned %s, other %s: %+v", out.Answer, v.Pinned, v.Redirect.Other, v.Reasons)
+	if out.Result != gate.Allow || v.Pinned.Digest().String() != copied.Manifest.Digest || v.Redirect.Other.String() != app.Manifest.Digest {
+		t.Errorf("%s, pinned %s, other %s: %+v", out.Result, v.Pinned, v.Redirect.Other, v.Reasons)
 	}
 }
 
@@ -376,8 +376,8 @@ func TestATargetThatFillsItselfByTag(t *testing.T) {
 	set := must(mirror.NewSet(must(mirror.Parse([]byte(text), "test"))(t)))(t)
 	g := q.mirroredBy(t, set, signedBy(q.key), nil)
 	out := g.Decide(t.Context(), pod(t, app.Name+"@"+app.Manifest.Digest))
-	if out.Answer != gate.Allow || out.Verdicts[0].Redirect.Target.IsZero() {
-		t.Fatalf("%s %+v", out.Answer, out.Verdicts[0].Redirect)
+	if out.Result != gate.Allow || out.Verdicts[0].Redirect.Target.IsZero() {
+		t.Fatalf("%s %+v", out.Result, out.Verdicts[0].Redirect)
 	}
 	asked := q.first.Registry.Requests()
 	if len(asked) == 0 || asked[0].Method != http.MethodGet || asked[0].Repository != "hub/app" || asked[0].Reference != "v1" {

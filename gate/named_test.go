@@ -36,7 +36,7 @@ func TestNamed(t *testing.T) {
 		rules   []policy.Rule
 		pinning gate.Pinning
 		image   string
-		want    gate.Answer
+		want    gate.Result
 		codes   []policy.Code
 		pins    bool
 	}{
@@ -57,8 +57,8 @@ func TestNamed(t *testing.T) {
 		for _, kind := range []string{"Deployment", "StatefulSet", "DaemonSet"} {
 			object := controller(t, kind, c.image)
 			out := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Rules: c.rules}).Decide(t.Context(), gate.Request{Object: object, Pinning: c.pinning})
-			if out.Answer != c.want || len(out.Verdicts) != 2 || !slices.Equal(codes(out.Verdicts[1].Reasons), c.codes) {
-				t.Fatalf("%s, %s: %s %+v, want %s %v", c.reason, kind, out.Answer, out.Verdicts, c.want, c.codes)
+			if out.Result != c.want || len(out.Verdicts) != 2 || !slices.Equal(codes(out.Verdicts[1].Reasons), c.codes) {
+				t.Fatalf("%s, %s: %s %+v, want %s %v", c.reason, kind, out.Result, out.Verdicts, c.want, c.codes)
 			}
 			if (len(out.Patch) > 0) != c.pins {
 				t.Fatalf("%s, %s: patch %v", c.reason, kind, out.Patch)
@@ -72,8 +72,8 @@ func TestNamed(t *testing.T) {
 	}
 	pod := pod(t, app.Name)
 	pod.Pinning = gate.PinLater // as a mirror pod is reported
-	if out := h.gate(t, named).Decide(t.Context(), pod); out.Answer != gate.Allow {
-		t.Errorf("a pod is pinned as pods are: %s %+v", out.Answer, out.Verdicts)
+	if out := h.gate(t, named).Decide(t.Context(), pod); out.Result != gate.Allow {
+		t.Errorf("a pod is pinned as pods are: %s %+v", out.Result, out.Verdicts)
 	}
 }
 
@@ -109,8 +109,8 @@ func TestAllReasons(t *testing.T) {
 		set := must(policy.NewSet(c.policies...))(t)
 		out := h.gateOf(t, h, set).Decide(t.Context(), pod(t, c.image))
 		v := out.Verdicts[0]
-		if got := codes(v.Reasons); len(c.want) > 0 && (out.Answer != gate.Deny || !slices.Equal(got, c.want)) {
-			t.Errorf("%s: %s %v, want %v", c.reason, out.Answer, got, c.want)
+		if got := codes(v.Reasons); len(c.want) > 0 && (out.Result != gate.Deny || !slices.Equal(got, c.want)) {
+			t.Errorf("%s: %s %v, want %v", c.reason, out.Result, got, c.want)
 		}
 		if got := codes(v.Warnings); !slices.Equal(got, c.warned) {
 			t.Errorf("%s: warned %v, want %v", c.reason, got, c.warned)

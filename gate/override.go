@@ -197,7 +197,7 @@ func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 			continue
 		}
 		v := p.verdict(one.image)
-		if v.Override != nil || v.allowance != nil || v.Answer == Allow && !p.isUnasked() {
+		if v.Override != nil || v.allowance != nil || v.Result == Allow && !p.isUnasked() {
 			continue
 		}
 		requirement := policy.Requirement{Name: "spec.match.signers", Threshold: 1}

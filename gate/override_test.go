@@ -117,7 +117,7 @@ func TestOverrides(t *testing.T) {
 		overrides []string
 		pinning   gate.Pinning
 		image     string
-		want      gate.Answer
+		want      gate.Result
 		code      policy.Code
 		pins      bool
 	}{
@@ -135,7 +135,7 @@ func TestOverrides(t *testing.T) {
 		{"an index lists a denied platform", signed, []string{an("a", "Deny", digests(y.child()))}, gate.PinHere, y.index.Name, gate.Deny, denied, false},
 		{"the same by the index's digest, without a policy", nil, []string{an("a", "Deny", digests(y.child()))}, gate.PinNever, y.index.ByDigest(), gate.Deny, denied, false},
 		{"an index is denied, and a platform of it named", nil, []string{an("a", "Deny", digests(y.index))}, gate.PinNever, y.child().ByDigest(), gate.Allow, policy.NotConcerned, false},
-		{"a tag that is not there may be what is denied", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, host + "/org/none:v1", gate.Unable, policy.ImageNotFound, false},
+		{"a tag that is not there may be what is denied", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, host + "/org/none:v1", gate.Error, policy.ImageNotFound, false},
 		{"the same where the override does not hold", nil, []string{an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`)}, gate.PinHere, host + "/org/none:v1", gate.Allow, policy.NotConcerned, false},
 		{"a repository is denied", signed, []string{an("a", "Deny", repositories(host+"/org/good"))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
 		{"the same by digest", signed, []string{an("a", "Deny", repositories(host+"/org/good"))}, gate.PinHere, y.good.ByDigest(), gate.Deny, denied, false},
@@ -149,7 +149,7 @@ func TestOverrides(t *testing.T) {
 		{"the one who would do signed alone", either, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.good.Name, gate.Allow, policy.Verified, true},
 		{"a signer is denied whom a policy under audit finds", audit, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.alone.Name, gate.Deny, denied, false},
 		{"a signer is denied whom no policy asks about", signed, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, y.both.Name, gate.Allow, policy.Verified, true},
-		{"whether a denied signer signed is not known, under audit", audit, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, host + "/org/none:v1", gate.Unable, policy.ImageNotFound, false},
+		{"whether a denied signer signed is not known, under audit", audit, []string{an("a", "Deny", keyOf(y.stranger))}, gate.PinHere, host + "/org/none:v1", gate.Error, policy.ImageNotFound, false},
 
 		// Allow.
 		{"a digest is allowed that policies deny, and pinned", signed, []string{an("a", "Allow", digests(y.bad))}, gate.PinHere, y.bad.Name, gate.Allow, allowed, true},
@@ -175,7 +175,7 @@ func TestOverrides(t *testing.T) {
 		{"Deny wins", signed, []string{an("a", "Allow", digests(y.bad)), an("b", "Deny", digests(y.bad))}, gate.PinHere, y.bad.Name, gate.Deny, denied, false},
 		{"whatever they go by", signed, []string{an("a", "Allow", digests(y.bad)), an("b", "Deny", repositories("*"))}, gate.PinHere, y.bad.ByDigest(), gate.Deny, denied, false},
 		{"also by a signer", signed, []string{an("a", "Allow", repositories("*")), an("b", "Deny", keyOf(y.key))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
-		{"what may be denied is not allowed", signed, []string{an("a", "Allow", repositories("*")), an("b", "Deny", digests(y.good))}, gate.PinHere, host + "/org/none:v1", gate.Unable, policy.ImageNotFound, false},
+		{"what may be denied is not allowed", signed, []string{an("a", "Allow", repositories("*")), an("b", "Deny", digests(y.good))}, gate.PinHere, host + "/org/none:v1", gate.Error, policy.ImageNotFound, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			var rules []policy.Rule
@@ -188,8 +188,8 @@ func TestOverrides(t *testing.T) {
 				request.Pinning = c.pinning
 				out := g.Decide(t.Context(), request)
 				v := out.Verdicts[0]
-				if out.Answer != c.want || v.Reasons[0].Code != c.code || v.Pin != c.pins {
-					t.Fatalf("turn %d: %s, pin %t, want %s %s, pin %t\n%+v", turn, out.Answer, v.Pin, c.want, c.code, c.pins, v.Reasons)
+				if out.Result != c.want || v.Reasons[0].Code != c.code || v.Pin != c.pins {
+					t.Fatalf("turn %d: %s, pin %t, want %s %s, pin %t\n%+v", turn, out.Result, v.Pin, c.want, c.code, c.pins, v.Reasons)
 				}
 				used := c.code == denied || c.code == allowed
 				if used != (v.Override != nil) {
@@ -223,7 +223,7 @@ func TestOverrideOfNestedIndexes(t *testing.T) {
 	for _, c := range []struct {
 		reason, image string
 		denied        gatetest.Image
-		want          gate.Answer
+		want          gate.Result
 		code          policy.Code
 	}{
 		{"listed by an index that it lists", outer.Name, y.child(), gate.Deny, policy.OverrideDenied},
@@ -231,11 +231,11 @@ func TestOverrideOfNestedIndexes(t *testing.T) {
 		{"listed by an index whose type is not said", hidden.Name, y.child(), gate.Deny, policy.OverrideDenied},
 		{"another beside that", hidden.Name, y.bad, gate.Allow, policy.NotConcerned},
 		{"another", outer.Name, y.bad, gate.Allow, policy.NotConcerned},
-		{"below more indexes than are read", nested.Name, y.bad, gate.Unable, policy.TooMuch},
+		{"below more indexes than are read", nested.Name, y.bad, gate.Error, policy.TooMuch},
 	} {
 		out := y.overridden(t, nil, []string{an("a", "Deny", digests(c.denied))}).Decide(t.Context(), pod(t, c.image))
-		if out.Answer != c.want || out.Verdicts[0].Reasons[0].Code != c.code {
-			t.Errorf("%s: %s %+v", c.reason, out.Answer, out.Verdicts[0].Reasons)
+		if out.Result != c.want || out.Verdicts[0].Reasons[0].Code != c.code {
+			t.Errorf("%s: %s %+v", c.reason, out.Result, out.Verdicts[0].Reasons)
 		}
 	}
 }
@@ -247,14 +247,14 @@ func TestOverrideEnds(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		at     time.Time
-		want   gate.Answer
+		want   gate.Result
 	}{
 		{"a second before", end.Add(-time.Second), gate.Allow},
 		{"at the end", end, gate.Deny},
 	} {
 		g := y.overridden(t, []policy.Rule{signedBy(y.key)}, []string{an("a", "Allow", repositories("*"))}, gate.WithClock(func() time.Time { return c.at }))
-		if out := g.Decide(t.Context(), pod(t, y.bad.Name)); out.Answer != c.want {
-			t.Errorf("%s: %s %+v", c.reason, out.Answer, out.Verdicts[0].Reasons)
+		if out := g.Decide(t.Context(), pod(t, y.bad.Name)); out.Result != c.want {
+			t.Errorf("%s: %s %+v", c.reason, out.Result, out.Verdicts[0].Reasons)
 		}
 	}
 }
@@ -264,11 +264,11 @@ func TestOverrideWithoutNamespace(t *testing.T) {
 	y := newOverrideYard(t)
 	for _, c := range []struct {
 		reason, override, namespace string
-		want                        gate.Answer
+		want                        gate.Result
 		code                        policy.Code
 	}{
 		{"for all", an("a", "Deny", digests(y.good)), "", gate.Deny, policy.OverrideDenied},
-		{"for some", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "", gate.Unable, policy.OverrideDenied},
+		{"for some", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "", gate.Error, policy.OverrideDenied},
 		{"for some, and another image", an("a", "Deny", repositories("other.example/x"), `"namespaces": ["team-a"]`), "", gate.Allow, policy.NotConcerned},
 		{"for some, and among them", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "team-a", gate.Deny, policy.OverrideDenied},
 		{"for some, and not among them", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "team-b", gate.Allow, policy.NotConcerned},
@@ -276,14 +276,14 @@ func TestOverrideWithoutNamespace(t *testing.T) {
 		request := must(gate.ForImages(c.namespace, "", []string{y.good.ByDigest()}))(t)
 		request.Pinning = gate.PinNever
 		out := y.overridden(t, nil, []string{c.override}).Decide(t.Context(), request)
-		if out.Answer != c.want || out.Verdicts[0].Reasons[0].Code != c.code {
-			t.Errorf("%s: %s %+v", c.reason, out.Answer, out.Verdicts[0].Reasons)
+		if out.Result != c.want || out.Verdicts[0].Reasons[0].Code != c.code {
+			t.Errorf("%s: %s %+v", c.reason, out.Result, out.Verdicts[0].Reasons)
 		}
 	}
 	request := must(gate.ForImages("", "", []string{y.bad.ByDigest()}))(t)
 	g := y.overridden(t, []policy.Rule{signedBy(y.key)}, []string{an("a", "Allow", repositories("*"), `"namespaces": ["team-a"]`)})
-	if out := g.Decide(t.Context(), request); out.Answer != gate.Deny {
-		t.Errorf("an Allow for some namespaces, where none is known: %s", out.Answer)
+	if out := g.Decide(t.Context(), request); out.Result != gate.Deny {
+		t.Errorf("an Allow for some namespaces, where none is known: %s", out.Result)
 	}
 }
 
@@ -295,27 +295,27 @@ func TestOverrideOfBrokenPolicy(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		images []string
-		want   []gate.Answer
+		want   []gate.Result
 	}{
-		{"all are allowed", []string{y.good.Name, y.bad.Name}, []gate.Answer{gate.Allow, gate.Allow}},
-		{"one is not", []string{y.good.Name, y.alone.Name}, []gate.Answer{gate.Allow, gate.Unable}},
+		{"all are allowed", []string{y.good.Name, y.bad.Name}, []gate.Result{gate.Allow, gate.Allow}},
+		{"one is not", []string{y.good.Name, y.alone.Name}, []gate.Result{gate.Allow, gate.Error}},
 	} {
 		out := g.Decide(t.Context(), pod(t, c.images...))
 		worst := gate.Allow
 		for i, v := range out.Verdicts {
-			if v.Answer != c.want[i] || (v.Override != nil) != (c.want[i] == gate.Allow) {
-				t.Errorf("%s: %s is %s, %+v", c.reason, v.Image.Ref, v.Answer, v.Reasons)
+			if v.Result != c.want[i] || (v.Override != nil) != (c.want[i] == gate.Allow) {
+				t.Errorf("%s: %s is %s, %+v", c.reason, v.Image.Ref, v.Result, v.Reasons)
 			}
 			if c.want[i] != gate.Allow {
-				worst = gate.Unable
+				worst = gate.Error
 			}
 		}
-		if out.Answer != worst {
-			t.Errorf("%s: %s", c.reason, out.Answer)
+		if out.Result != worst {
+			t.Errorf("%s: %s", c.reason, out.Result)
 		}
 	}
-	if out := y.overriddenFor(t, []*policy.Policy{broken}, nil).Decide(t.Context(), pod(t, y.good.Name)); out.Answer != gate.Unable {
-		t.Errorf("without an override: %s", out.Answer)
+	if out := y.overriddenFor(t, []*policy.Policy{broken}, nil).Decide(t.Context(), pod(t, y.good.Name)); out.Result != gate.Error {
+		t.Errorf("without an override: %s", out.Result)
 	}
 }
 
@@ -332,20 +332,20 @@ func TestOverridesBesideARuleThatCannotBeAsked(t *testing.T) {
 		reason          string
 		policy          *policy.Policy
 		override, image string
-		want            gate.Answer
+		want            gate.Result
 	}{
 		{"a repository is allowed", &unasked, an("a", "Allow", repositories("*")), y.alone.Name, gate.Allow},
 		{"a digest is allowed", &unasked, an("a", "Allow", digests(y.alone)), y.alone.Name, gate.Allow},
 		{"a signer is allowed", &unasked, an("a", "Allow", keyOf(y.stranger)), y.alone.Name, gate.Allow},
 		{"the same by digest", &unasked, an("a", "Allow", keyOf(y.stranger)), y.alone.ByDigest(), gate.Allow},
-		{"another signer is allowed", &unasked, an("a", "Allow", keyOf(y.stranger)), y.good.Name, gate.Unable},
-		{"a signer is denied, under audit", &audit, an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Unable},
+		{"another signer is allowed", &unasked, an("a", "Allow", keyOf(y.stranger)), y.good.Name, gate.Error},
+		{"a signer is denied, under audit", &audit, an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Error},
 		{"nobody is denied, under audit", &audit, an("a", "Deny", repositories("other.example/x")), y.good.Name, gate.Allow},
 		{"a signer is denied, and the policy is broken, which asks nothing", &broken, an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Allow},
 	} {
 		out := y.overriddenFor(t, []*policy.Policy{c.policy}, []string{c.override}).Decide(t.Context(), pod(t, c.image))
-		if out.Answer != c.want {
-			t.Errorf("%s: %s %+v", c.reason, out.Answer, out.Verdicts[0].Reasons)
+		if out.Result != c.want {
+			t.Errorf("%s: %s %+v", c.reason, out.Result, out.Verdicts[0].Reasons)
 		}
 	}
 }
@@ -375,7 +375,7 @@ func TestOverrideAndJudge(t *testing.T) {
 	unsure := all
 	unsure.judge = func(given []policy.Given) policy.Judgement {
 		out := eachSigned(0)(given)
-		out.Object = policy.Ruling{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "the expression failed"}}}
+		out.Object = policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "the expression failed"}}}
 		return out
 	}
 	for _, c := range []struct {
@@ -383,17 +383,17 @@ func TestOverrideAndJudge(t *testing.T) {
 		rule      policy.Rule
 		overrides []string
 		images    []string
-		want      gate.Answer
+		want      gate.Result
 	}{
 		{"one of two is allowed, the other signed", all, allow, []string{y.bad.Name, y.good.Name}, gate.Allow},
 		{"one of two is allowed, the other not signed", all, allow, []string{y.bad.Name, y.alone.Name}, gate.Deny},
 		{"without an override", all, nil, []string{y.bad.Name, y.good.Name}, gate.Deny},
 		{"what is held against the object stays", object, allow, []string{y.bad.Name}, gate.Deny},
 		{"what could not be asked about it does not", unsure, allow, []string{y.bad.Name}, gate.Allow},
-		{"without an override it does", unsure, nil, []string{y.bad.Name}, gate.Unable},
+		{"without an override it does", unsure, nil, []string{y.bad.Name}, gate.Error},
 	} {
-		if out := y.overridden(t, []policy.Rule{c.rule}, c.overrides).Decide(t.Context(), pod(t, c.images...)); out.Answer != c.want {
-			t.Errorf("%s: %s %+v", c.reason, out.Answer, out)
+		if out := y.overridden(t, []policy.Rule{c.rule}, c.overrides).Decide(t.Context(), pod(t, c.images...)); out.Result != c.want {
+			t.Errorf("%s: %s %+v", c.reason, out.Result, out)
 		}
 	}
 }
@@ -410,15 +410,15 @@ func TestDeniedSignerBesideMemory(t *testing.T) {
 	}}))(t), Prover: prover{Snapshot: y.snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(y.snapshot), attest.Bundle: bundle.New(y.snapshot)}}}
 	state.Replace(snapshot)
 	g := must(gate.New(gate.Config{Registries: y, State: state}))(t)
-	if out := g.Decide(t.Context(), pod(t, y.both.Name)); out.Answer != gate.Allow { // memory now knows the first signer
-		t.Fatal(out.Answer)
+	if out := g.Decide(t.Context(), pod(t, y.both.Name)); out.Result != gate.Allow { // memory now knows the first signer
+		t.Fatal(out.Result)
 	}
 	state.ReplacePolicies(plain)
-	if out := g.Decide(t.Context(), pod(t, y.both.Name)); out.Answer != gate.Allow {
-		t.Fatal(out.Answer)
+	if out := g.Decide(t.Context(), pod(t, y.both.Name)); out.Result != gate.Allow {
+		t.Fatal(out.Result)
 	}
 	state.ReplacePolicies(overridingSet(t, plain, []string{an("a", "Deny", keyOf(y.stranger))}))
-	if out := g.Decide(t.Context(), pod(t, y.both.Name)); out.Answer != gate.Deny {
+	if out := g.Decide(t.Context(), pod(t, y.both.Name)); out.Result != gate.Deny {
 		t.Errorf("memory knew another signer, and the denied one was not looked for: %+v", out.Verdicts[0].Reasons)
 	}
 }
@@ -430,20 +430,20 @@ func TestOverridesWhileTheRegistryIsSilent(t *testing.T) {
 	y.Registry.SetFaults(registrytest.Fault{Do: registrytest.RetryAfter(http.StatusServiceUnavailable, "600")})
 	for _, c := range []struct {
 		reason, override, image string
-		want                    gate.Answer
+		want                    gate.Result
 	}{
 		{"what fails open", an("a", "Deny", repositories("other.example/x")), y.good.Name, gate.Allow},
-		{"a digest is denied", an("a", "Deny", digests(y.bad)), y.good.Name, gate.Unable},
-		{"a signer is denied", an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Unable},
+		{"a digest is denied", an("a", "Deny", digests(y.bad)), y.good.Name, gate.Error},
+		{"a signer is denied", an("a", "Deny", keyOf(y.key)), y.good.Name, gate.Error},
 		{"a signer is denied whom this policy does not ask about", an("a", "Deny", `"signers": [{"issuer": "https://i.example", "subject": "s"}]`), y.good.Name, gate.Allow},
 		{"the denied digest is named", an("a", "Deny", digests(y.bad)), y.bad.ByDigest(), gate.Deny},
-		{"what an index lists cannot be read", an("a", "Deny", digests(y.bad)), y.index.ByDigest(), gate.Unable},
+		{"what an index lists cannot be read", an("a", "Deny", digests(y.bad)), y.index.ByDigest(), gate.Error},
 	} {
 		out := y.overriddenFor(t, []*policy.Policy{open}, []string{c.override}).Decide(t.Context(), pod(t, c.image))
-		if out.Answer != c.want {
-			t.Errorf("%s: %s %+v", c.reason, out.Answer, out.Verdicts[0])
+		if out.Result != c.want {
+			t.Errorf("%s: %s %+v", c.reason, out.Result, out.Verdicts[0])
 		}
-		if c.want == gate.Unable && out.Verdicts[0].Reasons[0].Code != policy.Unavailable {
+		if c.want == gate.Error && out.Verdicts[0].Reasons[0].Code != policy.Unavailable {
 			t.Errorf("%s: %+v", c.reason, out.Verdicts[0].Reasons)
 		}
 	}
@@ -456,13 +456,13 @@ func TestOverrideLeavesUnchangedImages(t *testing.T) {
 	request := pod(t, y.good.Name)
 	request.Old = request.Object
 	request.Subject.Operation = "UPDATE"
-	if out := g.Decide(t.Context(), request); out.Answer != gate.Allow || out.Verdicts[0].Reasons[0].Code != policy.Unchanged {
-		t.Errorf("%s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out := g.Decide(t.Context(), request); out.Result != gate.Allow || out.Verdicts[0].Reasons[0].Code != policy.Unchanged {
+		t.Errorf("%s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 	request = pod(t, y.good.Name, y.good.ByDigest())
 	request.Old = pod(t, y.good.Name).Object
-	if out := g.Decide(t.Context(), request); out.Answer != gate.Deny {
-		t.Errorf("another container with it is new: %s", out.Answer)
+	if out := g.Decide(t.Context(), request); out.Result != gate.Deny {
+		t.Errorf("another container with it is new: %s", out.Result)
 	}
 }
 
@@ -481,11 +481,11 @@ func TestDenyWinsInAnyOrder(t *testing.T) {
 			slices.Reverse(order)
 		}
 		out := y.overridden(t, []policy.Rule{signedBy(y.key)}, order).Decide(t.Context(), request)
-		said := fmt.Sprint(out.Answer, out.PolicyHash, out.Verdicts[0].Reasons)
+		said := fmt.Sprint(out.Result, out.PolicyHash, out.Verdicts[0].Reasons)
 		if first == "" {
 			first = said
 		}
-		if out.Answer != gate.Deny || said != first {
+		if out.Result != gate.Deny || said != first {
 			t.Errorf("order %d: %s", turn, said)
 		}
 	}

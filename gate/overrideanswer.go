@@ -34,13 +34,13 @@ func (p *planned) overrule(v *Verdict) {
 		}
 		reason.Message = "an override denies " + of + ", and whether this image is concerned is not known: " + reason.Message
 		reason.Hint = "try again, name the image by digest, or confine the override to namespaces"
-		if v.Answer != Deny {
+		if v.Result != Deny {
 			v.unable(reason)
 		}
 		return
 	}
 	p.allowBy(v, known)
-	if v.Answer == Allow && !v.Pin && p.overriding.WantsDigest(policy.OverrideDeny) && p.canPin(v) {
+	if v.Result == Allow && !v.Pin && p.overriding.WantsDigest(policy.OverrideDeny) && p.canPin(v) {
 		v.Pin = true // the tag may move to a denied digest
 		v.Reasons = append(v.Reasons, policy.Reason{
 			Code: policy.DigestPinned, Path: overridesPath, Message: "pinned, since an override denies a digest and the tag may be moved to it",
@@ -56,10 +56,10 @@ func (v *Verdict) denied(said *policy.Overruling) {
 		v.unable(reason)
 		return
 	}
-	if v.Answer == Allow {
+	if v.Result == Allow {
 		v.Reasons = nil
 	}
-	v.Answer, v.Pin, v.Override = Deny, false, said.Override
+	v.Result, v.Pin, v.Override = Deny, false, said.Override
 	v.Reasons = append([]policy.Reason{reason}, v.Reasons...)
 }
 
@@ -74,7 +74,7 @@ func (p *planned) allowBy(v *Verdict, known *overridden) {
 		return // the tag may resolve to another digest by the time of the pull
 	}
 	v.allowance = said
-	if v.Answer == Allow {
+	if v.Result == Allow {
 		return
 	}
 	wanted := !said.ByName
@@ -84,7 +84,7 @@ func (p *planned) allowBy(v *Verdict, known *overridden) {
 	}
 	v.Pin = wanted && isTag && !v.Pinned.IsZero()
 	v.use(said, v.Reasons)
-	v.Answer, v.Reasons = Allow, []policy.Reason{said.Reason()}
+	v.Result, v.Reasons = Allow, []policy.Reason{said.Reason()}
 }
 
 // use records that an Allow was used, and the reasons it outweighs.
@@ -109,7 +109,7 @@ func isOverridable(rule *policy.RuleResult) bool {
 // allowUnasked allows an image that an Allow matches, although rules could not be
 // evaluated for the object.
 func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
-	if v.Answer != Allow || v.allowance == nil {
+	if v.Result != Allow || v.allowance == nil {
 		return false
 	}
 	if v.Override == nil {

@@ -32,7 +32,7 @@ spec: {mirrors: [{sources: [%q], targets: [{location: %s/hub}]}]}
 		override string
 		pinning  gate.Pinning
 		image    string
-		want     gate.Answer
+		want     gate.Result
 		code     policy.Code
 		patched  string
 	}{
@@ -57,8 +57,8 @@ spec: {mirrors: [{sources: [%q], targets: [{location: %s/hub}]}]}
 			request.Pinning = c.pinning
 			out := g.Decide(t.Context(), request)
 			v := out.Verdicts[0]
-			if out.Answer != c.want || v.Reasons[0].Code != c.code {
-				t.Fatalf("%s %+v", out.Answer, v.Reasons)
+			if out.Result != c.want || v.Reasons[0].Code != c.code {
+				t.Fatalf("%s %+v", out.Result, v.Reasons)
 			}
 			patched := ""
 			for _, operation := range out.Patch {

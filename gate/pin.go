@@ -43,7 +43,7 @@ func (p *planned) withDigest(decision policy.Decision, t task) policy.Decision {
 	if !lacks {
 		return decision
 	}
-	if decision.Result == policy.Undecided {
+	if decision.Result == policy.Indeterminate {
 		switch {
 		case decision.Check.Policy.FailOpen && mayFailOpen(decision):
 			return decision // where it could not be verified a moment ago, it could not be pinned either
@@ -108,7 +108,7 @@ func (p *planned) useOf(found policy.Image) (workload.Use, bool) {
 
 // pin fills in the patch of an object that is allowed as a whole.
 func (p *planned) pin(out *Outcome) {
-	if p.request.Pinning != PinHere && p.request.Pinning != PinNamed || out.Answer != Allow {
+	if p.request.Pinning != PinHere && p.request.Pinning != PinNamed || out.Result != Allow {
 		return
 	}
 	for i := range out.Verdicts {
@@ -161,7 +161,7 @@ func (v *Verdict) text(redirects bool) string {
 // notPinned adds a warning to an image that was verified by its tag: the runtime resolves
 // the tag itself, unless the tag is pinned.
 func (p *planned) notPinned(v *Verdict) {
-	if v.Answer != Allow || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() || v.Redirect != nil && !v.Redirect.Target.IsZero() {
+	if v.Result != Allow || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() || v.Redirect != nil && !v.Redirect.Target.IsZero() {
 		return
 	}
 	pins := v.Pin && !v.Image.Ambiguous && !p.isTransformed(v.Image) && !p.leavesTag(v)
@@ -187,7 +187,7 @@ func (p *planned) leavesTag(v *Verdict) bool {
 
 // disagree takes back an allowance that was given for two digests at once.
 func (v *Verdict) disagree(check *policy.Check) {
-	v.Answer, v.Pin = Unable, false
+	v.Result, v.Pin = Error, false
 	v.Reasons = []policy.Reason{{
 		Code: policy.Contradiction, Path: check.Entry,
 		Message: "the tag stands for different digests, by the credentials it is asked with",

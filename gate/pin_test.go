@@ -39,7 +39,7 @@ func TestPinning(t *testing.T) {
 		pinning        gate.Pinning
 		mutate, verify bool
 		image          string
-		want           gate.Answer
+		want           gate.Result
 		codes          []policy.Code
 		patched        string // empty: no patch
 	}{
@@ -65,8 +65,8 @@ func TestPinning(t *testing.T) {
 			request := pod(t, c.image)
 			request.Pinning = c.pinning
 			outcome := h.gate(t, digestRule(signedBy(h.key), c.mutate, c.verify)).Decide(t.Context(), request)
-			if outcome.Answer != c.want || !slices.Equal(codes(outcome.Verdicts[0].Reasons), c.codes) {
-				t.Fatalf("%s %+v, want %s %v", outcome.Answer, outcome.Verdicts[0].Reasons, c.want, c.codes)
+			if outcome.Result != c.want || !slices.Equal(codes(outcome.Verdicts[0].Reasons), c.codes) {
+				t.Fatalf("%s %+v, want %s %v", outcome.Result, outcome.Verdicts[0].Reasons, c.want, c.codes)
 			}
 			if (len(outcome.Patch) > 0) != (c.patched != "") {
 				t.Fatalf("patch %v", outcome.Patch)
@@ -79,8 +79,8 @@ func TestPinning(t *testing.T) {
 				t.Errorf("pinned as %s, want %s", after[0].Image, c.patched)
 			}
 			again := gate.Request{Object: must(workload.Apply(request.Object, outcome.Patch))(t)}
-			if o := h.gate(t, digestRule(signedBy(h.key), c.mutate, c.verify)).Decide(t.Context(), again); len(o.Patch) > 0 || o.Answer != gate.Allow {
-				t.Errorf("admitting twice: %s %v", o.Answer, o.Patch)
+			if o := h.gate(t, digestRule(signedBy(h.key), c.mutate, c.verify)).Decide(t.Context(), again); len(o.Patch) > 0 || o.Result != gate.Allow {
+				t.Errorf("admitting twice: %s %v", o.Result, o.Patch)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestASlippedTagIsVerified(t *testing.T) {
 		action   policy.Action
 		image    string
 		down     bool
-		want     gate.Answer
+		want     gate.Result
 		code     policy.Code
 	}{
 		{"enforced, fail closed", false, policy.Enforce, app.Name, false, gate.Deny, policy.MissingDigest},
@@ -121,8 +121,8 @@ func TestASlippedTagIsVerified(t *testing.T) {
 			request.Pinning = gate.PinDone
 			outcome := g.Decide(t.Context(), request)
 			all := append(codes(outcome.Verdicts[0].Reasons), codes(outcome.Verdicts[0].Warnings)...)
-			if outcome.Answer != c.want || !slices.Contains(all, c.code) {
-				t.Errorf("%s %v, want %s and %s", outcome.Answer, all, c.want, c.code)
+			if outcome.Result != c.want || !slices.Contains(all, c.code) {
+				t.Errorf("%s %v, want %s and %s", outcome.Result, all, c.want, c.code)
 			}
 		})
 	}
@@ -133,11 +133,11 @@ func TestOneDenialLeavesTheWholeObjectAsItIs(t *testing.T) {
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	g := h.gate(t, signedBy(h.key))
-	if outcome := g.Decide(t.Context(), pod(t, app.Name, bad.Name)); outcome.Answer != gate.Deny || len(outcome.Patch) != 0 {
-		t.Errorf("%s with the patch %v", outcome.Answer, outcome.Patch)
+	if outcome := g.Decide(t.Context(), pod(t, app.Name, bad.Name)); outcome.Result != gate.Deny || len(outcome.Patch) != 0 {
+		t.Errorf("%s with the patch %v", outcome.Result, outcome.Patch)
 	}
-	if outcome := g.Decide(t.Context(), pod(t, app.Name, app.Name)); outcome.Answer != gate.Allow || len(outcome.Patch) != 4 {
-		t.Errorf("%s with the patch %v", outcome.Answer, outcome.Patch)
+	if outcome := g.Decide(t.Context(), pod(t, app.Name, app.Name)); outcome.Result != gate.Allow || len(outcome.Patch) != 4 {
+		t.Errorf("%s with the patch %v", outcome.Result, outcome.Patch)
 	}
 }
 
@@ -215,14 +215,14 @@ func TestADigestThatDependsOnCredentialsIsNotAllowed(t *testing.T) {
 	p := &policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{plain, named{secret}}}
 	for _, c := range []struct {
 		reason, digest string
-		want           gate.Answer
+		want           gate.Result
 	}{
 		{"both see one digest", app.Manifest.Digest, gate.Allow},
-		{"each sees its own, both signed", other.Manifest.Digest, gate.Unable},
+		{"each sees its own, both signed", other.Manifest.Digest, gate.Error},
 	} {
 		g := h.gateAt(t, twoFaced{h, image.MustParseDigest(c.digest)}, p)
-		if outcome := decide(t, g, app.Name); outcome.Answer != c.want || (len(outcome.Patch) > 0) != (c.want == gate.Allow) {
-			t.Errorf("%s: %s %+v, patch %v", c.reason, outcome.Answer, outcome.Verdicts, outcome.Patch)
+		if outcome := decide(t, g, app.Name); outcome.Result != c.want || (len(outcome.Patch) > 0) != (c.want == gate.Allow) {
+			t.Errorf("%s: %s %+v, patch %v", c.reason, outcome.Result, outcome.Verdicts, outcome.Patch)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	settleRules(&out)
 	settleOutcome(&out)
 	p.hold(&out, p.mutated)
-	if out.Answer == Allow {
+	if out.Result == Allow {
 		out.Patch, out.Mutations = slices.Clone(p.patch), len(p.patch)
 	}
 	p.pin(&out)
@@ -290,11 +290,11 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	if byLast {
 		p.pinLast(&v)
 	}
-	if differs != nil && v.Answer == Allow {
+	if differs != nil && v.Result == Allow {
 		v.disagree(differs)
 	}
 	p.notPinned(&v)
-	if !stale.IsZero() && v.Answer == Allow {
+	if !stale.IsZero() && v.Result == Allow {
 		v.Warnings = append(v.Warnings, staleReason(p.started.Sub(stale)))
 	}
 	return v
@@ -304,7 +304,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 func (p *planned) decide(i int) policy.Decision {
 	check, t := &p.plan.Checks[i], p.tasks[i]
 	undecided := func(reason policy.Reason) policy.Decision {
-		return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{reason}}
+		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 	}
 	switch {
 	case check.Judge != nil:

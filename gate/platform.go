@@ -146,7 +146,7 @@ func (w *work) decide(i int) policy.Decision {
 	check := w.checks[i]
 	if w.err != nil && check.NeedsDigest() {
 		return policy.Decision{
-			Check: check, Result: policy.Undecided,
+			Check: check, Result: policy.Indeterminate,
 			Reasons: []policy.Reason{policy.LookReason(w.err, check.Entry)},
 		}
 	}
@@ -185,7 +185,7 @@ func (w *work) listed(proved policy.Decision) policy.Decision {
 // only child.
 func (w *work) each(check *policy.Check, own policy.Decision) policy.Decision {
 	if w.children.err != nil {
-		return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(w.children.err, check.Entry)}}
+		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(w.children.err, check.Entry)}}
 	}
 	if len(w.children.children) == 0 {
 		return own
@@ -217,7 +217,7 @@ func (w *work) any(check *policy.Check, own policy.Decision) policy.Decision {
 		return own
 	}
 	if w.children.err != nil {
-		own.Result = policy.Undecided
+		own.Result = policy.Indeterminate
 		own.Reasons = append(own.Reasons, policy.LookReason(w.children.err, check.Entry))
 		return own
 	}
@@ -226,8 +226,8 @@ func (w *work) any(check *policy.Check, own policy.Decision) policy.Decision {
 		if one.Result == policy.Pass {
 			return one
 		}
-		if one.Result == policy.Undecided {
-			own.Result = policy.Undecided
+		if one.Result == policy.Indeterminate {
+			own.Result = policy.Indeterminate
 		}
 	}
 	return own

@@ -30,7 +30,7 @@ func FuzzIndex(f *testing.F) {
 		return fmt.Sprintf(`{"mediaType":%q,"digest":%q,"size":7,"platform":%s}`, image.MediaTypeManifest, digest, platform)
 	}
 	h.Registry.PutManifest("app", "listed", image.MediaTypeIndex, list(child(signed.Manifest.Digest, `{"os":"linux","architecture":"s390x"}`)))
-	if outcome := decide(f, g, h.Registry.Host()+"/app:listed"); outcome.Answer != gate.Allow {
+	if outcome := decide(f, g, h.Registry.Host()+"/app:listed"); outcome.Result != gate.Allow {
 		f.Fatalf("the platform that is listed is signed: %+v", outcome.Verdicts)
 	}
 	evil := unsigned.Manifest.Digest
@@ -44,7 +44,7 @@ func FuzzIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h.Registry.Reset()
 		h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Manifest, Repository: "app", Do: served(body)})
-		if outcome := decide(t, g, h.Registry.Host()+"/app:fuzzed"); outcome.Answer == gate.Allow {
+		if outcome := decide(t, g, h.Registry.Host()+"/app:fuzzed"); outcome.Result == gate.Allow {
 			t.Errorf("admitted, and nobody signed %s: %+v", body, outcome.Verdicts)
 		}
 	})

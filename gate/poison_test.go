@@ -160,14 +160,14 @@ func (s *poisonScene) check(t *testing.T, p poisoned, position string, entries [
 	isVisible := p.isPublic || strings.Contains(position, "good")
 	for _, name := range []string{s.unsigned.Name, s.unsigned.ByDigest()} {
 		out := s.decide(t, p, entries, true, name)
-		if out.Answer != gate.Deny && (isVisible || out.Answer == gate.Allow) {
-			t.Errorf("%+v, %s: %s: %+v", p, position, out.Answer, slices.Concat(out.Verdicts[0].Reasons, out.Verdicts[0].Warnings))
+		if out.Result != gate.Deny && (isVisible || out.Result == gate.Allow) {
+			t.Errorf("%+v, %s: %s: %+v", p, position, out.Result, slices.Concat(out.Verdicts[0].Reasons, out.Verdicts[0].Warnings))
 		}
 	}
 	for _, failOpen := range []bool{true, false} {
 		out := s.decide(t, p, entries, failOpen, s.signed.Name)
-		if (out.Answer == gate.Allow) != isVisible {
-			t.Errorf("%+v, %s, signed, Ignore %t: %s: %+v", p, position, failOpen, out.Answer, out.Verdicts[0].Reasons)
+		if (out.Result == gate.Allow) != isVisible {
+			t.Errorf("%+v, %s, signed, Ignore %t: %s: %+v", p, position, failOpen, out.Result, out.Verdicts[0].Reasons)
 		}
 	}
 }
@@ -235,8 +235,8 @@ func TestAPullSecretThatHangs(t *testing.T) {
 				t.Parallel()
 				s := newPoisonScene(t)
 				for _, name := range []string{s.unsigned.Name, s.unsigned.ByDigest()} {
-					if out := s.decide(t, p, entries, true, name); out.Answer != gate.Deny {
-						t.Errorf("%s: %s: %+v", name, out.Answer, slices.Concat(out.Verdicts[0].Reasons, out.Verdicts[0].Warnings))
+					if out := s.decide(t, p, entries, true, name); out.Result != gate.Deny {
+						t.Errorf("%s: %s: %+v", name, out.Result, slices.Concat(out.Verdicts[0].Reasons, out.Verdicts[0].Warnings))
 					}
 				}
 			})
@@ -255,7 +255,7 @@ func TestARegistryThatIsDownIsSilence(t *testing.T) {
 		reason  string
 		do      registrytest.Action
 		entries []dockerAuth
-		want    gate.Answer
+		want    gate.Result
 	}{
 		{"all of it", down, []dockerAuth{goodEntry}, gate.Allow},
 		{"all of it, with entries that it would refuse", down, []dockerAuth{poisonForms["a user name of 60 kB"], goodEntry}, gate.Allow},
@@ -268,16 +268,16 @@ func TestARegistryThatIsDownIsSilence(t *testing.T) {
 				noTokens(next).ServeHTTP(w, q)
 			})
 		}, []dockerAuth{goodEntry}, gate.Allow},
-		{"its front answers, so that the entry may be the cause", poisoned{scheme: "Basic", status: 503}.act, []dockerAuth{poisonForms["a user name and password"]}, gate.Unable},
+		{"its front answers, so that the entry may be the cause", poisoned{scheme: "Basic", status: 503}.act, []dockerAuth{poisonForms["a user name and password"]}, gate.Error},
 	} {
 		s.Registry.SetFaults(registrytest.Fault{Do: test.do})
 		client := must(registry.New(registry.Config{}, registry.WithBackoff(time.Millisecond)))(t)
 		secrets := pullSecrets{host: s.Registry.Host(), entries: test.entries}
 		chain := must(keychain.New(keychain.Config{Registry: client, Secrets: secrets, Accounts: secrets}))(t)
-		for failOpen, want := range map[bool]gate.Answer{true: test.want, false: gate.Unable} {
+		for failOpen, want := range map[bool]gate.Result{true: test.want, false: gate.Error} {
 			g := s.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", FailOpen: failOpen, Rules: []policy.Rule{signedBy(s.key)}})
-			if out := decide(t, g, s.unsigned.Name); out.Answer != want {
-				t.Errorf("%s, Ignore %t: %s, want %s: %+v", test.reason, failOpen, out.Answer, want, out.Verdicts)
+			if out := decide(t, g, s.unsigned.Name); out.Result != want {
+				t.Errorf("%s, Ignore %t: %s, want %s: %+v", test.reason, failOpen, out.Result, want, out.Verdicts)
 			}
 		}
 		client.Close()

@@ -176,7 +176,7 @@ func (p *planned) seekTarget(i int) *pending {
 		}
 	case p.isTransformed(v.Image):
 		v.Redirect.Why = "the reference was made by a transformation, so that its text cannot be replaced"
-	case v.Answer != Allow:
+	case v.Result != Allow:
 		v.Redirect.Why = "the image is not allowed"
 	case unasked:
 		v.Redirect.Why = "no policy asks for a proof of the image, and when is Verified"
@@ -239,8 +239,8 @@ func (p *planned) unrouted(v *Verdict, w *way) {
 
 // unable takes an allowance back after an error.
 func (v *Verdict) unable(reason policy.Reason) {
-	if v.Answer == Allow {
-		v.Answer, v.Pin, v.Reasons = Unable, false, nil
+	if v.Result == Allow {
+		v.Result, v.Pin, v.Reasons = Error, false, nil
 	}
 	v.Reasons = append(v.Reasons, reason)
 }
@@ -248,7 +248,7 @@ func (v *Verdict) unable(reason policy.Reason) {
 // stay decides about an image that no target qualifies for. Silent means that targets did
 // not answer.
 func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
-	if v.Answer != Allow {
+	if v.Result != Allow {
 		return
 	}
 	said := policy.Reason{
@@ -273,7 +273,7 @@ func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
 		v.unable(said)
 		return
 	}
-	v.Answer, v.Pin, v.Reasons = Deny, false, []policy.Reason{said}
+	v.Result, v.Pin, v.Reasons = Deny, false, []policy.Reason{said}
 }
 
 // isSilent reports whether a target that did not answer might have qualified.
@@ -307,7 +307,7 @@ func (p *planned) redirected(one *pending) {
 		return
 	}
 	if p.pinning() == PinNever {
-		v.Answer, v.Pin = Deny, false
+		v.Result, v.Pin = Deny, false
 		v.Reasons = []policy.Reason{{
 			Code: policy.NoMirror, Path: route.Mirror, Message: "the mapping does not leave it at " + v.Image.Ref.Registry() + ", and nobody can change the object here",
 			Hint: "write " + r.Target.String(),

@@ -17,7 +17,7 @@ var coldRounds = []struct {
 	sign     func(*harbor, gatetest.Image) error
 	rule     func(*harbor) policy.Rule
 	byDigest bool
-	answer   gate.Answer
+	answer   gate.Result
 	rounds   int
 	requests [2]int // with the API, and without it
 	pulls    [2]int // manifest GETs of the image itself would come on top
@@ -51,8 +51,8 @@ func TestSerialRoundsOfAColdProof(t *testing.T) {
 					}
 					h.Registry.Reset()
 					outcome := decide(t, h.gate(t, c.rule(h)), name)
-					if outcome.Answer != c.answer {
-						t.Fatalf("%s: %s, want %s: %+v", tag, outcome.Answer, c.answer, outcome.Verdicts)
+					if outcome.Result != c.answer {
+						t.Fatalf("%s: %s, want %s: %+v", tag, outcome.Result, c.answer, outcome.Verdicts)
 					}
 					wantCost(t, h, outcome, c.rounds, c.requests[i]-n, c.pulls[i])
 				}
@@ -86,13 +86,13 @@ func TestTheReferrersTagCountsOnlyWithoutTheAPI(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		api    registrytest.Action // nil: the registry lacks the API
-		want   gate.Answer
+		want   gate.Result
 	}{
 		{"no API: the tag is the list", nil, gate.Allow},
 		{"an empty list of the API: unsigned", registrytest.ForgeReferrers(), gate.Deny},
-		{"the API fails: could not be verified", registrytest.Status(500), gate.Unable},
-		{"the API refuses: could not be verified", registrytest.Status(403), gate.Unable},
-		{"the API ends in the middle: could not be verified", halfAList, gate.Unable},
+		{"the API fails: could not be verified", registrytest.Status(500), gate.Error},
+		{"the API refuses: could not be verified", registrytest.Status(403), gate.Error},
+		{"the API ends in the middle: could not be verified", halfAList, gate.Error},
 	} {
 		h := newHarbor(t, registrytest.Options{NoReferrers: true})
 		image := h.Build("app", "v1", "app")
@@ -101,8 +101,8 @@ func TestTheReferrersTagCountsOnlyWithoutTheAPI(t *testing.T) {
 			h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: row.api})
 		}
 		for _, name := range []string{image.Name, image.ByDigest()} {
-			if got := decide(t, h.gate(t, byTheKey(h)), name); got.Answer != row.want {
-				t.Errorf("%s: %s, want %s: %+v", row.reason, got.Answer, row.want, got.Reasons)
+			if got := decide(t, h.gate(t, byTheKey(h)), name); got.Result != row.want {
+				t.Errorf("%s: %s, want %s: %+v", row.reason, got.Result, row.want, got.Reasons)
 			}
 		}
 	}

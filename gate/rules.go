@@ -142,7 +142,7 @@ func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
 	}
 	subject := p.subject
 	defer func() {
-		if out.Answer != Allow {
+		if out.Result != Allow {
 			out.Patch, out.Mutations = nil, 0
 		}
 	}()
@@ -150,7 +150,7 @@ func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
 		pinned, err := workload.Apply(p.request.Object, pins)
 		if err != nil {
 			out.Reasons = append(out.Reasons, policy.Reason{Code: policy.Internal, Message: "the object with its images pinned: " + err.Error()})
-			out.Answer = worse(out.Answer, Unable)
+			out.Result = worse(out.Result, Error)
 			return
 		}
 		final := *p.subject
@@ -170,7 +170,7 @@ func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
 	for i := range results {
 		reasons, is := out.againstObject(&results[i])
 		if is != Allow {
-			out.Reasons, out.Answer = append(out.Reasons, reasons...), worse(out.Answer, is)
+			out.Reasons, out.Result = append(out.Reasons, reasons...), worse(out.Result, is)
 			out.against = worse(out.against, is)
 		}
 	}
@@ -180,7 +180,7 @@ func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
 // lateReasons marks a rule's failure as an expired deadline where that is the cause. A
 // limit or a defect keeps its own reason at any time.
 func lateReasons(ctx context.Context, ruling policy.Ruling) []policy.Reason {
-	if ctx.Err() == nil || ruling.Result != policy.Undecided {
+	if ctx.Err() == nil || ruling.Result != policy.Indeterminate {
 		return ruling.Reasons
 	}
 	if ownTime(ctx) {

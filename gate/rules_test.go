@@ -25,7 +25,7 @@ func (renaming) Targets() []policy.Target { return nil }
 func (r renaming) Mutate(_ context.Context, about policy.Case) policy.Mutated {
 	found, err := about.Find(nil)
 	if err != nil {
-		return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(err, "")}}
+		return policy.Mutated{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(err, "")}}
 	}
 	object := about.Subject.Object.Map()
 	for _, i := range found {
@@ -48,7 +48,7 @@ func (wanting) Targets() []policy.Target { return nil }
 func (w wanting) Validate(_ context.Context, about policy.Case) policy.Validated {
 	found, err := about.Find(nil)
 	if err != nil {
-		return policy.Validated{Result: policy.Undecided, Reasons: []policy.Reason{policy.LookReason(err, "")}}
+		return policy.Validated{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(err, "")}}
 	}
 	v := policy.Validated{Result: policy.Pass, Action: w.action}
 	for _, i := range found {
@@ -76,7 +76,7 @@ func TestOrder(t *testing.T) {
 		want     string // of each image
 		action   policy.Action
 		failure  policy.Result
-		answer   gate.Answer
+		answer   gate.Result
 		final    string // what stands in the object at the end; empty for no patch
 		seen     []string
 		warnings int
@@ -84,7 +84,7 @@ func TestOrder(t *testing.T) {
 		{"everything", gate.StageAll, elsewhere(app.Name), "@sha256", policy.Enforce, policy.Fail, gate.Allow, pinned, []string{pinned}, 0},
 		{"the new name is what is proved", gate.StageAll, elsewhere(bad.Name), "", policy.Enforce, policy.Fail, gate.Deny, "", []string{bad.Name}, 0},
 		{"a validation denies", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Deny, "", []string{pinned}, 0},
-		{"a validation could not be asked", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Undecided, gate.Unable, "", []string{pinned}, 0},
+		{"a validation could not be asked", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Indeterminate, gate.Error, "", []string{pinned}, 0},
 		{"a validation audits", gate.StageAll, elsewhere(app.Name), "nothing", policy.Audit, policy.Fail, gate.Allow, pinned, []string{pinned}, 1},
 		{"an unknown action denies", gate.StageAll, elsewhere(app.Name), "nothing", "Perhaps", policy.Fail, gate.Deny, "", []string{pinned}, 0},
 		{"the mutating door validates nothing", gate.StageMutate, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Allow, pinned, nil, 0},
@@ -102,8 +102,8 @@ func TestOrder(t *testing.T) {
 		request := pod(t, row.image)
 		request.Stage = row.stage
 		out := g.Decide(t.Context(), request)
-		if out.Answer != row.answer || !slices.Equal(seen, row.seen) || len(out.Warnings) != row.warnings {
-			t.Errorf("%s: %s %v, validated %v, %d warnings", row.reason, out.Answer, out.Reasons, seen, len(out.Warnings))
+		if out.Result != row.answer || !slices.Equal(seen, row.seen) || len(out.Warnings) != row.warnings {
+			t.Errorf("%s: %s %v, validated %v, %d warnings", row.reason, out.Result, out.Reasons, seen, len(out.Warnings))
 		}
 		if final := lastValue(out.Patch); final != row.final {
 			t.Errorf("%s: it became %q, want %q", row.reason, final, row.final)
@@ -148,7 +148,7 @@ func TestAnotherObject(t *testing.T) {
 	for _, row := range []struct {
 		reason, object string
 		rule           setting
-		answer         gate.Answer
+		answer         gate.Result
 	}{
 		{"another kind", object, setting{"/kind", "Secret"}, gate.Deny},
 		{"another version", object, setting{"/apiVersion", "v2"}, gate.Deny},
@@ -161,8 +161,8 @@ func TestAnotherObject(t *testing.T) {
 	} {
 		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Mutations: []policy.Mutation{row.rule}})
 		request := gate.Request{Object: must(workload.Parse([]byte(row.object)))(t), Stage: gate.StageMutateObject, Subject: policy.Subject{Namespace: "shop"}}
-		if out := g.Decide(t.Context(), request); out.Answer != row.answer || (len(out.Patch) > 0) != (row.answer == gate.Allow) {
-			t.Errorf("%s: %s %v %v", row.reason, out.Answer, out.Reasons, out.Patch)
+		if out := g.Decide(t.Context(), request); out.Result != row.answer || (len(out.Patch) > 0) != (row.answer == gate.Allow) {
+			t.Errorf("%s: %s %v %v", row.reason, out.Result, out.Reasons, out.Patch)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestOnlyImages(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
 		request gate.Request
-		answer  gate.Answer
+		answer  gate.Result
 	}{
 		{"an image", must(gate.ForImage(app.Name, "default"))(t), gate.Allow},
 		{"images of a door", must(gate.ForImages("default", "", []string{app.Name}))(t), gate.Allow},
@@ -186,8 +186,8 @@ func TestOnlyImages(t *testing.T) {
 			Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)},
 			Validations: []policy.Validation{wanting{"nothing", policy.Enforce, policy.Fail, &seen}},
 		})
-		if out := g.Decide(t.Context(), row.request); out.Answer != row.answer {
-			t.Errorf("%s: %s %v", row.reason, out.Answer, out.Reasons)
+		if out := g.Decide(t.Context(), row.request); out.Result != row.answer {
+			t.Errorf("%s: %s %v", row.reason, out.Result, out.Reasons)
 		}
 	}
 }
@@ -210,13 +210,13 @@ func (forbidding) Validate(_ context.Context, about policy.Case) policy.Validate
 func TestDeletion(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Validations: []policy.Validation{forbidding{}}})
-	for label, answer := range map[string]gate.Answer{"stay": gate.Deny, "go": gate.Allow} {
+	for label, answer := range map[string]gate.Result{"stay": gate.Deny, "go": gate.Allow} {
 		old := must(workload.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b","labels":{"` + label + `":""}}}`)))(t)
 		out := g.Decide(t.Context(), gate.Request{Old: old, Stage: gate.StageValidate, Subject: policy.Subject{
 			Version: "v1", Kind: "ConfigMap", Namespace: "b", Name: "a", Operation: "DELETE",
 		}})
-		if out.Answer != answer {
-			t.Errorf("%s: %s %v", label, out.Answer, out.Reasons)
+		if out.Result != answer {
+			t.Errorf("%s: %s %v", label, out.Result, out.Reasons)
 		}
 	}
 }
@@ -240,12 +240,12 @@ func (s spending) spend(ctx context.Context) {
 
 func (s spending) Validate(ctx context.Context, _ policy.Case) policy.Validated {
 	s.spend(ctx)
-	return policy.Validated{Result: policy.Undecided, Action: policy.Enforce, Reasons: []policy.Reason{s.reason}}
+	return policy.Validated{Result: policy.Indeterminate, Action: policy.Enforce, Reasons: []policy.Reason{s.reason}}
 }
 
 func (s spending) Mutate(ctx context.Context, _ policy.Case) policy.Mutated {
 	s.spend(ctx)
-	return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{s.reason}}
+	return policy.Mutated{Result: policy.Indeterminate, Reasons: []policy.Reason{s.reason}}
 }
 
 func (s spending) Plan(ctx context.Context, _ *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
@@ -262,15 +262,15 @@ func TestTimeThatTheObjectTakesIsNoSilence(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		rule   spending
-		want   gate.Answer
+		want   gate.Result
 		code   policy.Code
 	}{
 		{"others did not answer", spending{true, late}, gate.Allow, policy.TimedOut},
 		{"others did not answer, in other words", spending{true, failed}, gate.Allow, policy.TimedOut},
-		{"its own work took the time", spending{false, late}, gate.Unable, policy.TooMuch},
-		{"a fault after its own work", spending{false, failed}, gate.Unable, policy.PolicyError},
-		{"a bound after a wait", spending{true, policy.Reason{Code: policy.TooMuch, Message: "more than 20000 elements"}}, gate.Unable, policy.TooMuch},
-		{"a defect after a wait", spending{true, policy.Reason{Code: policy.Internal, Message: "a panic"}}, gate.Unable, policy.Internal},
+		{"its own work took the time", spending{false, late}, gate.Error, policy.TooMuch},
+		{"a fault after its own work", spending{false, failed}, gate.Error, policy.PolicyError},
+		{"a bound after a wait", spending{true, policy.Reason{Code: policy.TooMuch, Message: "more than 20000 elements"}}, gate.Error, policy.TooMuch},
+		{"a defect after a wait", spending{true, policy.Reason{Code: policy.Internal, Message: "a panic"}}, gate.Error, policy.Internal},
 	} {
 		for where, p := range map[string]*policy.Policy{
 			"validation": {Validations: []policy.Validation{c.rule}},
@@ -279,15 +279,15 @@ func TestTimeThatTheObjectTakesIsNoSilence(t *testing.T) {
 			p.Kind, p.Name, p.Hash, p.FailOpen = "Test", "test", "1", true
 			out := h.gateWith(t, p, gate.WithTimeout(50*time.Millisecond)).Decide(t.Context(), pod(t))
 			said := append(slices.Clone(out.Reasons), out.Warnings...)
-			if out.Answer != c.want || len(said) != 1 || said[0].Code != c.code {
-				t.Errorf("%s, %s: %s %+v", c.reason, where, out.Answer, said)
+			if out.Result != c.want || len(said) != 1 || said[0].Code != c.code {
+				t.Errorf("%s, %s: %s %+v", c.reason, where, out.Result, said)
 			}
 		}
 	}
-	for waits, want := range map[bool]gate.Answer{true: gate.Allow, false: gate.Unable} {
+	for waits, want := range map[bool]gate.Result{true: gate.Allow, false: gate.Error} {
 		p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", FailOpen: true, Rules: []policy.Rule{spending{waits: waits}}}
-		if out := h.gateWith(t, p, gate.WithTimeout(50*time.Millisecond)).Decide(t.Context(), pod(t, h.Registry.Host()+"/app:1")); out.Answer != want {
-			t.Errorf("a rule about images that waits (%t): %s %+v", waits, out.Answer, out.Reasons)
+		if out := h.gateWith(t, p, gate.WithTimeout(50*time.Millisecond)).Decide(t.Context(), pod(t, h.Registry.Host()+"/app:1")); out.Result != want {
+			t.Errorf("a rule about images that waits (%t): %s %+v", waits, out.Result, out.Reasons)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // settle turns the decisions about one image into an answer. No other code applies a
 // failure setting to an error.
 func settle(v *Verdict) {
-	v.Answer = Allow
+	v.Result = Allow
 	var certain, open []policy.Reason
 	for _, decision := range v.Decisions {
 		switch decision.Result {
@@ -25,21 +25,21 @@ func settle(v *Verdict) {
 				continue
 			}
 			certain = append(certain, decision.Reasons...)
-			v.Answer = Deny
+			v.Result = Deny
 		default: // undecided, or an unknown result
 			if decision.Check.Action.Admits() || decision.Check.Policy.FailOpen && mayFailOpen(decision) {
 				v.Warnings = append(v.Warnings, decision.Reasons...)
 				continue
 			}
 			open = append(open, decision.Reasons...)
-			if v.Answer == Allow {
-				v.Answer = Unable
+			if v.Result == Allow {
+				v.Result = Error
 			}
 		}
 	}
 	slices.SortStableFunc(certain, func(a, b policy.Reason) int { return cmp.Compare(a.Code.Gravity(), b.Code.Gravity()) })
 	v.Reasons = slices.Concat(certain, open)
-	if v.Answer == Allow {
+	if v.Result == Allow {
 		v.Reasons = agreeing(v)
 	}
 }
@@ -102,7 +102,7 @@ func settleRules(o *Outcome) {
 		if rule.Err != nil && rule.Kind == policy.ImageRule && is == Allow {
 			o.doubtSilence()
 		}
-		if is == Unable && isOverridable(rule) {
+		if is == Error && isOverridable(rule) {
 			unasked = append(unasked, reasons...)
 		} else {
 			held = worse(held, is)
@@ -119,7 +119,7 @@ func settleRules(o *Outcome) {
 		if v.Image.Unchanged || held == Allow && v.allowUnasked(unasked) {
 			continue
 		}
-		if v.Answer == Allow {
+		if v.Result == Allow {
 			v.Pin, v.Reasons = false, nil
 		}
 		if answer == Deny { // the author's own words about the object come first
@@ -127,7 +127,7 @@ func settleRules(o *Outcome) {
 		} else {
 			v.Reasons = slices.Concat(v.Reasons, against)
 		}
-		v.Answer = worse(v.Answer, answer)
+		v.Result = worse(v.Result, answer)
 	}
 }
 
@@ -146,14 +146,14 @@ func (o *Outcome) doubtSilence() {
 
 // againstObject returns a rule's objections to the object, and the resulting answer;
 // admitted ones become warnings.
-func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Answer) {
+func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Result) {
 	if rule.Err != nil {
 		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
 		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || isSilence(rule.Err)) {
 			o.Warnings = append(o.Warnings, reason)
 			return nil, Allow
 		}
-		return []policy.Reason{reason}, Unable
+		return []policy.Reason{reason}, Error
 	}
 	ruling := rule.Ruling
 	if ruling.Passes() {
@@ -167,27 +167,27 @@ func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Answe
 	if looked {
 		return ruling.Reasons, Deny
 	}
-	return ruling.Reasons, Unable
+	return ruling.Reasons, Error
 }
 
 // settleOutcome sums up: the worst answer about the object or one of its images.
 func settleOutcome(o *Outcome) {
-	o.Answer = worse(Allow, o.against)
+	o.Result = worse(Allow, o.against)
 	for _, reason := range o.Reasons {
 		if reason.Code == policy.Malformed {
-			o.Answer = worse(o.Answer, Deny)
+			o.Result = worse(o.Result, Deny)
 		} else {
-			o.Answer = worse(o.Answer, Unable)
+			o.Result = worse(o.Result, Error)
 		}
 	}
 	for i := range o.Verdicts {
-		o.Answer = worse(o.Answer, o.Verdicts[i].Answer)
+		o.Result = worse(o.Result, o.Verdicts[i].Result)
 	}
 }
 
 // worse returns the answer that weighs more: deny, then unable, then allow.
-func worse(a, b Answer) Answer {
-	weight := map[Answer]int{Allow: 0, Unable: 1, Deny: 2}
+func worse(a, b Result) Result {
+	weight := map[Result]int{Allow: 0, Error: 1, Deny: 2}
 	if weight[b] > weight[a] {
 		return b
 	}

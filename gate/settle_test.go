@@ -33,7 +33,7 @@ func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		policy   policy.Policy
-		answer   gate.Answer
+		answer   gate.Result
 		code     policy.Code
 		says     string
 		warnings int
@@ -41,15 +41,15 @@ func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
 		{"audited, and not asked", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
 		{"audited, and of nothing", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{}}}, gate.Allow, policy.NotConcerned, nobody, 0},
 		{"silence is admitted", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: silence}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
-		{"a fault is not", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Unable, policy.PolicyError, "request.team", 0},
-		{"enforced, and not asked", policy.Policy{Rules: []policy.Rule{unasked{err: undefined}}}, gate.Unable, policy.PolicyError, "request.team", 0},
+		{"a fault is not", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
+		{"enforced, and not asked", policy.Policy{Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
 		{"another rule speaks of it", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{err: undefined}, signedBy(h.key)}}, gate.Allow, policy.Verified, "signed by", 1},
 	} {
 		c.policy.Kind, c.policy.Name, c.policy.Hash = "Test", "test", "1"
 		out := h.gateWith(t, &c.policy).Decide(t.Context(), pod(t, app.Name))
 		said := out.Verdicts[0].Reasons[0]
-		if out.Answer != c.answer || said.Code != c.code || !strings.Contains(said.Message, c.says) || len(out.Warnings) != c.warnings {
-			t.Errorf("%s: %s %+v, warnings %v", c.reason, out.Answer, said, out.Warnings)
+		if out.Result != c.answer || said.Code != c.code || !strings.Contains(said.Message, c.says) || len(out.Warnings) != c.warnings {
+			t.Errorf("%s: %s %+v, warnings %v", c.reason, out.Result, said, out.Warnings)
 		}
 	}
 }

@@ -37,8 +37,8 @@ func TestAllReplicasRestartWhileTheRegistryIsDown(t *testing.T) {
 			fresh := decide(t, before, app.Name)
 			decide(t, before, bad.Name)
 			parts := must(before.Snapshot(room, 1))(t)
-			if fresh.Answer != gate.Allow || len(parts) != 1 {
-				t.Fatalf("%s, %d parts", fresh.Answer, len(parts))
+			if fresh.Result != gate.Allow || len(parts) != 1 {
+				t.Fatalf("%s, %d parts", fresh.Result, len(parts))
 			}
 			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 			c.advance(test.away)
@@ -54,13 +54,13 @@ func TestAllReplicasRestartWhileTheRegistryIsDown(t *testing.T) {
 				t.Errorf("the same once more: %d entries", again)
 			}
 			out := decide(t, after, app.Name)
-			if runs := out.Answer == gate.Allow; runs != test.runs || out.Answer == gate.Deny {
-				t.Errorf("%s, want it to run: %t: %+v", out.Answer, test.runs, out.Verdicts)
+			if runs := out.Result == gate.Allow; runs != test.runs || out.Result == gate.Deny {
+				t.Errorf("%s, want it to run: %t: %+v", out.Result, test.runs, out.Verdicts)
 			}
 			if test.runs && out.Verdicts[0].Pinned.Digest() != fresh.Verdicts[0].Pinned.Digest() {
 				t.Errorf("pinned to %s", out.Verdicts[0].Pinned)
 			}
-			if out := decide(t, after, bad.Name); out.Answer == gate.Allow {
+			if out := decide(t, after, bad.Name); out.Result == gate.Allow {
 				t.Error("an unsigned image is allowed")
 			}
 		})
@@ -151,9 +151,9 @@ func TestGoneIsNewerThanWhatItTakesAway(t *testing.T) {
 	for _, row := range []struct {
 		reason string
 		taken  bool
-		want   gate.Answer
+		want   gate.Result
 	}{
-		{"the signature was taken away", true, gate.Unable},
+		{"the signature was taken away", true, gate.Error},
 		{"it is there", false, gate.Allow},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -165,19 +165,19 @@ func TestGoneIsNewerThanWhatItTakesAway(t *testing.T) {
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			first, other := h.keeping(t, c, nil, signedBy(h.key)), h.keeping(t, c, nil, signedBy(h.key))
 			at(20 * time.Minute)
-			if out := decide(t, other, app.Name); out.Answer != gate.Allow {
-				t.Fatal(out.Answer)
+			if out := decide(t, other, app.Name); out.Result != gate.Allow {
+				t.Fatal(out.Result)
 			}
 			at(80 * time.Minute)
-			if out := decide(t, first, app.Name); out.Answer != gate.Allow {
-				t.Fatal(out.Answer)
+			if out := decide(t, first, app.Name); out.Result != gate.Allow {
+				t.Fatal(out.Result)
 			}
 			if row.taken {
 				h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.ForgeReferrers()})
 			}
 			at(110 * time.Minute)
-			if out := decide(t, other, app.Name); (out.Answer == gate.Allow) == row.taken {
-				t.Fatalf("beforehand, %s", out.Answer)
+			if out := decide(t, other, app.Name); (out.Result == gate.Allow) == row.taken {
+				t.Fatalf("beforehand, %s", out.Result)
 			}
 			saved := must(other.Snapshot(room, 4))(t)
 			for _, part := range saved {
@@ -192,8 +192,8 @@ func TestGoneIsNewerThanWhatItTakesAway(t *testing.T) {
 				for _, part := range parts {
 					must(after.RestoreTrusted(part))(t)
 				}
-				if out := decide(t, after, app.Name); out.Answer != row.want {
-					t.Errorf("from %s snapshot: %s, want %s", of, out.Answer, row.want)
+				if out := decide(t, after, app.Name); out.Result != row.want {
+					t.Errorf("from %s snapshot: %s, want %s", of, out.Result, row.want)
 				}
 			}
 		})

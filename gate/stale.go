@@ -154,7 +154,7 @@ func (p *planned) pinsLast(check *policy.Check, t task, decision policy.Decision
 	}
 	reason := policy.LookReason(&image.Error{Kind: image.Unavailable, Op: "resolve", On: written.Ref.String(), Err: errLast}, check.Entry)
 	reason.Hint = "name the image by digest, or try again when the registry answers"
-	return policy.Decision{Check: check, Result: policy.Undecided, Reasons: []policy.Reason{reason}}
+	return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 }
 
 var errLast = errors.New("the registry does not answer, and the tag cannot be pinned here to the digest that it was last proved by")
@@ -162,7 +162,7 @@ var errLast = errors.New("the registry does not answer, and the tag cannot be pi
 // pinLast pins a tag to the digest last verified for it, independent of the policies'
 // pinning.
 func (p *planned) pinLast(v *Verdict) {
-	if v.Answer != Allow || v.Pin || !p.canPin(v) {
+	if v.Result != Allow || v.Pin || !p.canPin(v) {
 		return
 	}
 	v.Pin = true

@@ -45,15 +45,15 @@ func TestATagThatNobodyPinsIsNotStale(t *testing.T) {
 			}
 			request := pod(t, name)
 			request.Pinning, request.Subject.Bare = test.pinning, test.bare
-			if out := g.Decide(t.Context(), request); out.Answer != gate.Allow {
+			if out := g.Decide(t.Context(), request); out.Result != gate.Allow {
 				t.Fatalf("while it answers: %+v", out.Verdicts)
 			}
 			h.Build("app", "v1", "moved, and signed by nobody")
 			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.RetryAfter(429, "60")})
 			c.advance(2 * time.Hour)
 			out := g.Decide(t.Context(), request)
-			if (out.Answer == gate.Allow) != test.runs || out.Answer == gate.Deny {
-				t.Errorf("%s, want it to run: %t: %+v", out.Answer, test.runs, out.Verdicts)
+			if (out.Result == gate.Allow) != test.runs || out.Result == gate.Deny {
+				t.Errorf("%s, want it to run: %t: %+v", out.Result, test.runs, out.Verdicts)
 			}
 			if pins := test.pinning == gate.PinHere && !test.byDigest; pins != (len(out.Patch) > 0) {
 				t.Errorf("patched by %v", out.Patch)
@@ -72,7 +72,7 @@ func TestADenyIsNotEvadedBySilence(t *testing.T) {
 	bad := h.Build("app", "v2", "bad")
 	p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{elsewhere}}
 	g := h.overriddenFor(t, []*policy.Policy{p}, []string{an("a", "Deny", digests(bad))}, gate.WithClock(c.now), gate.WithStale(time.Hour), gate.WithTimeout(time.Second))
-	if out := g.Decide(t.Context(), pod(t, app.Name)); out.Answer != gate.Allow {
+	if out := g.Decide(t.Context(), pod(t, app.Name)); out.Result != gate.Allow {
 		t.Fatalf("while it answers: %+v", out.Verdicts)
 	}
 	h.Build("app", "v1", "bad")
@@ -82,8 +82,8 @@ func TestADenyIsNotEvadedBySilence(t *testing.T) {
 		request := pod(t, app.Name)
 		request.Object = changed(t, request.Object, func(o map[string]any) { o["metadata"].(map[string]any)["namespace"] = "other" })
 		request.Pinning = pinning
-		if out := g.Decide(t.Context(), request); out.Answer != gate.Unable {
-			t.Errorf("%q: %s: %+v", pinning, out.Answer, out.Verdicts)
+		if out := g.Decide(t.Context(), request); out.Result != gate.Error {
+			t.Errorf("%q: %s: %+v", pinning, out.Result, out.Verdicts)
 		}
 	}
 }
@@ -107,30 +107,30 @@ func TestATagThatWasSeenToBeGoneDoesNotComeBack(t *testing.T) {
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	g := h.keeping(t, c, nil, signedBy(h.key))
-	if out := decide(t, g, app.Name); out.Answer != gate.Allow {
+	if out := decide(t, g, app.Name); out.Result != gate.Allow {
 		t.Fatalf("while it answers: %+v", out.Verdicts)
 	}
 	kept := must(g.Snapshot(room, 1))(t)
 	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(404)})
 	c.advance(2 * time.Hour)
-	if out := decide(t, g, app.Name); out.Answer != gate.Unable {
+	if out := decide(t, g, app.Name); out.Result != gate.Error {
 		t.Fatalf("when it is gone: %+v", out.Verdicts)
 	}
 	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 	for _, part := range slices.Concat(kept, must(g.Snapshot(room, 1))(t)) {
 		must(g.RestoreTrusted(part))(t)
 	}
-	if out := decide(t, g, app.Name); out.Answer != gate.Unable {
-		t.Errorf("%s: %+v", out.Answer, out.Verdicts)
+	if out := decide(t, g, app.Name); out.Result != gate.Error {
+		t.Errorf("%s: %+v", out.Result, out.Verdicts)
 	}
 	h.Registry.SetFaults()
-	if out := decide(t, g, app.Name); out.Answer != gate.Allow {
+	if out := decide(t, g, app.Name); out.Result != gate.Allow {
 		t.Fatalf("when it is back: %+v", out.Verdicts)
 	}
 	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 	c.advance(2 * time.Hour)
-	if out := decide(t, g, app.Name); out.Answer != gate.Allow || !isStale(out) {
-		t.Errorf("after it was back: %s: %+v", out.Answer, out.Verdicts)
+	if out := decide(t, g, app.Name); out.Result != gate.Allow || !isStale(out) {
+		t.Errorf("after it was back: %s: %+v", out.Result, out.Verdicts)
 	}
 }
 
@@ -140,18 +140,18 @@ func TestSignedAfterItWasLookedAt(t *testing.T) {
 	h, c := newHarbor(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
 	g := h.keeping(t, c, nil, signedBy(h.key))
-	if out := decide(t, g, app.Name); out.Answer != gate.Deny {
+	if out := decide(t, g, app.Name); out.Result != gate.Deny {
 		t.Fatalf("unsigned: %+v", out.Verdicts)
 	}
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	c.advance(time.Minute)
-	if out := decide(t, g, app.Name); out.Answer != gate.Allow {
+	if out := decide(t, g, app.Name); out.Result != gate.Allow {
 		t.Fatalf("signed: %+v", out.Verdicts)
 	}
 	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 	c.advance(2 * time.Hour)
-	if out := decide(t, g, app.Name); out.Answer != gate.Allow || !isStale(out) {
-		t.Errorf("%s: %+v", out.Answer, out.Verdicts)
+	if out := decide(t, g, app.Name); out.Result != gate.Allow || !isStale(out) {
+		t.Errorf("%s: %+v", out.Result, out.Verdicts)
 	}
 }
 
@@ -168,15 +168,15 @@ func TestAnOlderWordOfAPeerDoesNotReplaceAMoreRecentOne(t *testing.T) {
 		p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", StaleIfError: &test.window, Rules: []policy.Rule{signedBy(h.key)}}
 		two := h.gateWith(t, p, gate.WithClock(c.now), gate.WithStale(time.Hour), gate.WithTimeout(time.Second), gate.WithPeers(peer{gate: one}))
 		for _, g := range []*gate.Gate{one, two} {
-			if out := decide(t, g, app.ByDigest()); out.Answer != gate.Allow || isStale(out) {
+			if out := decide(t, g, app.ByDigest()); out.Result != gate.Allow || isStale(out) {
 				t.Fatalf("%s: while it answers: %+v", reason, out.Verdicts)
 			}
 			c.advance(3 * time.Hour)
 		}
 		c.advance(-time.Hour)
 		h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
-		if out := decide(t, two, app.ByDigest()); (out.Answer == gate.Allow) != test.runs {
-			t.Errorf("%s: %s: %+v", reason, out.Answer, out.Verdicts)
+		if out := decide(t, two, app.ByDigest()); (out.Result == gate.Allow) != test.runs {
+			t.Errorf("%s: %s: %+v", reason, out.Result, out.Verdicts)
 		}
 	}
 }

@@ -48,22 +48,22 @@ func TestARegistryThatDoesNotAnswer(t *testing.T) {
 			must(0, h.SignBundle(unseen, byKey(h.key), nil))(t)
 			g := h.keeping(t, c, nil, signedBy(h.key))
 			fresh := decide(t, g, app.Name)
-			if fresh.Answer != gate.Allow || isStale(fresh) || decide(t, g, bad.Name).Answer != gate.Deny {
-				t.Fatalf("while it answers: %s %+v", fresh.Answer, fresh.Verdicts)
+			if fresh.Result != gate.Allow || isStale(fresh) || decide(t, g, bad.Name).Result != gate.Deny {
+				t.Fatalf("while it answers: %s %+v", fresh.Result, fresh.Verdicts)
 			}
 			h.Registry.SetFaults(registrytest.Fault{Do: test.do})
 			c.advance(3 * time.Hour)
 			for _, reference := range []string{app.Name, app.ByDigest()} {
 				out := decide(t, g, reference)
-				if runs := out.Answer == gate.Allow; runs != test.runs || runs != isStale(out) {
-					t.Errorf("%s: %s, stale %t: %+v", reference, out.Answer, isStale(out), out.Verdicts)
+				if runs := out.Result == gate.Allow; runs != test.runs || runs != isStale(out) {
+					t.Errorf("%s: %s, stale %t: %+v", reference, out.Result, isStale(out), out.Verdicts)
 				}
 				if test.runs && out.Verdicts[0].Pinned.Digest() != fresh.Verdicts[0].Pinned.Digest() {
 					t.Errorf("%s: pinned to %s", reference, out.Verdicts[0].Pinned)
 				}
 			}
 			for what, other := range map[string]string{"unsigned": bad.Name, "signed, and never looked at": unseen.Name} {
-				if out := decide(t, g, other); out.Answer == gate.Allow {
+				if out := decide(t, g, other); out.Result == gate.Allow {
 					t.Errorf("%s: allowed: %+v", what, out.Verdicts)
 				}
 			}
@@ -106,7 +106,7 @@ func TestOnlyWhatHoldsIsStale(t *testing.T) {
 			app := h.Build("app", "v1", "app")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			g := h.keeping(t, c, test.own, signedBy(h.key))
-			if out := decide(t, g, app.Name); out.Answer != gate.Allow {
+			if out := decide(t, g, app.Name); out.Result != gate.Allow {
 				t.Fatalf("while it answers: %+v", out.Verdicts)
 			}
 			if test.do != nil {
@@ -115,8 +115,8 @@ func TestOnlyWhatHoldsIsStale(t *testing.T) {
 			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 			c.advance(test.age)
 			out := decide(t, g, app.Name)
-			if runs := out.Answer == gate.Allow; runs != test.runs || out.Answer == gate.Deny {
-				t.Errorf("%s, want it to run: %t: %+v", out.Answer, test.runs, out.Verdicts)
+			if runs := out.Result == gate.Allow; runs != test.runs || out.Result == gate.Deny {
+				t.Errorf("%s, want it to run: %t: %+v", out.Result, test.runs, out.Verdicts)
 			}
 		})
 	}
@@ -128,13 +128,13 @@ func TestWithoutStaleNothingOutlivesItsAge(t *testing.T) {
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	g := h.gate(t, signedBy(h.key), gate.WithClock(c.now), gate.WithTimeout(time.Second))
-	if out := decide(t, g, app.Name); out.Answer != gate.Allow {
+	if out := decide(t, g, app.Name); out.Result != gate.Allow {
 		t.Fatalf("while it answers: %+v", out.Verdicts)
 	}
 	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(503)})
 	c.advance(2 * time.Hour)
-	if out := decide(t, g, app.ByDigest()); out.Answer != gate.Unable {
-		t.Errorf("%s: %+v", out.Answer, out.Verdicts)
+	if out := decide(t, g, app.ByDigest()); out.Result != gate.Error {
+		t.Errorf("%s: %+v", out.Result, out.Verdicts)
 	}
 }
 
@@ -148,12 +148,12 @@ func TestASilentRegistryIsWaitedForOnce(t *testing.T) {
 	h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Hang()})
 	c.advance(2 * time.Hour)
 	if out := decide(t, g, app.Name); !isStale(out) {
-		t.Fatalf("%s: %+v", out.Answer, out.Verdicts)
+		t.Fatalf("%s: %+v", out.Result, out.Verdicts)
 	}
 	before := len(h.Registry.Requests())
 	for range 20 {
 		if out := decide(t, g, app.Name); !isStale(out) || out.Cost.Requests != 0 {
-			t.Fatalf("%s with %d requests", out.Answer, out.Cost.Requests)
+			t.Fatalf("%s with %d requests", out.Result, out.Cost.Requests)
 		}
 	}
 	if after := len(h.Registry.Requests()); after != before {
@@ -163,8 +163,8 @@ func TestASilentRegistryIsWaitedForOnce(t *testing.T) {
 	for tries := 1; ; tries++ { // until the request that still hangs is given up
 		c.advance(time.Minute)
 		out := decide(t, g, app.Name)
-		if out.Answer != gate.Allow || tries == 20 {
-			t.Fatalf("when it is back: %s, stale %t", out.Answer, isStale(out))
+		if out.Result != gate.Allow || tries == 20 {
+			t.Fatalf("when it is back: %s, stale %t", out.Result, isStale(out))
 		}
 		if !isStale(out) {
 			return

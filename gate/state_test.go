@@ -30,10 +30,10 @@ func TestCurrentSaysWhatIsMissing(t *testing.T) {
 		step  func()
 		ready bool
 		says  string
-		want  gate.Answer
+		want  gate.Result
 	}{
-		{func() {}, false, "neither", gate.Unable},
-		{func() { state.ReplaceProver(trust) }, false, "policies", gate.Unable},
+		{func() {}, false, "neither", gate.Error},
+		{func() { state.ReplaceProver(trust) }, false, "policies", gate.Error},
 		{func() { state.ReplacePolicies(strict) }, true, "unsigned", gate.Deny},
 		{func() { state.ReplacePolicies(must(policy.NewSet())(t)) }, true, "no-policy", gate.Allow},
 		{func() { state.Replace(gate.Snapshot{Policies: strict, Prover: trust}) }, true, "unsigned", gate.Deny},
@@ -43,8 +43,8 @@ func TestCurrentSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("ready: %v, want %t", err, c.ready)
 		}
 		outcome := decide(t, g, unsigned.Name)
-		if text := fmt.Sprint(outcome.Reasons, outcome.Verdicts); outcome.Answer != c.want || !strings.Contains(text, c.says) {
-			t.Errorf("%s %s, want %s and %q", outcome.Answer, text, c.want, c.says)
+		if text := fmt.Sprint(outcome.Reasons, outcome.Verdicts); outcome.Result != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%s %s, want %s and %q", outcome.Result, text, c.want, c.says)
 		}
 	}
 	var late gate.Current
@@ -220,8 +220,8 @@ func TestTheDeadlineHoldsWhateverHangs(t *testing.T) {
 			if took := time.Since(started); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			if outcome.Answer != gate.Unable || !slices.Contains(codes(outcome.Verdicts[0].Reasons), policy.TimedOut) {
-				t.Errorf("%s %+v", outcome.Answer, outcome.Verdicts)
+			if outcome.Result != gate.Error || !slices.Contains(codes(outcome.Verdicts[0].Reasons), policy.TimedOut) {
+				t.Errorf("%s %+v", outcome.Result, outcome.Verdicts)
 			}
 		})
 	}
@@ -282,5 +282,5 @@ func (breaking) Plan(context.Context, *policy.Subject, []policy.Image) (policy.R
 
 func TestAPanicInARuleDenies(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
-	expect(t, decide(t, h.gate(t, breaking{}), "app:v1"), gate.Unable, policy.Internal)
+	expect(t, decide(t, h.gate(t, breaking{}), "app:v1"), gate.Error, policy.Internal)
 }

@@ -46,21 +46,21 @@ func TestTheSecondReplicaAsksForTheTagAlone(t *testing.T) {
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	store := &shelf{}
 	replica := func() *gate.Gate { return h.gate(t, signedBy(h.key), gate.WithStore(store)) }
-	if out := decide(t, replica(), app.Name); out.Answer != gate.Allow || store.ttl <= 0 || store.ttl > time.Hour {
-		t.Fatalf("%s, kept for %s", out.Answer, store.ttl)
+	if out := decide(t, replica(), app.Name); out.Result != gate.Allow || store.ttl <= 0 || store.ttl > time.Hour {
+		t.Fatalf("%s, kept for %s", out.Result, store.ttl)
 	}
-	if out := decide(t, replica(), app.Name); out.Answer != gate.Allow || out.Cost.Requests != 1 {
-		t.Errorf("%s with %d requests, want one for the tag", out.Answer, out.Cost.Requests)
+	if out := decide(t, replica(), app.Name); out.Result != gate.Allow || out.Cost.Requests != 1 {
+		t.Errorf("%s with %d requests, want one for the tag", out.Result, out.Cost.Requests)
 	}
-	if out := decide(t, replica(), app.ByDigest()); out.Answer != gate.Allow || out.Cost.Requests != 0 {
-		t.Errorf("by digest: %s with %d requests", out.Answer, out.Cost.Requests)
+	if out := decide(t, replica(), app.ByDigest()); out.Result != gate.Allow || out.Cost.Requests != 0 {
+		t.Errorf("by digest: %s with %d requests", out.Result, out.Cost.Requests)
 	}
 	before := len(store.kept)
-	if out := decide(t, replica(), bad.Name); out.Answer != gate.Deny || len(store.kept) != before {
-		t.Errorf("unsigned: %s, and %d entries more", out.Answer, len(store.kept)-before)
+	if out := decide(t, replica(), bad.Name); out.Result != gate.Deny || len(store.kept) != before {
+		t.Errorf("unsigned: %s, and %d entries more", out.Result, len(store.kept)-before)
 	}
-	if out := decide(t, h.gate(t, signedBy(h.stranger), gate.WithStore(store)), app.Name); out.Answer != gate.Deny {
-		t.Errorf("another key: %s", out.Answer)
+	if out := decide(t, h.gate(t, signedBy(h.stranger), gate.WithStore(store)), app.Name); out.Result != gate.Deny {
+		t.Errorf("another key: %s", out.Result)
 	}
 }
 
@@ -79,11 +79,11 @@ func TestAStoreThatLies(t *testing.T) {
 		"another image's": entry, "cut": entry[:len(entry)/2], "empty": {}, "null": []byte("null"), "no answer": []byte(`{"at":1}`),
 	} {
 		lies := liar(value)
-		if out := decide(t, h.gate(t, signedBy(h.key), gate.WithStore(lies)), bad.Name); out.Answer != gate.Deny {
-			t.Errorf("%s: %s", reason, out.Answer)
+		if out := decide(t, h.gate(t, signedBy(h.key), gate.WithStore(lies)), bad.Name); out.Result != gate.Deny {
+			t.Errorf("%s: %s", reason, out.Result)
 		}
-		if out := decide(t, h.gate(t, signedBy(h.key), gate.WithStore(lies)), app.Name); out.Answer != gate.Allow {
-			t.Errorf("%s, and the image is good: %s", reason, out.Answer)
+		if out := decide(t, h.gate(t, signedBy(h.key), gate.WithStore(lies)), app.Name); out.Result != gate.Allow {
+			t.Errorf("%s, and the image is good: %s", reason, out.Result)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func TestNobodyWaitsForAnotherTenantsTurn(t *testing.T) {
 	for i := range 14 {
 		all.Go(func() {
 			image := fmt.Sprintf("%s/greedy/app:v%d", h.Registry.Host(), i)
-			if got := g.Decide(ctx, in(t, "greedy", image)); got.Answer == gate.Allow {
+			if got := g.Decide(ctx, in(t, "greedy", image)); got.Result == gate.Allow {
 				t.Errorf("%s: allowed", image)
 			}
 		})
@@ -71,8 +71,8 @@ func TestNobodyWaitsForAnotherTenantsTurn(t *testing.T) {
 		all.Go(func() { g.Decide(ctx, in(t, "greedy", shared.Name)) })
 	}
 	for range 20 {
-		if got := g.Decide(t.Context(), in(t, "calm", shared.Name)); got.Answer != gate.Allow {
-			t.Fatalf("%s: %v", got.Answer, got.Reasons)
+		if got := g.Decide(t.Context(), in(t, "calm", shared.Name)); got.Result != gate.Allow {
+			t.Fatalf("%s: %v", got.Result, got.Reasons)
 		}
 	}
 	cancel()
@@ -113,7 +113,7 @@ func BenchmarkTenants(b *testing.B) {
 				var took []time.Duration
 				for b.Loop() {
 					begun := time.Now()
-					if got := g.Decide(b.Context(), request); got.Answer != gate.Allow {
+					if got := g.Decide(b.Context(), request); got.Result != gate.Allow {
 						b.Fatal(got.Reasons)
 					}
 					took = append(took, time.Since(begun))

@@ -49,7 +49,7 @@ func TestAnUpdateLooksAtWhatChanged(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		old, new []box
-		want     gate.Answer
+		want     gate.Result
 	}{
 		{"an identical object", []box{{run, "a", bad}}, []box{{run, "a", bad}}, gate.Allow},
 		{"the image is another", []box{{run, "a", good}}, []box{{run, "a", bad}}, gate.Deny},
@@ -73,8 +73,8 @@ func TestAnUpdateLooksAtWhatChanged(t *testing.T) {
 				outcome := h.gate(t, signedBy(h.key)).Decide(t.Context(), gate.Request{
 					Object: podOf(t, kind, c.new...), Old: podOf(t, kind, c.old...), Subject: policy.Subject{Operation: "UPDATE"},
 				})
-				if outcome.Answer != c.want {
-					t.Errorf("%s, want %s: %+v %+v", outcome.Answer, c.want, outcome.Reasons, outcome.Verdicts)
+				if outcome.Result != c.want {
+					t.Errorf("%s, want %s: %+v %+v", outcome.Result, c.want, outcome.Reasons, outcome.Verdicts)
 				}
 				if outcome.Subject.OldObject.IsZero() {
 					t.Error("the policies do not see the former object")
@@ -114,10 +114,10 @@ func TestARuleThatCannotBeAskedHoldsUpNoOtherUpdate(t *testing.T) {
 	g := h.gate(t, unaskable{signedBy(h.key)})
 	a, b := podOf(t, "Pod", box{run, "a", "x:1"}), podOf(t, "Pod", box{run, "a", "x:1"}, box{debug, "d", "x:1"})
 	expect(t, g.Decide(t.Context(), gate.Request{Object: a, Old: a}), gate.Allow, policy.Unchanged)
-	if outcome := g.Decide(t.Context(), gate.Request{Object: b, Old: a}); outcome.Answer != gate.Unable {
-		t.Errorf("%s: %+v", outcome.Answer, outcome.Verdicts)
+	if outcome := g.Decide(t.Context(), gate.Request{Object: b, Old: a}); outcome.Result != gate.Error {
+		t.Errorf("%s: %+v", outcome.Result, outcome.Verdicts)
 	}
-	expect(t, g.Decide(t.Context(), gate.Request{Object: a}), gate.Unable, policy.PolicyError)
+	expect(t, g.Decide(t.Context(), gate.Request{Object: a}), gate.Error, policy.PolicyError)
 }
 
 func task(t testing.TB, image, other string) workload.Object {
@@ -133,16 +133,16 @@ func TestExtractedImagesThatDidNotChange(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		old, new workload.Object
-		want     gate.Answer
+		want     gate.Result
 	}{
 		{"something else changed", task(t, bad, "1"), task(t, bad, "2"), gate.Allow},
 		{"the image changed", task(t, "x", "1"), task(t, bad, "1"), gate.Deny},
 		{"the image is unreadable and stays", task(t, "$(x)", "1"), task(t, "$(x)", "2"), gate.Allow},
-		{"the image becomes unreadable", task(t, bad, "1"), task(t, "$(x)", "1"), gate.Unable},
+		{"the image becomes unreadable", task(t, bad, "1"), task(t, "$(x)", "1"), gate.Error},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			if outcome := g.Decide(t.Context(), gate.Request{Object: c.new, Old: c.old}); outcome.Answer != c.want {
-				t.Errorf("%s, want %s: %+v", outcome.Answer, c.want, outcome)
+			if outcome := g.Decide(t.Context(), gate.Request{Object: c.new, Old: c.old}); outcome.Result != c.want {
+				t.Errorf("%s, want %s: %+v", outcome.Result, c.want, outcome)
 			}
 		})
 	}

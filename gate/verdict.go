@@ -10,15 +10,15 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Answer is the gate's word on an image or an object.
-type Answer string
+// Result is the gate's word on an image or an object.
+type Result string
 
 // The answers.
 const (
-	Allow Answer = "allow"
-	Deny  Answer = "deny"
-	// Unable: the image could not be verified, and the policy does not admit that.
-	Unable Answer = "unable"
+	Allow Result = "allow"
+	Deny  Result = "deny"
+	// Error: the image could not be verified, and the policy does not admit that.
+	Error Result = "unable"
 )
 
 // Verdict is everything that was found out and decided about one image of an
@@ -27,7 +27,7 @@ type Verdict struct {
 	Image policy.Image
 	// Pinned is zero when no digest was asked for or found.
 	Pinned image.Pinned
-	Answer Answer
+	Result Result
 	// Reasons for the answer, the most telling first.
 	Reasons []policy.Reason
 	// Decisions of the checks, in the order of policies and rules. None: no policy matches the
@@ -78,7 +78,7 @@ type Outcome struct {
 	Object workload.Object
 	// Source is the origin of the object, such as a file.
 	Source   string
-	Answer   Answer
+	Result   Result
 	Verdicts []Verdict
 	// Rules are the rules that asked for no check, and those with a judge.
 	Rules []policy.RuleResult
@@ -101,7 +101,7 @@ type Outcome struct {
 	Cost                                    Cost
 	Duration                                time.Duration
 
-	against Answer // the judges' objections to the object itself
+	against Result // the judges' objections to the object itself
 }
 
 // Matched reports whether any policy matches the object or an image of it.

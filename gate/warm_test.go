@@ -56,7 +56,7 @@ func BenchmarkManyPolicies(b *testing.B) {
 
 func measure(b *testing.B, g *gate.Gate, request gate.Request) {
 	b.Helper()
-	if outcome := g.Decide(b.Context(), request); outcome.Answer != gate.Allow {
+	if outcome := g.Decide(b.Context(), request); outcome.Result != gate.Allow {
 		b.Fatalf("not allowed: %+v", outcome)
 	}
 	b.ReportAllocs()

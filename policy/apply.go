@@ -113,7 +113,7 @@ func (r *RuleResult) take(result Result, reasons []Reason) bool {
 	switch result {
 	case "":
 		return false
-	case Pass, Fail, Undecided:
+	case Pass, Fail, Indeterminate:
 		r.Ruling = Ruling{Result: result, Reasons: reasons}
 	case Skipped:
 		r.Skip = "the rule's conditions leave it alone"
@@ -121,7 +121,7 @@ func (r *RuleResult) take(result Result, reasons []Reason) bool {
 			r.Skip = reasons[0].Message
 		}
 	default:
-		r.Ruling = Ruling{Result: Undecided, Reasons: []Reason{{
+		r.Ruling = Ruling{Result: Indeterminate, Reasons: []Reason{{
 			Code: Internal, Message: fmt.Sprintf("the rule %s says %q, which is a defect", r.Rule, result),
 		}}}
 	}
@@ -145,7 +145,7 @@ func (f *firstOnly) done(p *Policy) bool { return p.FirstRuleOnly && slices.Cont
 // One that passes and may not apply is not recorded either: the author of the object could
 // otherwise choose the policy's rule.
 func (f *firstOnly) applied(p *Policy, r *RuleResult) {
-	if p.FirstRuleOnly && r.Skip == "" && r.Ruling.Result != Undecided {
+	if p.FirstRuleOnly && r.Skip == "" && r.Ruling.Result != Indeterminate {
 		f.over = append(f.over, p)
 	}
 }

@@ -89,9 +89,9 @@ func TestValidate(t *testing.T) {
 			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Doubtful: true}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
 		}}, "shop", []policy.Result{policy.Pass, policy.Pass}},
 		{"one that could not be asked has not applied", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
-			ruling{name: "a", says: policy.Validated{Result: policy.Undecided, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
-		}}, "shop", []policy.Result{policy.Undecided, policy.Fail}},
-		{"a word that nobody knows could not be asked", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}, "shop", []policy.Result{policy.Undecided}},
+			ruling{name: "a", says: policy.Validated{Result: policy.Indeterminate, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
+		}}, "shop", []policy.Result{policy.Indeterminate, policy.Fail}},
+		{"a word that nobody knows could not be asked", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}, "shop", []policy.Result{policy.Indeterminate}},
 	} {
 		row.policy.Kind, row.policy.Name = "ClusterPolicy", "p"
 		var got []policy.Result
@@ -173,7 +173,7 @@ func TestMutateInOrder(t *testing.T) {
 	}
 	set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Mutations: []policy.Mutation{
 		ruling{name: "first", says: policy.Validated{Result: policy.Pass}, changes: add("b", "a")},
-		ruling{name: "broken", says: policy.Validated{Result: policy.Undecided}, changes: add("b", "nothing")},
+		ruling{name: "broken", says: policy.Validated{Result: policy.Indeterminate}, changes: add("b", "nothing")},
 		ruling{name: "second", says: policy.Validated{Result: policy.Pass}, changes: add("c", "b")},
 		ruling{name: "idle", says: policy.Validated{Result: policy.Pass}},
 	}})
@@ -189,7 +189,7 @@ func TestMutateInOrder(t *testing.T) {
 	for _, r := range results {
 		did = append(did, r.Changed)
 	}
-	if !slices.Equal(did, []bool{true, false, true, false}) || results[1].Ruling.Result != policy.Undecided {
+	if !slices.Equal(did, []bool{true, false, true, false}) || results[1].Ruling.Result != policy.Indeterminate {
 		t.Errorf("changed %v, %+v", did, results[1].Ruling)
 	}
 }

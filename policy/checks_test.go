@@ -31,8 +31,8 @@ func TestDecideBeforeProof(t *testing.T) {
 		code   policy.Code
 	}{
 		{"nothing is asked", check(), func(*policy.Check) {}, policy.Pass, policy.DigestPinned},
-		{"a judge that was not asked says nothing", check(), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Undecided, policy.Internal},
-		{"nor for what was proved", check(set(1, "a")), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Undecided, policy.Internal},
+		{"a judge that was not asked says nothing", check(), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Indeterminate, policy.Internal},
+		{"nor for what was proved", check(set(1, "a")), func(c *policy.Check) { c.Judge = silentJudge{} }, policy.Indeterminate, policy.Internal},
 		{"a tag where only a digest will do", check(), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.MissingDigest},
 		{"and nobody signed", check(set(1, "b")), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.Unsigned},
 		{"and it is signed", check(set(1, "a")), func(c *policy.Check) { c.VerifyDigest = true }, policy.Fail, policy.MissingDigest},
@@ -67,11 +67,11 @@ func TestReasonsInOrder(t *testing.T) {
 		first string // authority
 	}{
 		{[]string{"good", "good"}, policy.Pass, "verifyImages[0]"},
-		{[]string{"away", "gone"}, policy.Undecided, "away"},
+		{[]string{"away", "gone"}, policy.Indeterminate, "away"},
 		{[]string{"away", "nobody"}, policy.Fail, "nobody"},
 		{[]string{"nobody", "away"}, policy.Fail, "nobody"},
-		{[]string{"good", "away"}, policy.Undecided, "away"},
-		{[]string{"away", "good"}, policy.Undecided, "away"},
+		{[]string{"good", "away"}, policy.Indeterminate, "away"},
+		{[]string{"away", "good"}, policy.Indeterminate, "away"},
 	} {
 		got := policy.Decide(check(set(1, c.names[0]), set(1, c.names[1])), answers.answers)
 		if got.Result != c.want || got.Reasons[0].Path != c.first {
@@ -150,7 +150,7 @@ func TestRequire(t *testing.T) {
 		{"another proved nothing", []policy.Decision{decision("team", 0, as), decision("", 0, func(d *policy.Decision) { d.Check.Judge = nil })}, policy.Fail},
 		{"no proof is required", []policy.Decision{decision("", 0, func(d *policy.Decision) { d.Check.Required = false })}, policy.Pass},
 		{"no expressions", []policy.Decision{decision("", 0, func(d *policy.Decision) { d.Check.Judge = nil })}, policy.Pass},
-		{"it could not be decided", []policy.Decision{decision("", 0, func(d *policy.Decision) { d.Result = policy.Undecided })}, policy.Undecided},
+		{"it could not be decided", []policy.Decision{decision("", 0, func(d *policy.Decision) { d.Result = policy.Indeterminate })}, policy.Indeterminate},
 		{"it was left alone", []policy.Decision{decision("", 0, func(d *policy.Decision) { d.Result = policy.Skipped })}, policy.Skipped},
 	} {
 		policy.Require(c.decisions)

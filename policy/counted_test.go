@@ -159,7 +159,7 @@ func TestDenyAcrossAttestations(t *testing.T) {
 			t.Errorf("%s: %s %+v, want %s with %s", c.reason, got.Result, got.Reasons, c.want, c.code)
 		}
 	}
-	for reason, answer := range map[policy.Result]policy.Answer{policy.Undecided: unreachable, policy.Fail: rejected(verify.WrongKey)} {
+	for reason, answer := range map[policy.Result]policy.Answer{policy.Indeterminate: unreachable, policy.Fail: rejected(verify.WrongKey)} {
 		got := policy.Decide(asking("x", "y", "{"), world{"signer 0": answer, "signer 1": many("good", 1)}.answers)
 		if got.Result != reason || slices.ContainsFunc(got.Reasons, func(r policy.Reason) bool { return r.Code == policy.Denied }) {
 			t.Errorf("a condition was asked about what is not there: %s %+v, want %s", got.Result, got.Reasons, reason)
@@ -176,7 +176,7 @@ func TestDenyAcrossAttestations(t *testing.T) {
 			t.Errorf("got %+v, want %q", got.Reasons, c.want)
 		}
 	}
-	if (policy.Ruling{Result: policy.Fail}).Passes() || !(policy.Ruling{Result: policy.Pass}).Passes() || !(policy.Ruling{}).Passes() || (policy.Ruling{Result: policy.Undecided}).Passes() {
+	if (policy.Ruling{Result: policy.Fail}).Passes() || !(policy.Ruling{Result: policy.Pass}).Passes() || !(policy.Ruling{}).Passes() || (policy.Ruling{Result: policy.Indeterminate}).Passes() {
 		t.Error("what passes is another")
 	}
 }

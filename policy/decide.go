@@ -15,10 +15,10 @@ type Result string
 
 // The results.
 const (
-	Pass      Result = "pass"
-	Fail      Result = "fail"
-	Undecided Result = "undecided"
-	Skipped   Result = "skip"
+	Pass          Result = "pass"
+	Fail          Result = "fail"
+	Indeterminate Result = "undecided"
+	Skipped       Result = "skip"
 )
 
 // Decision is the result of one check.
@@ -87,7 +87,7 @@ func (d Decision) unsure() Decision {
 	if d.Check.Unsure == nil || d.Result != Fail {
 		return d
 	}
-	d.Result = Undecided
+	d.Result = Indeterminate
 	d.Reasons = append([]Reason{{Code: PolicyError, Path: d.Check.Entry, Message: d.Check.Unsure.Error()}}, d.Reasons...)
 	return d
 }
@@ -97,7 +97,7 @@ func decide(check *Check, answers Answers) Decision {
 		return decision
 	}
 	if check.Judge != nil {
-		return Decision{Check: check, Result: Undecided, Reasons: []Reason{{
+		return Decision{Check: check, Result: Indeterminate, Reasons: []Reason{{
 			Code: Internal, Path: check.Entry, Message: "the policy's expressions were not asked, which is a defect",
 		}}}
 	}
@@ -153,7 +153,7 @@ func (j *judgement) and(other judgement) {
 		j.facts = append(j.facts, other.facts...)
 		return
 	}
-	if other.result == Fail && j.result == Undecided {
+	if other.result == Fail && j.result == Indeterminate {
 		j.reasons = append(other.reasons, j.reasons...) // the certain one first
 	} else {
 		j.reasons = append(j.reasons, other.reasons...)
@@ -183,7 +183,7 @@ func requirement(r *Requirement, about Question, answers Answers) judgement {
 		}
 		if one.result != Pass {
 			missed = append(missed, Decision{Result: one.result, Reasons: one.reasons})
-			if one.result == Undecided {
+			if one.result == Indeterminate {
 				possible++
 			}
 		}
@@ -199,7 +199,7 @@ func requirement(r *Requirement, about Question, answers Answers) judgement {
 func shortfall(r *Requirement, t *tally, missed []Decision, open bool) judgement {
 	out := judgement{result: Fail}
 	if open {
-		out.result = Undecided
+		out.result = Indeterminate
 	}
 	if len(t.members) > 0 {
 		out.reasons = append(out.reasons, Reason{
@@ -233,7 +233,7 @@ func member(m Member, about Question, answers Answers) judgement {
 		reasons = append(reasons, nothing(m, question, answer))
 	}
 	if len(answer.Gaps) > 0 { // gaps precede rejections of the evidence that was seen
-		result = Undecided
+		result = Indeterminate
 		gaps := make([]Reason, len(answer.Gaps), len(answer.Gaps)+len(reasons))
 		for i, gap := range answer.Gaps {
 			gaps[i] = LookReason(gap, m.Authority.Name)

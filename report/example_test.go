@@ -17,10 +17,10 @@ func ExampleText() {
 	}
 	missing := policy.Reason{Code: policy.Unsigned, Path: "attestors[0].entries[0].keys", Message: "no signature found"}
 	outcomes := []gate.Outcome{{
-		Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"}, Source: "pod.yaml", Answer: gate.Deny,
+		Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"}, Source: "pod.yaml", Result: gate.Deny,
 		Verdicts: []gate.Verdict{{
 			Image:  policy.Image{Container: "web", Role: "container", Ref: image.MustParse("registry.example/web:1.4")},
-			Answer: gate.Deny, Reasons: []policy.Reason{missing},
+			Result: gate.Deny, Reasons: []policy.Reason{missing},
 			Decisions: []policy.Decision{{Check: check, Result: policy.Fail, Reasons: []policy.Reason{missing}}},
 		}},
 	}}

@@ -47,7 +47,7 @@ func TestWorstFindingIsTheAnswer(t *testing.T) {
 	for _, m := range mirroredCases(t) {
 		outcomes = append(outcomes, m.outcome(t))
 	}
-	outcomes = append(outcomes, gate.Outcome{}, gate.Outcome{Answer: gate.Deny}, foreign("x"))
+	outcomes = append(outcomes, gate.Outcome{}, gate.Outcome{Result: gate.Deny}, foreign("x"))
 	run := finding.Of(report.NewList(outcomes))
 	for i, o := range run.Objects {
 		worst := finding.Skip
@@ -59,15 +59,15 @@ func TestWorstFindingIsTheAnswer(t *testing.T) {
 				t.Errorf("%s: a finding without a reason", o.Title)
 			}
 		}
-		want := map[gate.Answer][]finding.Status{
-			gate.Allow: {finding.Skip, finding.Pass, finding.Note, finding.Warn}, gate.Deny: {finding.Deny}, gate.Unable: {finding.Unable}, "": {finding.Unable},
-		}[outcomes[i].Answer]
+		want := map[gate.Result][]finding.Status{
+			gate.Allow: {finding.Skip, finding.Pass, finding.Note, finding.Warn}, gate.Deny: {finding.Deny}, gate.Error: {finding.Error}, "": {finding.Error},
+		}[outcomes[i].Result]
 		found := false
 		for _, status := range want {
 			found = found || status == worst
 		}
 		if !found {
-			t.Errorf("%s: the answer is %q and the worst finding %q", o.Title, outcomes[i].Answer, worst)
+			t.Errorf("%s: the answer is %q and the worst finding %q", o.Title, outcomes[i].Result, worst)
 		}
 	}
 }

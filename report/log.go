@@ -21,13 +21,13 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 	attrs := make([]slog.Attr, 0, len(about)+maxAttrs) // for all lines: a record keeps a copy
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
-		level := levelOf(v.Answer, len(v.Warnings))
+		level := levelOf(v.Result, len(v.Warnings))
 		if !to.Enabled(ctx, level) {
 			continue
 		}
 		attrs = append(attrs[:0], about...)
 		attrs = append(attrs,
-			slog.String("answer", string(v.Answer)), slog.String("container", v.Image.Container),
+			slog.String("answer", string(v.Result)), slog.String("container", v.Image.Container),
 			slog.String("image", v.Image.Ref.Written()), slog.String("digest", v.Pinned.Digest().String()))
 		if v.Redirect != nil {
 			attrs = append(attrs, slog.String("mirror", v.Redirect.Mirror), slog.String("target", v.Redirect.Target.String()))
@@ -44,14 +44,14 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 		to.LogAttrs(ctx, level, "verdict", attrs...)
 	}
 	if len(o.Verdicts) == 0 || len(o.Reasons)+len(o.Warnings) > 0 {
-		attrs = append(append(attrs[:0], about...), slog.String("answer", string(o.Answer)), slog.Int("images", len(o.Verdicts)))
+		attrs = append(append(attrs[:0], about...), slog.String("answer", string(o.Result)), slog.Int("images", len(o.Verdicts)))
 		attrs = appendRules(attrs, o.Rules)
 		attrs = appendReasons(attrs, o.Reasons, o.Warnings)
-		to.LogAttrs(ctx, levelOf(o.Answer, len(o.Warnings)), "object", attrs...)
+		to.LogAttrs(ctx, levelOf(o.Result, len(o.Warnings)), "object", attrs...)
 	}
 }
 
-func levelOf(answer gate.Answer, warnings int) slog.Level {
+func levelOf(answer gate.Result, warnings int) slog.Level {
 	if answer != gate.Allow || warnings > 0 {
 		return slog.LevelWarn
 	}
@@ -106,7 +106,7 @@ func appendRules(attrs []slog.Attr, rules []policy.RuleResult) []slog.Attr {
 		spoke++
 		switch name := r.Policy.ID() + "/" + r.Rule; {
 		case r.Err != nil:
-			telling = append(telling, name+"="+string(policy.Undecided))
+			telling = append(telling, name+"="+string(policy.Indeterminate))
 		case !r.Ruling.Passes():
 			telling = append(telling, name+"="+string(r.Ruling.Result))
 		case r.Changed:

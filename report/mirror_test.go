@@ -27,7 +27,7 @@ var (
 // gate's tests make such outcomes of registries.
 type mirrored struct {
 	name, reason string
-	answer       gate.Answer
+	answer       gate.Result
 	redirect     gate.Redirect
 	reasons      []policy.Reason
 	warnings     []policy.Reason
@@ -38,7 +38,7 @@ func (m mirrored) outcome(t testing.TB) gate.Outcome {
 	t.Helper()
 	written := parse(t, "nginx:1.27")
 	judged := policy.Image{Container: "image", Role: "container", Pointer: "/spec/containers/0/image", Ref: written}
-	verdict := gate.Verdict{Image: judged, Pinned: pin(t, written, here), Answer: m.answer, Reasons: m.reasons, Warnings: m.warnings, Duration: time.Millisecond}
+	verdict := gate.Verdict{Image: judged, Pinned: pin(t, written, here), Result: m.answer, Reasons: m.reasons, Warnings: m.warnings, Duration: time.Millisecond}
 	if m.copy != "" {
 		verdict.Image.Ref = parse(t, m.copy)
 		judged.Copy = verdict.Image.Ref
@@ -54,7 +54,7 @@ func (m mirrored) outcome(t testing.TB) gate.Outcome {
 	}
 	return gate.Outcome{
 		Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "default", Name: "image"},
-		Answer:  m.answer, Verdicts: []gate.Verdict{verdict}, PolicyHash: "0f", TrustGeneration: "0e",
+		Result:  m.answer, Verdicts: []gate.Verdict{verdict}, PolicyHash: "0f", TrustGeneration: "0e",
 	}
 }
 

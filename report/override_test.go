@@ -18,8 +18,8 @@ func TestOverrides(t *testing.T) {
 	said := policy.Overruling{Override: o, By: "repository a.example/b"}
 	unsigned := policy.Reason{Code: policy.Unsigned, Path: "attestors[0]", Message: "no signature found"}
 	check := &policy.Check{Policy: &policy.Policy{Kind: "Test", Name: "signed"}, Rule: "rule", Action: policy.Enforce}
-	outcome := gate.Outcome{Subject: &policy.Subject{Kind: "Pod", Name: "web"}, Answer: gate.Allow, Verdicts: []gate.Verdict{{
-		Image: policy.Image{Container: "c", Role: "container", Ref: image.MustParse("a.example/b:v1")}, Answer: gate.Allow, Override: o,
+	outcome := gate.Outcome{Subject: &policy.Subject{Kind: "Pod", Name: "web"}, Result: gate.Allow, Verdicts: []gate.Verdict{{
+		Image: policy.Image{Container: "c", Role: "container", Ref: image.MustParse("a.example/b:v1")}, Result: gate.Allow, Override: o,
 		Reasons: []policy.Reason{said.Reason()}, Warnings: []policy.Reason{unsigned},
 		Decisions: []policy.Decision{{Check: check, Result: policy.Fail, Reasons: []policy.Reason{unsigned}}},
 	}}}

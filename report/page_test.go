@@ -62,7 +62,7 @@ func TestEveryDenialIsActionable(t *testing.T) {
 	for _, outcome := range all(t) {
 		record := report.NewRecord(outcome)
 		for _, v := range record.Images {
-			if v.Answer == gate.Allow {
+			if v.Result == gate.Allow {
 				continue
 			}
 			if len(v.Reasons) == 0 {
@@ -177,10 +177,10 @@ func foreign(s string) gate.Outcome {
 		return policy.Decision{Check: check, Result: result, Reasons: []policy.Reason{reason}, Facts: []verify.Fact{fact}}
 	}
 	return gate.Outcome{
-		Subject: &policy.Subject{Kind: s, Version: s, Group: s, Namespace: s, Name: s}, Source: s, Answer: gate.Deny,
+		Subject: &policy.Subject{Kind: s, Version: s, Group: s, Namespace: s, Name: s}, Source: s, Result: gate.Deny,
 		Verdicts: []gate.Verdict{{
-			Image: policy.Image{Container: s, Role: s, Pointer: s}, Answer: gate.Deny, Reasons: []policy.Reason{reason},
-			Decisions: []policy.Decision{decide(policy.Pass), decide(policy.Fail), decide(policy.Undecided), decide(policy.Skipped)},
+			Image: policy.Image{Container: s, Role: s, Pointer: s}, Result: gate.Deny, Reasons: []policy.Reason{reason},
+			Decisions: []policy.Decision{decide(policy.Pass), decide(policy.Fail), decide(policy.Indeterminate), decide(policy.Skipped)},
 			Warnings:  []policy.Reason{reason},
 			Redirect: &gate.Redirect{Mirror: s, Why: s, PullSecrets: []string{s}, Attempts: []redirect.Attempt{
 				{State: redirect.State(s)}, {State: redirect.Failed, Err: errors.New(s)},
@@ -201,7 +201,7 @@ func written(t testing.TB, write func(io.Writer) error) string {
 }
 
 func outcomeWith(reasons ...policy.Reason) gate.Outcome {
-	return gate.Outcome{Answer: gate.Unable, Reasons: reasons}
+	return gate.Outcome{Result: gate.Error, Reasons: reasons}
 }
 
 func TestReasonsThatAreLeftOutAreCounted(t *testing.T) {

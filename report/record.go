@@ -31,7 +31,7 @@ type List struct {
 // Record is the decision on one object, with its reasons.
 type Record struct {
 	Object Object      `json:"object"`
-	Answer gate.Answer `json:"answer"`
+	Result gate.Result `json:"answer"`
 	// Images are in the order of their paths in the object.
 	Images []Image `json:"images"`
 	// Rules are the rules without image checks, in the order of policies.
@@ -101,7 +101,7 @@ type Image struct {
 	Pin bool `json:"pin"`
 	// Mirror is the redirection by mirrors; nil where none matches.
 	Mirror *Mirror     `json:"mirror,omitempty"`
-	Answer gate.Answer `json:"answer"`
+	Result gate.Result `json:"answer"`
 	// Matched: a policy matches the image.
 	Matched bool `json:"matched"`
 	// Override is the ImageOverride that decided, with or against the policies, as kind/name;
@@ -197,10 +197,10 @@ type Effect string
 
 // The effects.
 const (
-	EffectAllow  Effect = "allow"
-	EffectDeny   Effect = "deny"
-	EffectUnable Effect = "unable"
-	EffectWarn   Effect = "warn" // a failure that is not enforced, or that an override outweighs
+	EffectAllow Effect = "allow"
+	EffectDeny  Effect = "deny"
+	EffectError Effect = "unable"
+	EffectWarn  Effect = "warn" // a failure that is not enforced, or that an override outweighs
 )
 
 // Policy identifies a policy by its content.

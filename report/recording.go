@@ -31,7 +31,7 @@ func Failed(why string) List {
 // NewRecord records one outcome. It does not modify the outcome.
 func NewRecord(o gate.Outcome) Record {
 	record := Record{
-		Object: newObject(o), Answer: o.Answer, Images: []Image{}, unmatched: isUnmatchedDocument(o),
+		Object: newObject(o), Result: o.Result, Images: []Image{}, unmatched: isUnmatchedDocument(o),
 		Reasons: advised(o.Reasons), Warnings: advised(o.Warnings),
 		PolicySetHash: o.PolicyHash, TrustGeneration: o.TrustGeneration, MirrorSetHash: o.MirrorHash,
 		Cost: newCost(o.Cost), DurationMilliseconds: milliseconds(o.Duration),
@@ -90,7 +90,7 @@ func newImage(v gate.Verdict) Image {
 		Container: v.Image.Container, Role: v.Image.Role, Pointer: v.Image.Pointer,
 		Written: v.Image.Ref.Written(), Reference: v.Image.Ref.String(),
 		Digest: v.Pinned.Digest(), Pinned: v.Pinned.String(), Pin: v.Pin, Mirror: newMirror(v.Redirect),
-		Answer: v.Answer, Matched: v.Matched(),
+		Result: v.Result, Matched: v.Matched(),
 		Reasons: advised(v.Reasons), Warnings: advised(v.Warnings),
 		Decisions: []Decision{},
 		Cost:      newCost(v.Cost), DurationMilliseconds: milliseconds(v.Duration),
@@ -132,10 +132,10 @@ func effect(d policy.Decision) Effect {
 	switch {
 	case d.Result == policy.Pass || d.Result == policy.Skipped:
 		return EffectAllow
-	case d.Check.Action.Admits() || d.Result == policy.Undecided && failOpen:
+	case d.Check.Action.Admits() || d.Result == policy.Indeterminate && failOpen:
 		return EffectWarn
-	case d.Result == policy.Undecided:
-		return EffectUnable
+	case d.Result == policy.Indeterminate:
+		return EffectError
 	default:
 		return EffectDeny
 	}

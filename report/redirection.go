@@ -45,9 +45,9 @@ type Redirection struct {
 	// Origins are the sources' names under which the reference is evaluated, where it is inside a
 	// target.
 	Origins []Origin `json:"origins,omitempty"`
-	// Answer is the answer of the policies, where they were evaluated, with Reasons.
-	Answer  gate.Answer     `json:"answer,omitempty"`
-	Reasons []policy.Reason `json:"reasons,omitempty"`
+	// Policies is the answer of the policies, where they were evaluated, with Reasons.
+	Policies gate.Result     `json:"answer,omitempty"`
+	Reasons  []policy.Reason `json:"reasons,omitempty"`
 }
 
 // Candidate is a target with its response.
@@ -72,7 +72,7 @@ const (
 	Redirected  Redirect = "redirected" // to Target
 	StaysThere  Redirect = "source"     // no target qualifies, and the reference is not redirected
 	DeniedThere Redirect = "denied"     // no target qualifies and the mapping denies that, or a policy denies it
-	UnableThere Redirect = "unable"     // could not be verified
+	ErrorThere  Redirect = "unable"     // could not be verified
 	IsCopy      Redirect = "copy"       // the reference is inside a target, and is not redirected
 	NotMapped   Redirect = "not-mapped" // no mapping matches the reference
 	OnlyListed  Redirect = "listed"     // no registry was queried
@@ -131,8 +131,8 @@ func (r Redirection) branch(verbose bool) *branch {
 		child := b.add("judged as", clean(o.Reference)+", by "+clean(o.Mapping))
 		child.add("evidence", clean(strings.Join(o.Evidence, ", then ")))
 	}
-	if r.Answer != "" {
-		child := b.add("policies", string(r.Answer))
+	if r.Policies != "" {
+		child := b.add("policies", string(r.Policies))
 		grower{}.reasons(child, "", "", r.Reasons)
 	}
 	return b
@@ -164,7 +164,7 @@ func (r Redirect) mark() (string, colour) {
 		return "✓", green
 	case DeniedThere:
 		return "✗", red
-	case UnableThere:
+	case ErrorThere:
 		return "?", yellow
 	default:
 		return "-", dim

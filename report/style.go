@@ -45,7 +45,7 @@ func (p *page) line(text string) {
 
 // mark returns the sign and the colour of an answer. The sign alone is sufficient, since not
 // every terminal has colours.
-func mark(answer gate.Answer) (string, colour) {
+func mark(answer gate.Result) (string, colour) {
 	switch answer {
 	case gate.Allow:
 		return "✓", green

@@ -14,13 +14,13 @@ type Summary struct {
 	Images  int `json:"images"`
 	Allowed int `json:"allowed"`
 	Denied  int `json:"denied"`
-	// Unable counts images that could not be verified.
-	Unable int `json:"unable"`
+	// Errors counts images that could not be verified.
+	Errors int `json:"unable"`
 	// Warned counts images with failures that are not enforced, whatever their answer.
 	Warned int `json:"warned"`
-	// Unmatched counts allowed images that no policy matches, and documents (not Kubernetes
+	// Unchecked counts allowed images that no policy matches, and documents (not Kubernetes
 	// objects) without a match.
-	Unmatched int `json:"unmatched"`
+	Unchecked int `json:"unmatched"`
 }
 
 // Count summarizes outcomes.
@@ -30,25 +30,25 @@ func Count(outcomes []gate.Outcome) Summary {
 		worst := gate.Allow
 		for _, v := range o.Verdicts {
 			s.Images++
-			s.add(v.Answer)
+			s.add(v.Result)
 			if len(v.Warnings) > 0 {
 				s.Warned++
 			}
-			if v.Answer == gate.Allow && !v.Matched() {
-				s.Unmatched++
+			if v.Result == gate.Allow && !v.Matched() {
+				s.Unchecked++
 			}
-			if weight(v.Answer) > weight(worst) {
-				worst = v.Answer
+			if weight(v.Result) > weight(worst) {
+				worst = v.Result
 			}
 		}
-		if weight(o.Answer) > weight(worst) {
-			s.add(o.Answer)
+		if weight(o.Result) > weight(worst) {
+			s.add(o.Result)
 		}
 		if len(o.Warnings) > 0 {
 			s.Warned++
 		}
 		if isUnmatchedDocument(o) {
-			s.Unmatched++
+			s.Unchecked++
 		}
 	}
 	return s
@@ -57,22 +57,22 @@ func Count(outcomes []gate.Outcome) Summary {
 // isUnmatchedDocument reports whether the object is a document that is not a Kubernetes object,
 // and that no policy matches. It is allowed without any evaluation.
 func isUnmatchedDocument(o gate.Outcome) bool {
-	return o.Subject != nil && o.Subject.Document && o.Answer == gate.Allow && !o.Matched()
+	return o.Subject != nil && o.Subject.Document && o.Result == gate.Allow && !o.Matched()
 }
 
-func (s *Summary) add(answer gate.Answer) {
+func (s *Summary) add(answer gate.Result) {
 	switch answer {
 	case gate.Allow:
 		s.Allowed++
 	case gate.Deny:
 		s.Denied++
 	default: // an unknown answer is not counted
-		s.Unable++
+		s.Errors++
 	}
 }
 
 // weight orders answers from good to bad.
-func weight(answer gate.Answer) int {
+func weight(answer gate.Result) int {
 	switch answer {
 	case gate.Allow:
 		return 0
@@ -87,9 +87,9 @@ func weight(answer gate.Answer) int {
 // where requireMatch is set; else 3 if anything could not be verified; else 0.
 func (s Summary) ExitStatus(requireMatch bool) int {
 	switch {
-	case s.Denied > 0 || requireMatch && s.Unmatched > 0:
+	case s.Denied > 0 || requireMatch && s.Unchecked > 0:
 		return 1
-	case s.Unable > 0:
+	case s.Errors > 0:
 		return 3
 	default:
 		return 0
@@ -103,10 +103,10 @@ func (s Summary) String() string {
 	if s.Warned > 0 {
 		notes = append(notes, fmt.Sprintf("%d warned", s.Warned))
 	}
-	if s.Unmatched > 0 {
-		notes = append(notes, fmt.Sprintf("%d without policy", s.Unmatched))
+	if s.Unchecked > 0 {
+		notes = append(notes, fmt.Sprintf("%d without policy", s.Unchecked))
 	}
-	text := fmt.Sprintf("%d allowed, %d denied, %d could not be verified", s.Allowed, s.Denied, s.Unable)
+	text := fmt.Sprintf("%d allowed, %d denied, %d could not be verified", s.Allowed, s.Denied, s.Errors)
 	if len(notes) > 0 {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}

@@ -16,15 +16,15 @@ func TestCount(t *testing.T) {
 	}{
 		{"allowed", "allowed-by-key", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
 		{"denied", "unsigned", report.Summary{Objects: 1, Images: 1, Denied: 1}, 1, 1},
-		{"nobody knows", "registry-down", report.Summary{Objects: 1, Images: 1, Unable: 1}, 3, 3},
+		{"nobody knows", "registry-down", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
 		{"nobody knows, admitted", "fail-open", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
 		{"only a warning", "audit", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
 		{"skipped is spoken of", "skipped", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
-		{"nobody speaks of it", "no-policy", report.Summary{Objects: 1, Images: 1, Allowed: 1, Unmatched: 1}, 0, 1},
-		{"a rule that could not be asked may speak of the image", "rule-error", report.Summary{Objects: 1, Images: 1, Unable: 1}, 3, 3},
+		{"nobody speaks of it", "no-policy", report.Summary{Objects: 1, Images: 1, Allowed: 1, Unchecked: 1}, 0, 1},
+		{"a rule that could not be asked may speak of the image", "rule-error", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
 		{"the object has no image that could be read", "malformed", report.Summary{Objects: 1, Denied: 1}, 1, 1},
 		{"no image", "no-images", report.Summary{Objects: 1}, 0, 0},
-		{"a no weighs more than nobody knows", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 8, Denied: 2, Unable: 1, Warned: 1, Unmatched: 1}, 1, 1},
+		{"a no weighs more than nobody knows", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 8, Denied: 2, Errors: 1, Warned: 1, Unchecked: 1}, 1, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.scenario, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestCount(t *testing.T) {
 }
 
 func TestCountTakesNoUnknownAnswerForYes(t *testing.T) {
-	for _, answer := range []gate.Answer{"", "maybe"} {
-		got := report.Count([]gate.Outcome{{Answer: answer, Verdicts: []gate.Verdict{{Answer: answer}}}})
+	for _, answer := range []gate.Result{"", "maybe"} {
+		got := report.Count([]gate.Outcome{{Result: answer, Verdicts: []gate.Verdict{{Result: answer}}}})
 		if got.Allowed != 0 || got.ExitStatus(false) == 0 {
 			t.Errorf("the answer %q counts as %+v", answer, got)
 		}
@@ -52,7 +52,7 @@ func TestCountTakesNoUnknownAnswerForYes(t *testing.T) {
 }
 
 func TestCountSeesWarningsOfObjects(t *testing.T) {
-	got := report.Count([]gate.Outcome{{Answer: gate.Allow, Warnings: []policy.Reason{{Code: policy.PolicyError}}}})
+	got := report.Count([]gate.Outcome{{Result: gate.Allow, Warnings: []policy.Reason{{Code: policy.PolicyError}}}})
 	if got.Warned != 1 || got.ExitStatus(true) != 0 {
 		t.Errorf("got %+v", got)
 	}

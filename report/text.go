@@ -77,26 +77,26 @@ func (t *text) object(r Record) {
 	worst := gate.Allow
 	for _, v := range r.Images {
 		t.image(r, v, container)
-		if weight(v.Answer) > weight(worst) {
-			worst = v.Answer
+		if weight(v.Result) > weight(worst) {
+			worst = v.Result
 		}
 	}
 	t.whole(r, worst)
 }
 
 // whole writes the parts of the object that belong to no single image.
-func (t *text) whole(r Record, worst gate.Answer) {
+func (t *text) whole(r Record, worst gate.Result) {
 	switch {
-	case weight(r.Answer) > weight(worst):
-		t.row(r.Answer, "", 0, "the object as a whole")
+	case weight(r.Result) > weight(worst):
+		t.row(r.Result, "", 0, "the object as a whole")
 	case len(r.Reasons) > 0:
-		t.row(gate.Unable, "", 0, "the object as a whole")
+		t.row(gate.Error, "", 0, "the object as a whole")
 	case r.unmatched:
-		t.row(r.Answer, "", 0, "no policy speaks of this document")
+		t.row(r.Result, "", 0, "no policy speaks of this document")
 	case r.spoken() > 0:
-		t.row(r.Answer, "", 0, count(r.spoken(), "rule")+" about the object")
+		t.row(r.Result, "", 0, count(r.spoken(), "rule")+" about the object")
 	case len(r.Images) == 0:
-		t.row(r.Answer, "", 0, "no images")
+		t.row(r.Result, "", 0, "no images")
 	}
 	t.reasons("", r.Reasons)
 	for _, warning := range r.Warnings {
@@ -109,7 +109,7 @@ func (t *text) whole(r Record, worst gate.Answer) {
 }
 
 // row writes the main line of an image: mark, answer, place, image.
-func (t *text) row(answer gate.Answer, place string, width int, name string) {
+func (t *text) row(answer gate.Result, place string, width int, name string) {
 	sign, c := mark(answer)
 	head := t.paint(c, sign+" "+pad(string(answer), 6))
 	indent := 2 + 2 + 6 + 2
@@ -140,7 +140,7 @@ func (t *text) row(answer gate.Answer, place string, width int, name string) {
 
 // image writes one image's row and what belongs to it.
 func (t *text) image(r Record, v Image, width int) {
-	t.row(v.Answer, v.place(), width, v.Written)
+	t.row(v.Result, v.place(), width, v.Written)
 	if t.options.Verbose {
 		if v.Reference != v.Written {
 			t.detail(dim, "means", clean(v.Reference))
@@ -149,12 +149,12 @@ func (t *text) image(r Record, v Image, width int) {
 	} else {
 		t.detail(dim, "digest", v.Digest.Short())
 	}
-	if v.Position != nil && (v.Answer != gate.Allow || len(v.Warnings) > 0 || t.options.Verbose) {
+	if v.Position != nil && (v.Result != gate.Allow || len(v.Warnings) > 0 || t.options.Verbose) {
 		t.detail(dim, "where", clean(v.Position.String()))
 	}
 	t.mirror(v)
 	told := map[policy.Reason]bool{}
-	for _, effect := range []Effect{EffectDeny, EffectUnable, EffectAllow, EffectWarn} {
+	for _, effect := range []Effect{EffectDeny, EffectError, EffectAllow, EffectWarn} {
 		for _, d := range v.Decisions {
 			if d.Effect != effect {
 				continue
@@ -176,7 +176,7 @@ func (t *text) image(r Record, v Image, width int) {
 			t.reasons("", []policy.Reason{warning})
 		}
 	}
-	if v.Answer != gate.Allow && t.options.Reproduce != nil {
+	if v.Result != gate.Allow && t.options.Reproduce != nil {
 		t.command(t.options.Reproduce(r, v))
 	}
 	if t.options.Verbose {

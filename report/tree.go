@@ -105,7 +105,7 @@ func (g grower) outcome(o gate.Outcome) *branch {
 	if record.isBare() && len(verdicts) == 1 {
 		root = g.verdict(verdicts[0], clean(verdicts[0].Image.Ref.Written()))
 	} else {
-		root = answered(o.Answer, clean(record.Object.title())+": "+string(o.Answer))
+		root = answered(o.Result, clean(record.Object.title())+": "+string(o.Result))
 		for _, v := range verdicts {
 			place := Image{Container: v.Image.Container, Role: v.Image.Role}.place()
 			root.below = append(root.below, g.verdict(v, place+", "+clean(v.Image.Ref.Written())))
@@ -124,13 +124,13 @@ func (g grower) outcome(o gate.Outcome) *branch {
 		root.add("cost", record.Cost.String()+", "+duration(record.DurationMilliseconds))
 	}
 	if record.isBare() {
-		root.add("answer", string(o.Answer))
+		root.add("answer", string(o.Result))
 	}
 	return root
 }
 
 // answered returns a branch with the mark of an answer.
-func answered(answer gate.Answer, text string) *branch {
+func answered(answer gate.Result, text string) *branch {
 	sign, c := mark(answer)
 	return &branch{sign: sign, colour: c, text: text}
 }
@@ -138,7 +138,7 @@ func answered(answer gate.Answer, text string) *branch {
 // verdict grows the evaluation of one image, in the order of its steps.
 func (g grower) verdict(v gate.Verdict, title string) *branch {
 	g.digest = v.Pinned.Digest()
-	b := answered(v.Answer, title+": "+string(v.Answer))
+	b := answered(v.Result, title+": "+string(v.Result))
 	at := ""
 	if v.Image.Pointer != "" {
 		at = " (at " + clean(v.Image.Pointer) + ")"
@@ -222,14 +222,14 @@ func (g grower) rules(b *branch, rules []policy.RuleResult) {
 }
 
 // answerOf is the answer of a ruling that nothing admits.
-func answerOf(r policy.Ruling) gate.Answer {
+func answerOf(r policy.Ruling) gate.Result {
 	switch {
 	case r.Passes():
 		return gate.Allow
 	case r.Result == policy.Fail:
 		return gate.Deny
 	}
-	return gate.Unable
+	return gate.Error
 }
 
 // reasons grows reasons, and joins those that differ only in their evidence. It names the path of

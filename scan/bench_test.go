@@ -71,7 +71,7 @@ type counted struct{ decided, allowed int }
 
 func (c *counted) Take(d report.Decided) {
 	c.decided++
-	if d.Outcome.Answer == gate.Allow {
+	if d.Outcome.Result == gate.Allow {
 		c.allowed++
 	}
 }

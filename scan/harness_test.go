@@ -120,13 +120,13 @@ func (k *kept) Take(d report.Decided) {
 }
 
 // answers returns what became of each object, by its name.
-func (k *kept) answers() map[string]gate.Answer {
+func (k *kept) answers() map[string]gate.Result {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := map[string]gate.Answer{}
+	all := map[string]gate.Result{}
 	for _, d := range k.decided {
 		r := d.Resource()
-		all[r.Kind+" "+r.Namespace+"/"+r.Name] = d.Outcome.Answer
+		all[r.Kind+" "+r.Namespace+"/"+r.Name] = d.Outcome.Result
 	}
 	return all
 }

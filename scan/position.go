@@ -89,9 +89,9 @@ type Summary struct {
 	// Resumed: another leader began the round, and the counts cover the rest.
 	Resumed bool
 	// Kinds counts the scanned kinds, and Objects the evaluated objects. Of these, policies match
-	// Matched, would deny Denied, and could not verify Unable. Excluded were left out by their
+	// Matched, would deny Denied, and could not verify Errors. Excluded were left out by their
 	// namespace.
-	Kinds, Objects, Matched, Denied, Unable, Excluded int
+	Kinds, Objects, Matched, Denied, Errors, Excluded int
 	// Refused are kinds that cannot be listed, up to 100, and Unreadable counts invalid objects.
 	Refused    []RefusedKind
 	Unreadable int
@@ -104,4 +104,4 @@ type RefusedKind struct {
 }
 
 // Complete reports whether all objects were evaluated without errors.
-func (s *Summary) Complete() bool { return len(s.Refused) == 0 && s.Unreadable == 0 && s.Unable == 0 }
+func (s *Summary) Complete() bool { return len(s.Refused) == 0 && s.Unreadable == 0 && s.Errors == 0 }

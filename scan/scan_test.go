@@ -26,7 +26,7 @@ func TestRound(t *testing.T) {
 	w.add(t, deployments, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"namespace":"shop","name":"nobody-asks"}}`)
 	w.options.Excluded = []string{"skip*"}
 	summary := w.round(t)
-	want := map[string]gate.Answer{
+	want := map[string]gate.Result{
 		"Pod shop/good": gate.Allow, "Pod shop/bad": gate.Deny, "Pod kube-system/static": gate.Deny,
 		"ConfigMap shop/plain": gate.Deny, "ConfigMap shop/labelled": gate.Allow,
 		"Deployment shop/nobody-asks": gate.Allow, // its template would be asked about
@@ -34,7 +34,7 @@ func TestRound(t *testing.T) {
 	if got := w.answers(); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if summary.Objects != 6 || summary.Denied != 3 || summary.Excluded != 1 || summary.Unable != 0 || !summary.Complete() {
+	if summary.Objects != 6 || summary.Denied != 3 || summary.Excluded != 1 || summary.Errors != 0 || !summary.Complete() {
 		t.Errorf("%+v", summary)
 	}
 	for _, d := range w.decided {
@@ -104,7 +104,7 @@ func TestImagesAreProvedOnce(t *testing.T) {
 		}
 	}
 	first := w.round(t)
-	if first.Objects != images*each || first.Denied+first.Unable != 0 {
+	if first.Objects != images*each || first.Denied+first.Errors != 0 {
 		t.Fatalf("%+v", first)
 	}
 	// Of each image: its tag, the signature's manifest and payload, the referrers, and the referrers
@@ -126,7 +126,7 @@ func TestNamespaces(t *testing.T) {
 	w := newWorld(t, selecting)
 	w.add(t, pods, pod("shop", "a", "nginx"), pod("other", "a", "nginx"), pod("unknown", "a", "nginx"))
 	w.round(t)
-	want := map[string]gate.Answer{"Pod shop/a": gate.Deny, "Pod other/a": gate.Allow, "Pod unknown/a": gate.Unable}
+	want := map[string]gate.Result{"Pod shop/a": gate.Deny, "Pod other/a": gate.Allow, "Pod unknown/a": gate.Error}
 	if got := w.answers(); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

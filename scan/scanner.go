@@ -312,11 +312,11 @@ func (r *round) count(o *gate.Outcome) {
 	if o.Matched() {
 		r.summary.Matched++
 	}
-	switch o.Answer {
+	switch o.Result {
 	case gate.Deny:
 		r.summary.Denied++
-	case gate.Unable:
-		r.summary.Unable++
+	case gate.Error:
+		r.summary.Errors++
 	}
 }
 

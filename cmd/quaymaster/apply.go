@@ -110,7 +110,7 @@ func (f *applyFlags) run(cmd *cobra.Command, t terminal, policies []string) erro
 	work.ask(ctx)
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
-		return status(exitUnable)
+		return status(exitError)
 	}
 	return f.output.tell(t, work)
 }

@@ -42,7 +42,7 @@ func (f *applyOutput) check() error {
 		return fmt.Errorf("-o %s: want text or json", f.format)
 	case f.mutated == "-" && f.generated == "-":
 		return errors.New("--mutated and --generated would be mixed on standard output: send one to a file")
-	case f.warnExit < 0 || f.warnExit > 255 || f.warnExit == exitDenied || f.warnExit == exitUsage || f.warnExit == exitUnable:
+	case f.warnExit < 0 || f.warnExit > 255 || f.warnExit == exitDenied || f.warnExit == exitUsage || f.warnExit == exitError:
 		return fmt.Errorf("--warn-exit-code %d: want a status from 0 to 255 that does not mean something else (1, 2 and 3 do)", f.warnExit)
 	}
 	return nil
@@ -60,7 +60,7 @@ type (
 		Namespace string       `json:"namespace,omitempty"`
 		Name      string       `json:"name,omitempty"`
 		Source    string       `json:"source,omitempty"`
-		Answer    gate.Answer  `json:"answer"`
+		Result    gate.Result  `json:"answer"`
 		Results   []applyRule  `json:"results"`
 		Reasons   []string     `json:"reasons,omitempty"`
 		rules     []bench.Said // in the order of evaluation
@@ -125,14 +125,14 @@ func (f *applyOutput) report(work *applied) applyReport {
 		a := &work.answers[i]
 		object := work.objects[i]
 		one := applyObject{
-			Kind: object.Kind(), Namespace: object.Namespace(), Name: object.Name(), Source: object.Source(), Answer: a.Outcome.Answer,
+			Kind: object.Kind(), Namespace: object.Namespace(), Name: object.Name(), Source: object.Source(), Result: a.Outcome.Result,
 			Results: make([]applyRule, 0, len(a.Rules)), rules: a.Rules,
 		}
 		for _, reason := range a.Outcome.Reasons {
 			one.Reasons = append(one.Reasons, reason.Message)
 		}
 		if a.Err != nil {
-			one.Answer, one.Reasons = gate.Unable, append(one.Reasons, a.Err.Error())
+			one.Result, one.Reasons = gate.Error, append(one.Reasons, a.Err.Error())
 		}
 		for j := range a.Rules {
 			rule := f.rule(work.policies, &a.Rules[j])
@@ -215,7 +215,7 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 		}
 		lines = append(lines, f.line(r, color))
 	}
-	if len(lines) == 0 && o.Answer == gate.Allow {
+	if len(lines) == 0 && o.Result == gate.Allow {
 		return
 	}
 	title := strings.Trim(o.Kind+"/"+o.Namespace+"/"+o.Name, "/")
@@ -223,10 +223,10 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 	if o.Source != "" {
 		fmt.Fprintf(b, " (%s)", escaped(o.Source))
 	}
-	switch o.Answer {
+	switch o.Result {
 	case gate.Deny:
 		b.WriteString(": denied\n")
-	case gate.Unable:
+	case gate.Error:
 		b.WriteString(": could not be judged\n")
 	default:
 		b.WriteString("\n")
@@ -245,7 +245,7 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 // explained reports whether a rule's result explains why the object is not admitted. Otherwise
 // the reasons belong to no rule, for example if a mutation changes the object's identity.
 func (o *applyObject) explained() bool {
-	return o.Answer == gate.Allow || slices.ContainsFunc(o.Results, func(r applyRule) bool {
+	return o.Result == gate.Allow || slices.ContainsFunc(o.Results, func(r applyRule) bool {
 		return r.Result == bench.Error || r.Result == bench.Fail && !r.Audit
 	})
 }
@@ -331,13 +331,13 @@ func writeObjects(t terminal, flag, path string, objects []any) (err error) {
 func (f *applyOutput) exit(report applyReport) error {
 	denied, unable := false, false
 	for _, o := range report.Objects {
-		denied, unable = denied || o.Answer == gate.Deny, unable || o.Answer == gate.Unable
+		denied, unable = denied || o.Result == gate.Deny, unable || o.Result == gate.Error
 	}
 	switch {
 	case denied:
 		return status(exitDenied)
 	case unable:
-		return status(exitUnable)
+		return status(exitError)
 	case f.warnExit != 0 && (report.Summary[bench.Warn] > 0 || f.warnNoPass && report.Summary[bench.Pass] == 0):
 		return status(f.warnExit)
 	}

@@ -110,7 +110,7 @@ data: {ours: %q}
 		{"signed", offline(signed.Name), exitAllowed, "1 allowed"},
 		{"unsigned", offline(unsigned.Name), exitDenied, "no signature found"},
 		{"signed by a stranger", offline(foreign.Name), exitDenied, "another key"},
-		{"an image that the layout lacks", offline(h.Registry.Host() + "/other:v1"), exitUnable, "could not be verified"},
+		{"an image that the layout lacks", offline(h.Registry.Host() + "/other:v1"), exitError, "could not be verified"},
 		{"another digest", []string{"verify", "--bundle", file, "--bundle-digest", "sha256:" + strings.Repeat("0", 64), signed.Name}, exitUsage, "is wanted"},
 		{"a digest without a bundle", []string{"verify", "--bundle-digest", digest, signed.Name}, exitUsage, "--bundle FILE"},
 		{"a policy beside it", offline("--policy", policy, signed.Name), exitUsage, "make another bundle"},

@@ -75,7 +75,7 @@ func (f *scanFlags) runCompare(ctx context.Context, t terminal) error {
 	err = writeAll(t, files, found, found.failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
 		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
-		return status(exitUnable)
+		return status(exitError)
 	}
 	if err != nil {
 		return err

@@ -183,8 +183,8 @@ func (c *compared) exit() error {
 	switch {
 	case s.Newly > 0:
 		return status(exitDenied)
-	case s.NewlyUnable > 0 || s.Differ[compare.CouldNotLook] > 0 || s.Unreadable > 0 || s.LeftOut > 0 || len(c.untold) > 0:
-		return status(exitUnable)
+	case s.NewErrors > 0 || s.Differ[compare.CouldNotLook] > 0 || s.Unreadable > 0 || s.LeftOut > 0 || len(c.untold) > 0:
+		return status(exitError)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ terminal the dashboard remains until you interrupt the demo (Ctrl-C).`,
 type scene struct {
 	image gatetest.Image
 	story string
-	want  gate.Answer
+	want  gate.Result
 }
 
 // signers are the demo's signers.
@@ -240,8 +240,8 @@ func demoSetup(folder string) *setupFlags {
 // asExpected fails the demo if a verdict differs from the expected one.
 func asExpected(scenes []scene, outcomes []gate.Outcome) error {
 	for i, s := range scenes {
-		if outcomes[i].Answer != s.want {
-			return fmt.Errorf("%s (%s): %s, and %s was expected", s.image.Name, s.story, outcomes[i].Answer, s.want)
+		if outcomes[i].Result != s.want {
+			return fmt.Errorf("%s (%s): %s, and %s was expected", s.image.Name, s.story, outcomes[i].Result, s.want)
 		}
 	}
 	return nil

@@ -143,7 +143,7 @@ func (v *logVerification) one(t terminal, name string, o decisionlog.VerifyOptio
 		if v.json {
 			fmt.Fprintf(t.err, "quaymaster: %s: %v\n", name, err)
 		}
-		return exitUnable
+		return exitError
 	}
 }
 

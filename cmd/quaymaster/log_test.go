@@ -26,7 +26,7 @@ func keptLog(t *testing.T) (folder, public string) {
 	}
 	var text []byte
 	for n := range 3 {
-		d := decisionlog.Decision{User: fmt.Sprintf("user-%d", n), Answer: "deny"}
+		d := decisionlog.Decision{User: fmt.Sprintf("user-%d", n), Result: "deny"}
 		text, err = chain.Append(text, &decisionlog.Entry{Kind: decisionlog.KindDecision, Time: time.Unix(1800000000, 0), Decision: &d})
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ const (
 	exitAllowed = 0
 	exitDenied  = 1
 	exitUsage   = 2
-	exitUnable  = 3
+	exitError   = 3
 )
 
 func main() {
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, t terminal) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(t.err, "quaymaster: internal error: %v\n%s", p, debug.Stack())
-			code = exitUnable
+			code = exitError
 		}
 	}()
 	if imageverifier.IsAsked(args) {

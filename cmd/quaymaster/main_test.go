@@ -82,9 +82,9 @@ func TestExitStatus(t *testing.T) {
 		{"signed", append(key, signed.Name), exitAllowed, "1 allowed"},
 		{"unsigned", append(key, unsigned.Name), exitDenied, "no signature found"},
 		{"signed by a stranger", append(key, foreign.Name), exitDenied, "another key"},
-		{"registry down", append(key, nowhere), exitUnable, "could not be verified"},
+		{"registry down", append(key, nowhere), exitError, "could not be verified"},
 		{"denied outweighs unable", append(key, nowhere, unsigned.Name), exitDenied, "1 denied"},
-		{"no such image", append(key, h.Registry.Host()+"/none:v1"), exitUnable, "could not be verified"},
+		{"no such image", append(key, h.Registry.Host()+"/none:v1"), exitError, "could not be verified"},
 		{"the log is on unless switched off", []string{"verify", "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json"), signed.Name}, exitDenied, "transparency log"},
 		{"nothing to verify", []string{"verify", "--key", h.path("key.pub")}, exitUsage, "nothing to verify"},
 		{"nobody to believe", []string{"verify", signed.Name}, exitUsage, "what must be proved?"},
@@ -243,8 +243,8 @@ func TestResources(t *testing.T) {
 		{"selected and signed", "blue", resources, signed.Name, exitAllowed, "1 allowed"},
 		{"selected and unsigned", "blue", resources, unsigned.Name, exitDenied, "no signature found"},
 		{"another team", "red", resources, unsigned.Name, exitAllowed, "no policy"},
-		{"a namespace that nobody described", "green", resources, unsigned.Name, exitUnable, "labels of the object's namespace"},
-		{"a Secret that nobody gave", "blue", noSecret, signed.Name, exitUnable, "--resource"},
+		{"a namespace that nobody described", "green", resources, unsigned.Name, exitError, "labels of the object's namespace"},
+		{"a Secret that nobody gave", "blue", noSecret, signed.Name, exitError, "--resource"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, "verify", "--policy", policies, "--resource", c.resources, "-n", c.namespace, c.image)
@@ -297,7 +297,7 @@ spec:
 		image    string
 		code     int
 	}{
-		{"a certificate that nobody vouches for", false, signed.Name, exitUnable},
+		{"a certificate that nobody vouches for", false, signed.Name, exitError},
 		{"the policy gives TLS up", true, signed.Name, exitAllowed},
 		{"and no more than TLS", true, unsigned.Name, exitDenied},
 	} {

@@ -140,8 +140,8 @@ func (f *mirrorFlags) show(cmd *cobra.Command, t terminal, mirrors *mirror.Set, 
 	switch {
 	case has(report.DeniedThere):
 		return status(exitDenied)
-	case has(report.UnableThere):
-		return status(exitUnable)
+	case has(report.ErrorThere):
+		return status(exitError)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (l *looking) at(ctx context.Context, ref image.Ref, request gate.Request, i
 	}
 	route, err := l.mirrors.Route(ref, subjectOf(request))
 	if err != nil {
-		r.Result, r.Why = report.UnableThere, err.Error()
+		r.Result, r.Why = report.ErrorThere, err.Error()
 	}
 	if route != nil {
 		r.Mapping, r.When, r.Otherwise, r.Resolve = route.Mirror, string(route.When), string(route.Otherwise), string(route.Resolve)
@@ -125,7 +125,7 @@ func answered(r *report.Redirection, route *mirror.Route, attempts []report.Atte
 // judged copies the gate's decision.
 func judged(r *report.Redirection, route *mirror.Route, outcome gate.Outcome) {
 	record := report.NewRecord(outcome)
-	r.Answer, r.Reasons = record.Answer, record.Reasons
+	r.Policies, r.Reasons = record.Result, record.Reasons
 	if len(record.Images) > 0 {
 		one := record.Images[0]
 		r.Digest, r.Reasons = one.Digest, append(one.Reasons, record.Reasons...)
@@ -135,10 +135,10 @@ func judged(r *report.Redirection, route *mirror.Route, outcome gate.Outcome) {
 		}
 	}
 	switch {
-	case r.Answer == gate.Deny:
+	case r.Policies == gate.Deny:
 		r.Result = report.DeniedThere
-	case r.Answer != gate.Allow:
-		r.Result = report.UnableThere
+	case r.Policies != gate.Allow:
+		r.Result = report.ErrorThere
 	case r.Target != "":
 		r.Result = report.Redirected
 	case route != nil:
@@ -161,7 +161,7 @@ func (l *looking) ask(ctx context.Context, r *report.Redirection, ref image.Ref,
 		r.Why = err.Error()
 		r.Result = without(route, image.KindOf(err) != image.NotFound)
 		if route.Resolve == mirror.Source {
-			r.Result = report.UnableThere // the digest is unknown
+			r.Result = report.ErrorThere // the digest is unknown
 		}
 		return
 	}
@@ -201,7 +201,7 @@ func without(route *mirror.Route, silent bool) report.Redirect {
 	case route.Otherwise != mirror.Deny:
 		return report.StaysThere
 	case silent:
-		return report.UnableThere
+		return report.ErrorThere
 	}
 	return report.DeniedThere
 }

@@ -51,17 +51,17 @@ func lookLocally(ctx context.Context, settings *imageverifier.Settings, question
 
 // nodeVerdict accepts an outcome only for exactly the requested image.
 func nodeVerdict(o gate.Outcome, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
-	words := map[gate.Answer]string{gate.Allow: "allowed", gate.Deny: "denied", gate.Unable: "could not be verified"}
+	words := map[gate.Result]string{gate.Allow: "allowed", gate.Deny: "denied", gate.Error: "could not be verified"}
 	reasons := o.Reasons
 	if len(o.Verdicts) == 1 {
 		reasons = append(o.Verdicts[0].Reasons, reasons...)
 	}
-	told := words[o.Answer]
+	told := words[o.Result]
 	if len(reasons) > 0 {
 		told += ": " + reasonText(reasons[0])
 	}
 	switch {
-	case o.Answer != gate.Allow:
+	case o.Result != gate.Allow:
 		return imageverifier.Verdict{Reason: told}, nil
 	case len(o.Verdicts) != 1:
 		return imageverifier.Verdict{}, fmt.Errorf("%d images were judged, and one was asked about", len(o.Verdicts))

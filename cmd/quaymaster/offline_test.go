@@ -48,7 +48,7 @@ func TestOffline(t *testing.T) {
 	}{
 		{"signed", append(offline, signed.Name), exitAllowed},
 		{"unsigned", append(offline, unsigned.Name), exitDenied},
-		{"from the registry, which cannot be reached", append(base, signed.Name), exitUnable},
+		{"from the registry, which cannot be reached", append(base, signed.Name), exitError},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			var out bytes.Buffer

@@ -82,7 +82,7 @@ func TestOutputsWithoutVerdict(t *testing.T) {
 	}{
 		"nothing":     {"a file without objects", t.Context(), []string{"-f", h.path("empty.yaml")}, exitUsage},
 		"no file":     {"a file that is not there", t.Context(), []string{"-f", h.path("none.yaml")}, exitUsage},
-		"interrupted": {"the user gave up", closed, []string{h.Registry.Host() + "/app:v1"}, exitUnable},
+		"interrupted": {"the user gave up", closed, []string{h.Registry.Host() + "/app:v1"}, exitError},
 	} {
 		for _, format := range outputFormats() {
 			h.file(t, "out."+format.name, "all is well: of a former run\n")

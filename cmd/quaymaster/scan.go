@@ -148,7 +148,7 @@ func (f *scanFlags) run(cmd *cobra.Command, t terminal) error {
 	err = writeAll(t, files, found, found.failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
 		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
-		return status(exitUnable)
+		return status(exitError)
 	}
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (f *scanFlags) look(ctx context.Context, t terminal) (*scanned, error) {
 	told.clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is said of what was not looked at")
-		return nil, status(exitUnable)
+		return nil, status(exitError)
 	}
 	if err != nil {
 		return nil, roundError{err}

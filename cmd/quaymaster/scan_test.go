@@ -94,7 +94,7 @@ func TestScan(t *testing.T) {
 		}},
 		{"nothing would be", []string{"-f", good, "--policy", policies}, "", exitAllowed, []string{"now 0 would be denied"}},
 		{"standard input", []string{"-f", "-", "--policy", policies}, scanPods, exitDenied, []string{"ReplicaSet/b"}},
-		{"a failure under an indeterminate match could not be verified", []string{"-f", pods, "--policy", unlabelled}, "", exitUnable, []string{"unable", "2 could not be judged"}},
+		{"a failure under an indeterminate match could not be verified", []string{"-f", pods, "--policy", unlabelled}, "", exitError, []string{"unable", "2 could not be judged"}},
 		{"and a pass is one in either reading", []string{"-f", good, "--policy", unlabelled}, "", exitAllowed, []string{"0 could not be judged"}},
 		{"JSON", []string{"-f", pods, "--policy", policies, "-o", "json"}, "", exitDenied, []string{`"kind": "Scan"`, `"answer": "deny"`, `"objects": 2`, `"policiesLeftOut"`, `"denied": 2`}},
 		{"reports", []string{"-f", pods, "--policy", policies, "-o", "openreports"}, "", exitDenied, []string{"openreports.io/v1alpha1", "background scan"}},
@@ -113,10 +113,10 @@ func TestScan(t *testing.T) {
 		{"reports and a log", []string{"--signer", "x", "--reports", "--decision-log", folder}, "", exitUsage, []string{"want one of"}},
 		{"reports and no signer", []string{"-f", pods, "--policy", policies, "--reports"}, "", exitUsage, []string{"for --signer"}},
 		{"a page of what stands on it", []string{"--signer", "x", "--decision-log", folder, "-o", "markdown"}, "", exitUsage, []string{"want text or json"}},
-		{"a folder without a log", []string{"--signer", "x", "--decision-log", folder}, "", exitUnable, []string{"there is no decision log in it"}},
+		{"a folder without a log", []string{"--signer", "x", "--decision-log", folder}, "", exitError, []string{"there is no decision log in it"}},
 		{"a log and no signer", []string{"-f", pods, "--policy", policies, "--decision-log", folder}, "", exitUsage, []string{"for --signer"}},
 		{"somebody to ask and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", exitUsage, []string{"for --signer"}},
-		{"a gateway that is away", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1"}, "", exitUnable, []string{"127.0.0.1:1"}},
+		{"a gateway that is away", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1"}, "", exitError, []string{"127.0.0.1:1"}},
 	} {
 		var out, errs bytes.Buffer
 		code := run(t.Context(), append([]string{"scan"}, row.args...), terminal{in: strings.NewReader(row.in), out: &out, err: &errs, env: func(string) string { return "" }})
@@ -163,12 +163,12 @@ func TestScanFiles(t *testing.T) {
 			"text": "would be denied", "json": `"kind": "Scan"`, "sarif": `"ruleId"`, "junit": "<failure", "markdown": "denied", "github": "::error",
 			"policyreport": "result: fail", "openreports": "result: fail",
 		}},
-		{"interrupted", closed, []string{"-f", path("pods.yaml")}, exitUnable, map[string]string{
+		{"interrupted", closed, []string{"-f", path("pods.yaml")}, exitError, map[string]string{
 			"text": "nothing was decided: the run was interrupted", "json": `"error": "the run was interrupted"`, "sarif": `"executionSuccessful": false`,
 			"junit": `errors="1"`, "markdown": "nothing was decided", "github": "::error ", "policyreport": "", "openreports": "",
 		}},
 		{"a file that is not there", t.Context(), []string{"-f", path("none.yaml")}, exitUsage, map[string]string{"text": "none.yaml", "json": `"error": "`, "policyreport": ""}},
-		{"a log that is not there", t.Context(), []string{"--signer", "x", "--decision-log", path("none")}, exitUnable, nil},
+		{"a log that is not there", t.Context(), []string{"--signer", "x", "--decision-log", path("none")}, exitError, nil},
 	} {
 		args, of := append([]string{"scan"}, row.args...), outputs
 		if row.want == nil {

@@ -61,7 +61,7 @@ type scanSummary struct {
 	Objects    int     `json:"objects"`
 	Matched    int     `json:"matched"`
 	Denied     int     `json:"denied"`
-	Unable     int     `json:"unable"`
+	Errors     int     `json:"unable"`
 	Excluded   int     `json:"excluded"`
 	Unreadable int     `json:"unreadable"`
 	Seconds    float64 `json:"seconds"`
@@ -81,7 +81,7 @@ func (s *scanned) report() scanReport {
 	r := scanReport{
 		APIVersion: report.APIVersion, Kind: "Scan", Time: s.summary.Began.UTC(), Rules: s.tally.counts(), Held: s.tally.against(), HeldMore: s.tally.leftOut,
 		Summary: scanSummary{
-			Kinds: s.summary.Kinds, Objects: s.summary.Objects, Matched: s.summary.Matched, Denied: s.summary.Denied, Unable: s.summary.Unable,
+			Kinds: s.summary.Kinds, Objects: s.summary.Objects, Matched: s.summary.Matched, Denied: s.summary.Denied, Errors: s.summary.Errors,
 			Excluded: s.summary.Excluded, Unreadable: s.summary.Unreadable, Seconds: s.summary.Duration.Seconds(),
 		},
 	}
@@ -145,7 +145,7 @@ func (s *scanned) text(w io.Writer) error {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NOW\tWORKLOAD\tOBJECTS\tPOLICY\tWHAT")
 		for _, h := range shown {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Answer), report.Escape(placeOf(h)), h.Objects, report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(h.what()))
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Result), report.Escape(placeOf(h)), h.Objects, report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(h.what()))
 		}
 		_ = table.Flush() // the writer is a buffer
 		if len(shown) < len(held) {
@@ -182,14 +182,14 @@ func (s *scanned) close(b *strings.Builder) {
 		fmt.Fprintf(b, "%d findings more than are kept were left out\n", s.tally.leftOut)
 	}
 	fmt.Fprintf(b, "%d objects of %d kinds in %s: policies speak of %d; now %d would be denied, and %d could not be judged\n",
-		s.summary.Objects, s.summary.Kinds, s.summary.Duration.Round(time.Millisecond), s.summary.Matched, s.summary.Denied, s.summary.Unable)
+		s.summary.Objects, s.summary.Kinds, s.summary.Duration.Round(time.Millisecond), s.summary.Matched, s.summary.Denied, s.summary.Errors)
 }
 
-func wordOf(answer gate.Answer) string {
+func wordOf(answer gate.Result) string {
 	switch answer {
 	case gate.Deny:
 		return "denied"
-	case gate.Unable:
+	case gate.Error:
 		return "unable"
 	}
 	return "told"
@@ -234,7 +234,7 @@ func (s *scanned) exit() error {
 	case s.summary.Denied > 0:
 		return status(exitDenied)
 	case !s.summary.Complete():
-		return status(exitUnable)
+		return status(exitError)
 	}
 	return nil
 }

@@ -180,10 +180,10 @@ func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
 	err = writeAll(t, files, found, found.failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
 		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
-		return status(exitUnable)
+		return status(exitError)
 	}
 	if err == nil && found.NotRead > 0 {
-		return status(exitUnable)
+		return status(exitError)
 	}
 	return err
 }

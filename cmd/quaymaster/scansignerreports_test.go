@@ -70,10 +70,10 @@ func TestScanSignerInReports(t *testing.T) {
 		{"an identity, of the second page", config, "release@example.com", exitAllowed, []string{"1 images, 1 workloads", "shop Deployment/api"}},
 		{"a digest", config, "sha256:" + strings.Repeat("1", 64), exitAllowed, []string{"shop Deployment/web"}},
 		{"a policy", config, "policy:ClusterPolicy/signed", exitAllowed, []string{"2 images, 2 workloads"}},
-		{"a cluster without reports", reportServer(t, nil, http.StatusOK), key, exitUnable, []string{"serves neither PolicyReports nor OpenReports"}},
-		{"who may not list them", reportServer(t, items, http.StatusForbidden), key, exitUnable, []string{"--reports: list is wanted on the reports of every namespace"}},
-		{"no report can be read", reportServer(t, []string{`{"kind":"PolicyReport"}`, `{}`}, http.StatusOK), key, exitUnable, []string{"not read: 2 reports", "0 images"}},
-		{"one of them cannot be read, and the others are", reportServer(t, []string{items[0] + `,{"kind":"PolicyReport","metadata":{}}`, items[1]}, http.StatusOK), key, exitUnable, []string{"not read: 1 reports", "shop Deployment/web"}},
+		{"a cluster without reports", reportServer(t, nil, http.StatusOK), key, exitError, []string{"serves neither PolicyReports nor OpenReports"}},
+		{"who may not list them", reportServer(t, items, http.StatusForbidden), key, exitError, []string{"--reports: list is wanted on the reports of every namespace"}},
+		{"no report can be read", reportServer(t, []string{`{"kind":"PolicyReport"}`, `{}`}, http.StatusOK), key, exitError, []string{"not read: 2 reports", "0 images"}},
+		{"one of them cannot be read, and the others are", reportServer(t, []string{items[0] + `,{"kind":"PolicyReport","metadata":{}}`, items[1]}, http.StatusOK), key, exitError, []string{"not read: 1 reports", "shop Deployment/web"}},
 		{"no cluster", filepath.Join(t.TempDir(), "none"), key, exitUsage, []string{"none"}},
 	} {
 		code, out, errs := quaymaster(t, "scan", "--signer", row.signer, "--reports", "--kubeconfig", row.kubeconfig)

@@ -43,15 +43,15 @@ type scanHeldKey struct {
 	workload     report.Resource
 	policy, rule string
 	image        string
-	answer       gate.Answer
+	answer       gate.Result
 	message      string
 }
 
 // scanHeld is a finding of one rule for the objects of one workload.
 type scanHeld struct {
-	// Answer is the result of an admission now: deny, unable, or allow if the finding is only
+	// Result is the result of an admission now: deny, unable, or allow if the finding is only
 	// reported.
-	Answer    gate.Answer   `json:"answer"`
+	Result    gate.Result   `json:"answer"`
 	Kind      string        `json:"kind"`
 	Namespace string        `json:"namespace,omitempty"`
 	Name      string        `json:"name"`
@@ -83,20 +83,20 @@ func (t *scanTally) Take(d report.Decided) {
 		}
 		answer := gate.Allow
 		switch {
-		case r.Enforced && r.Status == result.Fail && d.Outcome.Answer != gate.Allow:
+		case r.Enforced && r.Status == result.Fail && d.Outcome.Result != gate.Allow:
 			answer = gate.Deny
-		case r.Enforced && r.Status == result.Error && d.Outcome.Answer != gate.Allow:
-			answer = gate.Unable
+		case r.Enforced && r.Status == result.Error && d.Outcome.Result != gate.Allow:
+			answer = gate.Error
 		}
 		said = said || answer != gate.Allow
 		t.hold(r, answer)
 	}
-	if d.Outcome.Answer == gate.Allow || said {
+	if d.Outcome.Result == gate.Allow || said {
 		return
 	}
 	// The reason belongs to no rule: an override set it, or the evaluation failed.
 	for _, reason := range reasonsOf(d.Outcome) {
-		t.hold(result.Result{Resource: d.Resource(), Status: result.Error, Code: reason.Code, Message: reason.Message}, d.Outcome.Answer)
+		t.hold(result.Result{Resource: d.Resource(), Status: result.Error, Code: reason.Code, Message: reason.Message}, d.Outcome.Result)
 	}
 }
 
@@ -104,7 +104,7 @@ func (t *scanTally) Take(d report.Decided) {
 func reasonsOf(o gate.Outcome) []policy.Reason {
 	reasons := slices.Clone(o.Reasons)
 	for i := range o.Verdicts {
-		if o.Verdicts[i].Answer != gate.Allow {
+		if o.Verdicts[i].Result != gate.Allow {
 			reasons = append(reasons, o.Verdicts[i].Reasons...)
 		}
 	}
@@ -133,7 +133,7 @@ func (t *scanTally) count(r result.Result) {
 	}
 }
 
-func (t *scanTally) hold(r result.Result, answer gate.Answer) {
+func (t *scanTally) hold(r result.Result, answer gate.Result) {
 	key := scanHeldKey{workload: workloadOf(r.Resource), policy: r.Policy.String(), rule: r.Rule, answer: answer, message: r.Message}
 	if r.Image != nil {
 		key.image = r.Image.Written
@@ -147,7 +147,7 @@ func (t *scanTally) hold(r result.Result, answer gate.Answer) {
 		return
 	}
 	made := &scanHeld{
-		Answer: answer, Kind: key.workload.Kind, Namespace: key.workload.Namespace, Name: key.workload.Name, Objects: 1,
+		Result: answer, Kind: key.workload.Kind, Namespace: key.workload.Namespace, Name: key.workload.Name, Objects: 1,
 		Rule: r.Rule, Status: r.Status, Image: key.image, Code: r.Code, Message: r.Message,
 	}
 	if r.Policy.Name != "" {
@@ -186,9 +186,9 @@ func (t *scanTally) against() []*scanHeld {
 	for _, h := range t.held {
 		all = append(all, h)
 	}
-	order := []gate.Answer{gate.Deny, gate.Unable, gate.Allow}
+	order := []gate.Result{gate.Deny, gate.Error, gate.Allow}
 	slices.SortFunc(all, func(a, b *scanHeld) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Answer), slices.Index(order, b.Answer)),
+		return cmp.Or(cmp.Compare(slices.Index(order, a.Result), slices.Index(order, b.Result)),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Message, b.Message))
 	})

@@ -107,7 +107,7 @@ func serve(cmd *cobra.Command, configuration gateway.Configuration, t terminal, 
 	}
 	if err != nil {
 		said.Error("the gateway ends", slog.String("error", err.Error()))
-		return status(exitUnable)
+		return status(exitError)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestServeThatCannotListen(t *testing.T) {
 	text := "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\nstandalone: true\npolicies: {folders: [" + h.path("policies.yaml") +
 		"]}\nlisten: {address: '192.0.2.1:1', plain: '127.0.0.1:0'}\n"
 	code, _, errs := quaymaster(t, "serve", "--config", h.file(t, "gateway.yaml", text))
-	if code != exitUnable || !strings.Contains(errs, `"msg":"the gateway ends","error":"webhook: listen: `) {
-		t.Errorf("exit status %d, want %d: %s", code, exitUnable, errs)
+	if code != exitError || !strings.Contains(errs, `"msg":"the gateway ends","error":"webhook: listen: `) {
+		t.Errorf("exit status %d, want %d: %s", code, exitError, errs)
 	}
 }

@@ -51,7 +51,7 @@ spec:
 		{"signed by a stranger", []string{plain}, foreign.Name, exitDenied, "another key"},
 		{"all policies must hold", []string{plain, ended}, signed.Name, exitDenied, "end of life"},
 		{"in the log of the trust root", []string{logged, root}, signed.Name, exitAllowed, "ClusterImagePolicy/logged"},
-		{"the trust root is not there", []string{logged}, signed.Name, exitUnable, "ours"},
+		{"the trust root is not there", []string{logged}, signed.Name, exitError, "ours"},
 		{"a field that is none", []string{h.file(t, "typo.yaml", "apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: a}\nspec: {imags: []}\n")}, signed.Name, exitUsage, "spec.imags"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

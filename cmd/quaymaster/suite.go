@@ -64,7 +64,7 @@ func (f *testFlags) run(cmd *cobra.Command, t terminal, paths []string) error {
 	report := suite.Run(cmd.Context(), found, suite.Options{Filter: filter})
 	if cmd.Context().Err() != nil {
 		fmt.Fprintln(t.err, "quaymaster: interrupted; not every suite was run")
-		return status(exitUnable)
+		return status(exitError)
 	}
 	if f.mustExist && report.Passed+report.Failed+report.Skipped == 0 {
 		return errors.New("--require-tests: there is no check to run")

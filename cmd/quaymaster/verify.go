@@ -268,7 +268,7 @@ func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gat
 	progress.clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
-		return nil, status(exitUnable)
+		return nil, status(exitError)
 	}
 	return outcomes, nil
 }

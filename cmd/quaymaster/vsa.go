@@ -148,7 +148,7 @@ func (f *vsaFlags) writer(ctx context.Context, t terminal, setup *setupFlags) fu
 		}
 		if err != nil {
 			fmt.Fprintf(t.err, "quaymaster: -o vsa: %v\n", err)
-			return status(exitUnable)
+			return status(exitError)
 		}
 		return nil
 	}

@@ -77,7 +77,7 @@ func TestSummaries(t *testing.T) {
 	}{
 		{"fresh", append(accept, good.Name), exitAllowed, "1 allowed"},
 		{"it says that the image failed", append(accept, bad.Name), exitDenied, "says that the image failed"},
-		{"of nobody", append(accept, none), exitUnable, "could not be verified"},
+		{"of nobody", append(accept, none), exitError, "could not be verified"},
 		{"too old", append(accept, "--accept-vsa-max-age", "1ns", good.Name), exitDenied, "ago, at most 1ns"},
 		{"of another verifier", []string{"verify", "--accept-vsa", "https://cd.example", "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name}, exitDenied, "of the verifier " + ciID},
 		{"by another key", []string{"verify", "--accept-vsa", ciID, "--key", h.path("key.pub"), "--insecure-ignore-tlog", good.Name}, exitDenied, "another key"},
@@ -217,7 +217,7 @@ func TestSummariesRefuse(t *testing.T) {
 		{"no password", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, exitUsage, "COSIGN_PASSWORD is not set"},
 		{"another password", map[string]string{cosignPassword: "open barley"}, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, exitUsage, "password is wrong"},
 		{"a place without a push", sesame, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-repository", "a.example/b"}, exitUsage, "--vsa-push"},
-		{"a registry that keeps nothing", sesame, []string{"-o", to, "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push"}, exitUnable, "refused"},
+		{"a registry that keeps nothing", sesame, []string{"-o", to, "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push"}, exitError, "refused"},
 		{"an age of nothing", nil, []string{"--accept-vsa", ciID, "--accept-vsa-max-age", "0s"}, exitUsage, "--accept-vsa-max-age"},
 		{"an age of what is not accepted", nil, []string{"--accept-vsa-max-age", "1h"}, exitUsage, "--accept-vsa"},
 		{"a digest that is none", nil, []string{"--accept-vsa", ciID, "--accept-vsa-policy", "x"}, exitUsage, "--accept-vsa-policy"},

@@ -311,7 +311,7 @@ func TestJudged(t *testing.T) {
 		}
 	}
 	const allow, deny = gate.Allow, gate.Deny
-	for source, rows := range map[string]map[string]gate.Answer{
+	for source, rows := range map[string]map[string]gate.Result{
 		"connaisseur": {
 			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "shop/free": allow, "other/app": deny,
 			"shop/both": allow, "shop/both:one": deny, "shop/both:two": deny, "notary/app": allow, "notary/app:other": deny,
@@ -348,8 +348,8 @@ func TestJudged(t *testing.T) {
 		t.Run(source, func(t *testing.T) {
 			g := h.gate(t, sources()[source])
 			for name, want := range rows {
-				if out := g.Decide(t.Context(), pod(t, names[name])); out.Answer != want {
-					t.Errorf("%s: %s, want %s: %s", name, out.Answer, want, said(out))
+				if out := g.Decide(t.Context(), pod(t, names[name])); out.Result != want {
+					t.Errorf("%s: %s, want %s: %s", name, out.Result, want, said(out))
 				}
 				container := []any{map[string]any{"name": "c", "image": names[name]}}
 				for place, spec := range map[string]map[string]any{
@@ -357,16 +357,16 @@ func TestJudged(t *testing.T) {
 					"an ephemeral container": {"containers": []any{}, "ephemeralContainers": container},
 					"a volume":               {"containers": []any{}, "volumes": []any{map[string]any{"name": "v", "image": map[string]any{"reference": names[name]}}}},
 				} {
-					if out := g.Decide(t.Context(), request(t, spec)); out.Answer != want {
-						t.Errorf("%s in %s: %s, want %s: %s", name, place, out.Answer, want, said(out))
+					if out := g.Decide(t.Context(), request(t, spec)); out.Result != want {
+						t.Errorf("%s in %s: %s, want %s: %s", name, place, out.Result, want, said(out))
 					}
 				}
 			}
 			for name, want := range rows { // one bad image among good ones
 				for other, good := range rows {
 					if good == allow && want == deny {
-						if out := g.Decide(t.Context(), pod(t, names[other], names[name])); out.Answer != deny {
-							t.Errorf("%s beside %s: %s, want deny", name, other, out.Answer)
+						if out := g.Decide(t.Context(), pod(t, names[other], names[name])); out.Result != deny {
+							t.Errorf("%s beside %s: %s, want deny", name, other, out.Result)
 						}
 					}
 				}

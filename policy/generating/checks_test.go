@@ -149,21 +149,21 @@ func TestMade(t *testing.T) {
 	}{
 		{"of the whole cluster", "", one("apiVersion: v1, kind: Namespace, name: a, data: {metadata: {namespace: x}}"), policy.Pass, "", []string{"map[name:a]"}},
 		{"nulls in lists", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {metadata: {finalizers: [{c: null, d: e}, null]}}"), policy.Pass, "", []string{"map[finalizers:[map[d:e] <nil>] name:a namespace:b]"}},
-		{"metadata that are none", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {metadata: '{{request.object.data.main}}'}"), policy.Undecided, "data.metadata: want an object", nil},
-		{"a namespace that is no text", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.data}}', data: {}"), policy.Undecided, "generate.namespace: want a string", nil},
-		{"a namespace that is not there", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{nowhere}}', data: {}"), policy.Undecided, "nowhere", nil},
-		{"a name that is not there", "", one("apiVersion: v1, kind: ConfigMap, name: '{{nowhere}}', namespace: a, data: {}"), policy.Undecided, "nowhere", nil},
+		{"metadata that are none", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {metadata: '{{request.object.data.main}}'}"), policy.Indeterminate, "data.metadata: want an object", nil},
+		{"a namespace that is no text", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.data}}', data: {}"), policy.Indeterminate, "generate.namespace: want a string", nil},
+		{"a namespace that is not there", "", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{nowhere}}', data: {}"), policy.Indeterminate, "nowhere", nil},
+		{"a name that is not there", "", one("apiVersion: v1, kind: ConfigMap, name: '{{nowhere}}', namespace: a, data: {}"), policy.Indeterminate, "nowhere", nil},
 		{"a name that is a number", "", one("apiVersion: v1, kind: ConfigMap, name: '{{length(request.object.data)}}', namespace: a, data: {}"), policy.Pass, "", []string{"map[name:1 namespace:a]"}},
 		{"a Policy's own namespace", "observability", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.namespace}}', data: {}"), policy.Pass, "", []string{"map[name:a namespace:observability]"}},
-		{"another one", "observability", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.data.main}}', data: {}"), policy.Undecided, "cannot generate into", nil},
+		{"another one", "observability", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.data.main}}', data: {}"), policy.Indeterminate, "cannot generate into", nil},
 
-		{"preconditions in doubt", "", ofMaps + "preconditions: " + inDoubt + "\ngenerate: {" + madeObject + "}", policy.Undecided, "preconditions", nil},
-		{"preconditions that cannot be asked", "", ofMaps + "preconditions: " + unanswered + "\ngenerate: {" + madeObject + "}", policy.Undecided, "preconditions", nil},
+		{"preconditions in doubt", "", ofMaps + "preconditions: " + inDoubt + "\ngenerate: {" + madeObject + "}", policy.Indeterminate, "preconditions", nil},
+		{"preconditions that cannot be asked", "", ofMaps + "preconditions: " + unanswered + "\ngenerate: {" + madeObject + "}", policy.Indeterminate, "preconditions", nil},
 
 		{"elements that are null", "", loop("list: \"[`null`, 'x']\""), policy.Pass, "", []string{"map[name:x namespace:b]"}},
-		{"a list that is not there", "", loop("list: request.object.none"), policy.Undecided, "foreach[0].list", nil},
-		{"an element in doubt", "", loop("list: \"['x']\", preconditions: " + inDoubt), policy.Undecided, "foreach[0].preconditions", nil},
-		{"an element that cannot be asked about", "", loop("list: \"['x']\", preconditions: " + unanswered), policy.Undecided, "foreach[0].preconditions", nil},
+		{"a list that is not there", "", loop("list: request.object.none"), policy.Indeterminate, "foreach[0].list", nil},
+		{"an element in doubt", "", loop("list: \"['x']\", preconditions: " + inDoubt), policy.Indeterminate, "foreach[0].preconditions", nil},
+		{"an element that cannot be asked about", "", loop("list: \"['x']\", preconditions: " + unanswered), policy.Indeterminate, "foreach[0].preconditions", nil},
 	} {
 		got := generation(t, c.namespace, c.rule).Generate(t.Context(), policy.Case{Subject: subject(t, trigger, policy.User{})})
 		var metadata []string
@@ -184,16 +184,16 @@ func TestMade(t *testing.T) {
 func TestBudget(t *testing.T) {
 	const rule = ofMaps + "generate: {foreach: [" +
 		"{list: \"split(request.object.data.main, ',')\", " + madeObject + "}, {list: \"split(request.object.data.main, ',')\", " + madeObject + "}]}"
-	for commas, want := range map[int]policy.Result{499: policy.Pass, 500: policy.Undecided} {
+	for commas, want := range map[int]policy.Result{499: policy.Pass, 500: policy.Indeterminate} {
 		object := strings.Replace(trigger, "http://new:9090", strings.Repeat("a,", commas)+"a", 1)
 		got := generation(t, "", rule).Generate(t.Context(), policy.Case{Subject: subject(t, object, policy.User{})})
-		if got.Result != want || want == policy.Undecided && len(got.Objects) > 0 {
+		if got.Result != want || want == policy.Indeterminate && len(got.Objects) > 0 {
 			t.Errorf("%d of each: %q, %d objects, %v", commas+1, got.Result, len(got.Objects), got.Reasons)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := generation(t, "", rule).Generate(ctx, policy.Case{Subject: subject(t, trigger, policy.User{})}); got.Result != policy.Undecided || len(got.Objects) > 0 {
+	if got := generation(t, "", rule).Generate(ctx, policy.Case{Subject: subject(t, trigger, policy.User{})}); got.Result != policy.Indeterminate || len(got.Objects) > 0 {
 		t.Errorf("the time ends: %q, %v", got.Result, got.Objects)
 	}
 }
@@ -209,9 +209,9 @@ func TestRoom(t *testing.T) {
 		want            policy.Result
 	}{
 		{"much to few", 10_000, 10, 15, policy.Pass},
-		{"much to many", 10_000, 10, 30, policy.Undecided},
+		{"much to many", 10_000, 10, 30, policy.Indeterminate},
 		{"long texts to few", 1, 1 << 20, 15, policy.Pass},
-		{"long texts to many", 1, 1 << 20, 17, policy.Undecided},
+		{"long texts to many", 1, 1 << 20, 17, policy.Indeterminate},
 		{"little to many", 10, 10, 1000, policy.Pass},
 	} {
 		data := map[string]any{}
@@ -307,7 +307,7 @@ func TestSelectionsThatFail(t *testing.T) {
 	} {
 		a := alteration(t, "", ofMaps+"mutate: {targets: [{apiVersion: v1, kind: Pod, "+c.target+"}]"+patched)
 		got := a.Existing(t.Context(), policy.Case{Subject: subject(t, trigger, policy.User{})})
-		if got.Result != policy.Undecided || !strings.Contains(got.Reasons[0].Message, c.says) || len(got.Selections) > 0 {
+		if got.Result != policy.Indeterminate || !strings.Contains(got.Reasons[0].Message, c.says) || len(got.Selections) > 0 {
 			t.Errorf("%s: %q %v %v", c.reason, got.Result, got.Reasons, got.Selections)
 		}
 	}
@@ -335,10 +335,10 @@ func TestAlterFails(t *testing.T) {
 		result                policy.Result
 	}{
 		{"one that is meant", "{all: [{key: a, operator: Equals, value: a}]}", 0, policy.Pass},
-		{"one in doubt", inDoubt, 0, policy.Undecided},
-		{"one that cannot be asked about", unanswered, 0, policy.Undecided},
-		{"of no selector", "{all: [{key: a, operator: Equals, value: a}]}", 1, policy.Undecided},
-		{"of no selector at all", "{all: [{key: a, operator: Equals, value: a}]}", -1, policy.Undecided},
+		{"one in doubt", inDoubt, 0, policy.Indeterminate},
+		{"one that cannot be asked about", unanswered, 0, policy.Indeterminate},
+		{"of no selector", "{all: [{key: a, operator: Equals, value: a}]}", 1, policy.Indeterminate},
+		{"of no selector at all", "{all: [{key: a, operator: Equals, value: a}]}", -1, policy.Indeterminate},
 	} {
 		a := alteration(t, "", ofMaps+"mutate: {targets: [{apiVersion: v1, kind: Pod, preconditions: "+c.preconditions+"}]"+patched)
 		selected := a.Existing(t.Context(), policy.Case{Subject: subject(t, trigger, policy.User{})})

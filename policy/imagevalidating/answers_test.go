@@ -107,12 +107,12 @@ func TestChoices(t *testing.T) {
 		{"the latest says it", low, []string{saysLow, saysHigh}, policy.Answer{}, policy.Pass, "signed by"},
 		{"an older one says it", low, []string{saysHigh, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
 		{"an older one says it, and the latest nothing", low, []string{lacks, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
-		{"none says anything", low, []string{lacks}, policy.Answer{}, policy.Undecided, "no such key"},
+		{"none says anything", low, []string{lacks}, policy.Answer{}, policy.Indeterminate, "no such key"},
 		{"an older one says otherwise, and the latest nothing", low, []string{lacks, saysHigh}, policy.Answer{}, policy.Fail, "condition-failed"},
 		{"the latest says otherwise, and an older one nothing", low, []string{saysHigh, lacks}, policy.Answer{}, policy.Fail, "condition-failed"},
-		{"an older one says it, and nobody looked further", signedToo, []string{saysHigh, saysLow}, noAnswer(), policy.Undecided, "registry-unavailable"},
-		{"the latest says it, and nobody looked further", signedToo, []string{saysLow, saysHigh}, noAnswer(), policy.Undecided, "registry-unavailable"},
-		{"nobody looked further, and one says nothing", signedToo, []string{lacks, saysLow}, noAnswer(), policy.Undecided, "registry-unavailable"},
+		{"an older one says it, and nobody looked further", signedToo, []string{saysHigh, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"the latest says it, and nobody looked further", signedToo, []string{saysLow, saysHigh}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"nobody looked further, and one says nothing", signedToo, []string{lacks, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
 		{"none is there", low, nil, policy.Answer{}, policy.Fail, "denied-by-condition"},
 		{"an older one says it, and the rest is not there", signedToo, []string{saysHigh, saysLow}, policy.Answer{}, policy.Fail, ""},
 	} {
@@ -136,14 +136,14 @@ func TestWhatMayBeThere(t *testing.T) {
 		word               string
 	}{
 		{"everything was looked at", both + low, saying("a", `{"level":"high"}`), policy.Answer{}, policy.Fail, "condition-failed"},
-		{"not all of it", both + low, saying("a", `{"level":"high"}`), noAnswer(), policy.Undecided, "registry-unavailable"},
-		{"not all of it, for want of a key", both + low, saying("a", `{"level":"high"}`), noKey, policy.Undecided, "cannot-prove"},
+		{"not all of it", both + low, saying("a", `{"level":"high"}`), noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"not all of it, for want of a key", both + low, saying("a", `{"level":"high"}`), noKey, policy.Indeterminate, "cannot-prove"},
 		{"not all of it, and nobody asked", scanned + low, saying("a", `{"level":"high"}`), noAnswer(), policy.Fail, "condition-failed"},
 		{"not all of it, and the rest says it", both + low, saying("a", `{"level":"low"}`), noAnswer(), policy.Pass, ""},
-		{"nothing at all", both + low, noAnswer(), noAnswer(), policy.Undecided, "registry-unavailable"},
-		{"nothing of one, and nothing is there of the other", both + low, policy.Answer{}, noKey, policy.Undecided, "cannot-prove"},
-		{"everything, and nothing is there", both + low, policy.Answer{}, policy.Answer{}, policy.Undecided, "none of the attestors who were asked signed one"},
-		{"no key to count by", scanned, noKey, policy.Answer{}, policy.Undecided, "cannot-prove"},
+		{"nothing at all", both + low, noAnswer(), noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"nothing of one, and nothing is there of the other", both + low, policy.Answer{}, noKey, policy.Indeterminate, "cannot-prove"},
+		{"everything, and nothing is there", both + low, policy.Answer{}, policy.Answer{}, policy.Indeterminate, "none of the attestors who were asked signed one"},
+		{"no key to count by", scanned, noKey, policy.Answer{}, policy.Indeterminate, "cannot-prove"},
 	} {
 		d := judged(t, expressed(c.expression), answers{"ours/" + vulnType: c.ours, "keyless/" + vulnType: c.keyless}, map[string]any{}, containers(app), nil).Decisions[0]
 		if d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
@@ -182,12 +182,12 @@ func TestWhoseStatement(t *testing.T) {
 		word          string
 	}{
 		{"theirs says it", "ours", yes, policy.Answer{}, policy.Pass, ""},
-		{"another's says it", "ours", policy.Answer{}, yes, policy.Undecided, "none of the attestors who were asked signed one"},
+		{"another's says it", "ours", policy.Answer{}, yes, policy.Indeterminate, "none of the attestors who were asked signed one"},
 		{"another's says it, and theirs does not", "ours", no, yes, policy.Fail, "condition-failed"},
 		{"theirs says it, and another's does not", "ours", yes, no, policy.Pass, ""},
 		{"the other one is asked", "keyless", policy.Answer{}, yes, policy.Pass, ""},
 		{"a fact of no statement stands before it", "ours", noStatement, policy.Answer{}, policy.Pass, ""},
-		{"nobody can read it", "ours", saying("a", `{"level":"low"`), policy.Answer{}, policy.Undecided, "unexpected end of JSON input"},
+		{"nobody can read it", "ours", saying("a", `{"level":"low"`), policy.Answer{}, policy.Indeterminate, "unexpected end of JSON input"},
 	} {
 		text := expressed(asks(c.who)+low) + "  - expression: " + asks("ours") + ")\n  - expression: " + asks("keyless") + ")\n"
 		by := answers{"ours/" + vulnType: c.ours, "keyless/" + vulnType: c.keyless}
@@ -265,7 +265,7 @@ func TestDigestsToCome(t *testing.T) {
 		err                                  error
 		want                                 policy.Result
 	}{
-		{"nobody could tell it", app, pins, hasDigest, down, policy.Undecided},
+		{"nobody could tell it", app, pins, hasDigest, down, policy.Indeterminate},
 		{"nobody asked for it", app, pins, hasDigest, nil, policy.Fail},
 		{"it stays a tag", app, keeps, hasDigest, down, policy.Fail},
 		{"it has one", byDigest, pins, hasDigest, down, policy.Pass},
@@ -291,14 +291,14 @@ func TestNames(t *testing.T) {
 		{"the tag that was written", repository + ":v1", repository + ":v1", policy.Pass},
 		{"the digest that it stands for", repository + ":v1", repository + first, policy.Pass},
 		{"the tag and the digest", repository + ":v1", repository + ":v1" + first, policy.Pass},
-		{"another digest", repository + ":v1", repository + second, policy.Undecided},
-		{"the digest elsewhere", repository + ":v1", "registry.example/org/other" + first, policy.Undecided},
-		{"another tag", repository + ":v1", repository + ":v2", policy.Undecided},
+		{"another digest", repository + ":v1", repository + second, policy.Indeterminate},
+		{"the digest elsewhere", repository + ":v1", "registry.example/org/other" + first, policy.Indeterminate},
+		{"another tag", repository + ":v1", repository + ":v2", policy.Indeterminate},
 		{"the digest that was written", repository + first, repository + first, policy.Pass},
 		{"with a tag", repository + first, repository + ":v1" + first, policy.Pass},
 		{"without its tag", repository + ":v1" + first, repository + first, policy.Pass},
-		{"another digest than the one that was written", repository + first, repository + second, policy.Undecided},
-		{"a tag alone", repository + ":v1" + first, repository + ":v1", policy.Undecided},
+		{"another digest than the one that was written", repository + first, repository + second, policy.Indeterminate},
+		{"a tag alone", repository + ":v1" + first, repository + ":v1", policy.Indeterminate},
 	} {
 		text := expressed("images.containers.size() == 1 && verifyImageSignatures('" + c.text + "', [attestors.ours]) > 0")
 		d := judged(t, text, answers{"ours": {Facts: factsOf("a")}}, map[string]any{}, containers(c.image), func(_ int, g *policy.Given) {
@@ -364,15 +364,15 @@ func TestImageData(t *testing.T) {
 		{"another one", app, "d.registry == 'index.docker.io'", with(linux), policy.Fail, ""},
 		{"an index", app, "d.imageIndex.a == 1", policy.ImageData{Index: []byte(`{"a":1}`), Children: []policy.ImageManifest{linux}}, policy.Pass, ""},
 		{"no index", app, "!has(d.imageIndex)", with(linux), policy.Pass, ""},
-		{"an index that nobody can read", app, "d.digest != ''", policy.ImageData{Index: []byte("{"), Children: []policy.ImageManifest{linux}}, policy.Undecided, "image index"},
+		{"an index that nobody can read", app, "d.digest != ''", policy.ImageData{Index: []byte("{"), Children: []policy.ImageManifest{linux}}, policy.Indeterminate, "image index"},
 		{"one image", app, isFirst("linux/arm64"), with(arm), policy.Pass, ""},
 		{"the one for linux/amd64, last", app, isFirst("linux/amd64"), with(arm, windows, linux), policy.Pass, ""},
 		{"the one for linux/amd64, first", app, isFirst("linux/amd64"), with(linux, arm), policy.Pass, ""},
 		{"none for linux/amd64", app, isFirst("linux/arm64"), with(arm, windows), policy.Pass, ""},
 		{"none for it, and another first", app, isFirst("windows/amd64"), with(windows, arm), policy.Pass, ""},
 		{"no image", app, "!has(d.manifest) && !has(d.config) && !has(d.configData)", with(), policy.Pass, ""},
-		{"a configuration that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("{")}), policy.Undecided, "configuration"},
-		{"a manifest that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: []byte("{"), Config: linux.Config}), policy.Undecided, "manifest"},
+		{"a configuration that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("{")}), policy.Indeterminate, "configuration"},
+		{"a manifest that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: []byte("{"), Config: linux.Config}), policy.Indeterminate, "manifest"},
 		{"a configuration that is no object", app, "d.config == 1.0", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("1")}), policy.Pass, ""},
 	} {
 		text := edit(expressed("images.containers.all(i, [getImageData(i)].all(d, "+c.holds+"))"), "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false}\n")
@@ -397,13 +397,13 @@ func TestImageDataThatIsNotThere(t *testing.T) {
 		word, unsaid string
 	}{
 		{"both are there", nil, nil, policy.Pass, "", "down"},
-		{"no image", down("image"), nil, policy.Undecided, "registry-unavailable", "manifest"},
-		{"an image, and no manifest", nil, down("manifest"), policy.Undecided, "registry-unavailable", "image"},
-		{"neither", down("image"), down("manifest"), policy.Undecided, "image", "manifest"},
+		{"no image", down("image"), nil, policy.Indeterminate, "registry-unavailable", "manifest"},
+		{"an image, and no manifest", nil, down("manifest"), policy.Indeterminate, "registry-unavailable", "image"},
+		{"neither", down("image"), down("manifest"), policy.Indeterminate, "image", "manifest"},
 	} {
 		pinned := must(image.MustParse(app).Pin(image.Descriptor{Digest: must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
 		out := judged(t, text, nil, map[string]any{}, containers(app), func(_ int, g *policy.Given) { g.Pinned, g.Err, g.DataErr = pinned, c.image, c.data })
-		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) || c.want == policy.Undecided && strings.Contains(said(d.Reasons), c.unsaid) {
+		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) || c.want == policy.Indeterminate && strings.Contains(said(d.Reasons), c.unsaid) {
 			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
 		}
 	}
@@ -426,7 +426,7 @@ func TestWhoIsBlamed(t *testing.T) {
 		{"one image", "test", fact, policy.Answer{}, "", []policy.Result{policy.Pass, policy.Fail}},
 		{"the other one", "test", policy.Answer{}, fact, "", []policy.Result{policy.Fail, policy.Pass}},
 		{"both", "test", policy.Answer{}, policy.Answer{}, "", []policy.Result{policy.Fail, policy.Fail}},
-		{"one, and of the other nobody knows", "test", noAnswer(), policy.Answer{}, "", []policy.Result{policy.Undecided, policy.Fail}},
+		{"one, and of the other nobody knows", "test", noAnswer(), policy.Answer{}, "", []policy.Result{policy.Indeterminate, policy.Fail}},
 		{"the object", "other", fact, fact, policy.Fail, []policy.Result{policy.Pass, policy.Pass}},
 		{"the object and an image", "other", fact, policy.Answer{}, policy.Fail, []policy.Result{policy.Pass, policy.Fail}},
 	} {
@@ -460,7 +460,7 @@ func TestTheOthersText(t *testing.T) {
 		{"both are signed", signed, signed, []policy.Result{policy.Pass, policy.Pass}},
 		{"the first is", signed, policy.Answer{}, []policy.Result{policy.Pass, policy.Fail}},
 		{"the second is", policy.Answer{}, signed, []policy.Result{policy.Fail, policy.Pass}},
-		{"nobody could look at the second", signed, noAnswer(), []policy.Result{policy.Pass, policy.Undecided}},
+		{"nobody could look at the second", signed, noAnswer(), []policy.Result{policy.Pass, policy.Indeterminate}},
 	} {
 		each := []policy.Answer{c.first, c.second}
 		out := judged(t, text, nil, map[string]any{"images": []any{app, other}}, containers(app, other), func(i int, g *policy.Given) {
@@ -491,17 +491,17 @@ func TestImagesLeftAlone(t *testing.T) {
 		{"the object, which does not", other, containers(app), policy.Fail, "does not hold"},
 		{"both, and the object holds", signed + " && " + named, containers(app), "", ""},
 		{"both, and it does not", signed + " && " + other, containers(app), policy.Fail, "does not hold"},
-		{"both, and nobody knows of the object", signed + " && dyn(object).none == 1", containers(app), policy.Undecided, "no such key"},
-		{"both, the other way round", "dyn(object).none == 1 && " + signed, containers(app), policy.Undecided, "no such key"},
-		{"both, and nobody knows the namespace", signed + " && namespaceObject.metadata.labels.a == 'b'", containers(app), policy.Undecided, "namespaceObject.metadata.labels"},
-		{"both, in each step", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && dyn(object).none == 1)", containers(app), policy.Undecided, "no such key"},
-		{"both, below others", "!(!(" + signed + ") || !(dyn(object).none == 1))", containers(app), policy.Undecided, "no such key"},
+		{"both, and nobody knows of the object", signed + " && dyn(object).none == 1", containers(app), policy.Indeterminate, "no such key"},
+		{"both, the other way round", "dyn(object).none == 1 && " + signed, containers(app), policy.Indeterminate, "no such key"},
+		{"both, and nobody knows the namespace", signed + " && namespaceObject.metadata.labels.a == 'b'", containers(app), policy.Indeterminate, "namespaceObject.metadata.labels"},
+		{"both, in each step", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && dyn(object).none == 1)", containers(app), policy.Indeterminate, "no such key"},
+		{"both, below others", "!(!(" + signed + ") || !(dyn(object).none == 1))", containers(app), policy.Indeterminate, "no such key"},
 		{"both, and who knows nothing of the object does not matter", "(dyn(object).none == 1 || " + named + ") && " + signed, containers(app), "", ""},
-		{"data, and nobody knows of the object", "images.containers.all(i, getImageData(i).digest != '') && dyn(object).none == 1", containers(app), policy.Undecided, "no such key"},
+		{"data, and nobody knows of the object", "images.containers.all(i, getImageData(i).digest != '') && dyn(object).none == 1", containers(app), policy.Indeterminate, "no such key"},
 		{"data, and the object holds", "images.containers.all(i, getImageData(i).digest != '') && " + named, containers(app), "", ""},
 		{"data, and it does not", "images.containers.all(i, getImageData(i).digest != '') && " + other, containers(app), policy.Fail, "does not hold"},
 		{"an image in other words", named + " && verifyImageSignatures('registry.example:443/org/app:v1', [attestors.ours]) > 0", containers(app), "", ""},
-		{"an image that is another", named + " && verifyImageSignatures('registry.example/org/app:v2', [attestors.ours]) > 0", containers(app), policy.Undecided, "names no image of the object"},
+		{"an image that is another", named + " && verifyImageSignatures('registry.example/org/app:v2', [attestors.ours]) > 0", containers(app), policy.Indeterminate, "names no image of the object"},
 		{"which list it is in", "images.initContainers.size() == 0 && " + named, containers(app), "", ""},
 		{"how many are meant", "images.containers.size() == 1 && " + named, containers(app, "other.example/a:1"), "", ""},
 		{"there is none, of which all are signed", signed + " && " + named, nil, "", ""},
@@ -615,8 +615,8 @@ func TestTheLeastOfAll(t *testing.T) {
 		{"both are signed", fact, fact, policy.Pass},
 		{"the first is", fact, policy.Answer{}, policy.Fail},
 		{"the second is", policy.Answer{}, fact, policy.Fail},
-		{"nobody could look at the first", noAnswer(), fact, policy.Undecided},
-		{"nor at the second", fact, noAnswer(), policy.Undecided},
+		{"nobody could look at the first", noAnswer(), fact, policy.Indeterminate},
+		{"nor at the second", fact, noAnswer(), policy.Indeterminate},
 		{"nobody could look at one, and the other is not", noAnswer(), policy.Answer{}, policy.Fail},
 	} {
 		each := []policy.Answer{c.first, c.second}
@@ -642,22 +642,22 @@ func TestOddArguments(t *testing.T) {
 	}{
 		{"an attestor is itself", "images.containers.all(i, attestors.ours == attestors.ours)", policy.Pass, ""},
 		{"and no other one", "images.containers.all(i, attestors.ours == attestors.keyless)", policy.Fail, ""},
-		{"no text", "images.containers.all(i, string(attestors.ours) == 'ours')", policy.Undecided, "no such overload"},
-		{"attestors that are no list", "images.containers.all(i, verifyImageSignatures(i, dyn('ours')) > 0)", policy.Undecided, "does not take these arguments"},
-		{"a payload that nobody asked for", "images.containers.all(i, extractPayload(i, attestations.scan).a == 1)", policy.Undecided, "call verifyAttestationSignatures for it before"},
-		{"attestors that are texts", "images.containers.all(i, verifyImageSignatures(i, ['ours']) > 0)", policy.Undecided, "want a list of attestors, as in"},
-		{"who is to attest is a text", "images.containers.all(i, verifyAttestationSignatures(i, 'scan', ['ours']) > 0)", policy.Undecided, "want a list of attestors, as in"},
+		{"no text", "images.containers.all(i, string(attestors.ours) == 'ours')", policy.Indeterminate, "no such overload"},
+		{"attestors that are no list", "images.containers.all(i, verifyImageSignatures(i, dyn('ours')) > 0)", policy.Indeterminate, "does not take these arguments"},
+		{"a payload that nobody asked for", "images.containers.all(i, extractPayload(i, attestations.scan).a == 1)", policy.Indeterminate, "call verifyAttestationSignatures for it before"},
+		{"attestors that are texts", "images.containers.all(i, verifyImageSignatures(i, ['ours']) > 0)", policy.Indeterminate, "want a list of attestors, as in"},
+		{"who is to attest is a text", "images.containers.all(i, verifyAttestationSignatures(i, 'scan', ['ours']) > 0)", policy.Indeterminate, "want a list of attestors, as in"},
 		{"an attestation by a name that is made up", "images.containers.all(i, verifyAttestationSignatures(i, 'sc' + 'an', [attestors.ours]) > 0)", policy.Pass, ""},
-		{"which is not defined", "images.containers.all(i, verifyAttestationSignatures(i, 'sc' + 'ab', [attestors.ours]) > 0)", policy.Undecided, "attestations.scab is not defined"},
-		{"one that a key cannot prove", "images.containers.all(i, verifyAttestationSignatures(i, 'sb' + 'om', [attestors.ours]) >= 0)", policy.Undecided, "sbom"},
-		{"a payload that is not defined", "images.containers.all(i, verifyAttestationSignatures(i, 'scan', [attestors.ours]) > 0 && extractPayload(i, 'sc' + 'ab').a == 1)", policy.Undecided, "attestations.scab is not defined"},
-		{"no reference", "images.containers.all(i, verifyImageSignatures('::', [attestors.ours]) > 0)", policy.Undecided, "::"},
-		{"no image of the object", "images.containers.all(i, verifyImageSignatures('other.example/a:1', [attestors.ours]) == 0)", policy.Undecided, "names no image of the object"},
-		{"a payload of none", scanned + " && images.containers.all(i, extractPayload('other.example/a:1', attestations.scan).a == 1)", policy.Undecided, "names no image of the object"},
-		{"a payload of no reference", scanned + " && images.containers.all(i, extractPayload('::', attestations.scan).a == 1)", policy.Undecided, "image reference"},
-		{"data of none", "images.containers.all(i, getImageData('other.example/a:1').digest == '')", policy.Undecided, "no registry can be asked"},
+		{"which is not defined", "images.containers.all(i, verifyAttestationSignatures(i, 'sc' + 'ab', [attestors.ours]) > 0)", policy.Indeterminate, "attestations.scab is not defined"},
+		{"one that a key cannot prove", "images.containers.all(i, verifyAttestationSignatures(i, 'sb' + 'om', [attestors.ours]) >= 0)", policy.Indeterminate, "sbom"},
+		{"a payload that is not defined", "images.containers.all(i, verifyAttestationSignatures(i, 'scan', [attestors.ours]) > 0 && extractPayload(i, 'sc' + 'ab').a == 1)", policy.Indeterminate, "attestations.scab is not defined"},
+		{"no reference", "images.containers.all(i, verifyImageSignatures('::', [attestors.ours]) > 0)", policy.Indeterminate, "::"},
+		{"no image of the object", "images.containers.all(i, verifyImageSignatures('other.example/a:1', [attestors.ours]) == 0)", policy.Indeterminate, "names no image of the object"},
+		{"a payload of none", scanned + " && images.containers.all(i, extractPayload('other.example/a:1', attestations.scan).a == 1)", policy.Indeterminate, "names no image of the object"},
+		{"a payload of no reference", scanned + " && images.containers.all(i, extractPayload('::', attestations.scan).a == 1)", policy.Indeterminate, "image reference"},
+		{"data of none", "images.containers.all(i, getImageData('other.example/a:1').digest == '')", policy.Indeterminate, "no registry can be asked"},
 		{"the same image in other words", "images.containers.all(i, verifyImageSignatures('registry.example:443/org/app:v1', [attestors.ours]) > 0)", policy.Pass, ""},
-		{"another tag of it", "images.containers.all(i, verifyImageSignatures('registry.example/org/app:v2', [attestors.ours]) > 0)", policy.Undecided, "names no image of the object"},
+		{"another tag of it", "images.containers.all(i, verifyImageSignatures('registry.example/org/app:v2', [attestors.ours]) > 0)", policy.Indeterminate, "names no image of the object"},
 	} {
 		d := judged(t, expressed(c.expression), by, map[string]any{}, containers(app), nil).Decisions[0]
 		if d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
@@ -680,9 +680,9 @@ func TestImagesThatAreNotMeant(t *testing.T) {
 		{"nobody has to", "images.containers.size() == 1 && verifyImageSignatures('" + theirs + "', [attestors.ours]) == 0", policy.Pass, ""},
 		{"nor does a statement", "images.containers.size() == 1 && verifyAttestationSignatures('" + theirs + "', 'scan', [attestors.ours]) > 0", policy.Fail, ""},
 		{"nor of one by its digest", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + digest + "', [attestors.ours]) == 0", policy.Pass, ""},
-		{"of another digest nobody knows", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + strings.ReplaceAll(digest, "aaaa", "bbbb") + "', [attestors.ours]) == 0", policy.Undecided, "names no image of the object"},
-		{"its payload", scanned + " && extractPayload('" + theirs + "', attestations.scan).a == 1", policy.Undecided, "do not mean the image"},
-		{"its data", "images.containers.size() == 1 && getImageData('" + theirs + "').digest == ''", policy.Undecided, "no registry can be asked"},
+		{"of another digest nobody knows", "images.containers.size() == 1 && verifyImageSignatures('third.example/a" + strings.ReplaceAll(digest, "aaaa", "bbbb") + "', [attestors.ours]) == 0", policy.Indeterminate, "names no image of the object"},
+		{"its payload", scanned + " && extractPayload('" + theirs + "', attestations.scan).a == 1", policy.Indeterminate, "do not mean the image"},
+		{"its data", "images.containers.size() == 1 && getImageData('" + theirs + "').digest == ''", policy.Indeterminate, "no registry can be asked"},
 	} {
 		text := edit(expressed(c.expression), "spec:\n", "spec:\n  matchImageReferences: [{glob: registry.example/*}]\n")
 		out := judged(t, text, by, map[string]any{}, containers(app, theirs, "third.example/a:1"+digest), nil)
@@ -733,12 +733,12 @@ func TestTrustedRootsThatAreRead(t *testing.T) {
 		code         policy.Code
 	}{
 		{"it was read", whole, roots{trusted: root}, policy.Pass, policy.Verified},
-		{"it is read just now", whole, roots{err: errors.New("try again")}, policy.Undecided, policy.CannotProve},
-		{"it could not be read", whole, roots{err: down}, policy.Undecided, policy.Unavailable},
-		{"nobody reads any", whole, nil, policy.Undecided, policy.CannotProve},
-		{"an expression that fails", faulty, roots{trusted: root}, policy.Undecided, policy.PolicyError},
-		{"one that fails, and it could not be read", faulty, roots{err: down}, policy.Undecided, policy.PolicyError},
-		{"one that yields no key, and there is none to read", edit(minimal, `data: "`+cert+`"`, "expression: \"'no key'\""), nil, policy.Undecided, policy.PolicyError},
+		{"it is read just now", whole, roots{err: errors.New("try again")}, policy.Indeterminate, policy.CannotProve},
+		{"it could not be read", whole, roots{err: down}, policy.Indeterminate, policy.Unavailable},
+		{"nobody reads any", whole, nil, policy.Indeterminate, policy.CannotProve},
+		{"an expression that fails", faulty, roots{trusted: root}, policy.Indeterminate, policy.PolicyError},
+		{"one that fails, and it could not be read", faulty, roots{err: down}, policy.Indeterminate, policy.PolicyError},
+		{"one that yields no key, and there is none to read", edit(minimal, `data: "`+cert+`"`, "expression: \"'no key'\""), nil, policy.Indeterminate, policy.PolicyError},
 	} {
 		p := must(imagevalidating.New(imagevalidating.Options{Roots: c.roots}).Compile([]byte(c.text), "test.yaml"))(t)
 		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}

@@ -23,7 +23,7 @@ func TestUpdatesOfTheObject(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		old, now     object
-		answer       gate.Answer
+		answer       gate.Result
 	}{
 		{"the object is still what it must be", text, shut, shut, gate.Allow},
 		{"it is no longer", text, shut, open, gate.Deny},
@@ -31,7 +31,7 @@ func TestUpdatesOfTheObject(t *testing.T) {
 		{"no longer, and an image is asked for", exists, shut, open, gate.Deny},
 		{"for each image, still", each, shut, shut, gate.Allow},
 		{"for each image, no longer", each, shut, open, gate.Deny},
-		{"nobody can tell whether it is asked", edit(each, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.labels.missing == 'a'}]\n"), shut, open, gate.Unable},
+		{"nobody can tell whether it is asked", edit(each, "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.labels.missing == 'a'}]\n"), shut, open, gate.Error},
 		{"what is said of a statement is left alone", with("(images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) > 0 && extractPayload(i, attestations.scan).level == 'low')) && object.spec.containers.size() > 0"), shut, shut, gate.Allow},
 		{"the images alone", with("images.containers.size() > 1 && " + allSigned), shut, shut, gate.Allow},
 	} {
@@ -66,12 +66,12 @@ func TestManyImages(t *testing.T) {
 	expect(t, h.decide(t, pod(t, slices.Repeat([]string{good}, 100)...), text), "a hundred", gate.Allow, "")
 	began := time.Now()
 	out := h.decide(t, pod(t, slices.Repeat([]string{good}, 20_000)...), text)
-	if took := time.Since(began); out.Answer != gate.Deny || took > 5*time.Second {
-		t.Errorf("twenty thousand: %s after %v", out.Answer, took)
+	if took := time.Since(began); out.Result != gate.Deny || took > 5*time.Second {
+		t.Errorf("twenty thousand: %s after %v", out.Result, took)
 	}
 	steps := edit(with("images.steps.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  images: [{name: steps, expression: object.spec.steps}]\n")
 	asks := object{images: []string{good}, spec: map[string]any{"steps": slices.Repeat([]string{good}, 20_000)}}
-	expect(t, h.decide(t, asks.request(t), steps), "elsewhere", gate.Unable, "more than 200")
+	expect(t, h.decide(t, asks.request(t), steps), "elsewhere", gate.Error, "more than 200")
 }
 
 // TestGlobs that are large are refused at once.
@@ -100,7 +100,7 @@ func TestTogether(t *testing.T) {
 		"  attestations:\n", "  attestations:\n  - name: build\n    intoto: {type: "+buildType+"}\n")
 	for name, c := range map[string]struct {
 		kind, level string // of the first signer; the other says dev and low
-		answer      gate.Answer
+		answer      gate.Result
 	}{
 		"half":      {"prod", "low", gate.Allow},
 		"alike":     {"dev", "low", gate.Allow},
@@ -126,7 +126,7 @@ func TestWeakWitness(t *testing.T) {
 		"  attestations:\n", "  attestations:\n  - name: build\n    intoto: {type: "+buildType+"}\n")
 	for name, c := range map[string]struct {
 		level  string
-		answer gate.Answer
+		answer gate.Result
 	}{"weak": {"high", gate.Deny}, "strong": {"low", gate.Allow}} {
 		built := h.signed(t, name)
 		h.attest(t, built, h.key, buildType, map[string]any{"kind": "prod", "by": "ours"})

@@ -50,7 +50,7 @@ func TestDocuments(t *testing.T) {
 	digest := func(i gatetest.Image) string { return i.ByDigest() }
 	for _, c := range []struct {
 		reason, text, document string
-		answer                 gate.Answer
+		answer                 gate.Result
 		word                   string
 	}{
 		{"signed", text, dockerfile(digest(good)), gate.Allow, ""},
@@ -62,10 +62,10 @@ func TestDocuments(t *testing.T) {
 		{"and its twin", free, dockerfile(bad.Name), gate.Deny, "unsigned"},
 		{"no image that is meant", text, dockerfile("other.example/a:1"), gate.Allow, "names none"},
 		{"no image", text, dockerfile(), gate.Allow, "names none"},
-		{"a member that is not there", text, `{"stagez": []}`, gate.Unable, "no such key"},
-		{"a member of another type", text, `{"stages": "` + digest(good) + `"}`, gate.Unable, ""},
-		{"an image that is a number", text, `{"stages": [{"from": 1}]}`, gate.Unable, "more than texts"},
-		{"an image that is none", text, dockerfile("::"), gate.Unable, ""},
+		{"a member that is not there", text, `{"stagez": []}`, gate.Error, "no such key"},
+		{"a member of another type", text, `{"stages": "` + digest(good) + `"}`, gate.Error, ""},
+		{"an image that is a number", text, `{"stages": [{"from": 1}]}`, gate.Error, "more than texts"},
+		{"an image that is none", text, dockerfile("::"), gate.Error, ""},
 		{"an optional member", jsonMode("object.?stages.orValue([]).map(s, s.from)", bases), `{"stagez": []}`, gate.Allow, "names none"},
 		{"an image that the expression leaves out", ours, dockerfile(digest(good), digest(bad)), gate.Allow, ""},
 		{"and its twin", ours, dockerfile(digest(good), digest(foreign)), gate.Deny, "wrong-key"},
@@ -116,7 +116,7 @@ func TestDocumentExceptions(t *testing.T) {
 	text := jsonMode(stages, bases)
 	for _, c := range []struct {
 		reason, exception string
-		answer            gate.Answer
+		answer            gate.Result
 	}{
 		{"the whole document", exception, gate.Allow},
 		{"another policy", edit(exception, "name: signed", "name: other"), gate.Deny},
@@ -159,5 +159,5 @@ func TestDocumentsAtAdmission(t *testing.T) {
 		}
 	}
 	out := h.gate(t, must(policy.NewSet(broken))(t)).Decide(t.Context(), document(t, dockerfile(bad)))
-	expect(t, out, "a document, and the policy is broken", gate.Unable, "misspelt")
+	expect(t, out, "a document, and the policy is broken", gate.Error, "misspelt")
 }

@@ -53,7 +53,7 @@ func (o *outcome) rank() int {
 	switch {
 	case o.result == policy.Pass:
 		return 3
-	case o.result == policy.Undecided && !o.faulty:
+	case o.result == policy.Indeterminate && !o.faulty:
 		return 2
 	case o.result == policy.Fail:
 		return 1
@@ -120,7 +120,7 @@ func hingesOnLeft(err error) bool {
 // failed records that an expression could not be evaluated: because of data that could not be
 // read, or by its own fault, which no failure setting admits.
 func (e *evaluation) failed(v *validation, err error) {
-	e.result = policy.Undecided
+	e.result = policy.Indeterminate
 	if unknown, ok := errors.AsType[*cel.UnknownError](err); ok {
 		for _, gap := range unknown.Gaps {
 			e.reasons = append(e.reasons, gapReason(gap, v.path))
@@ -162,7 +162,7 @@ func gapReason(gap error, path string) policy.Reason {
 func (e *evaluation) denied(ctx context.Context, v *validation) {
 	e.result = policy.Fail
 	if err := e.hinges(ctx, v); err != nil {
-		e.result = policy.Undecided
+		e.result = policy.Indeterminate
 		e.reasons = append(e.reasons, policy.LookReason(err, v.path))
 		return
 	}
@@ -185,7 +185,7 @@ func (e *evaluation) denied(ctx context.Context, v *validation) {
 	}
 	e.reasons = append(e.reasons, reason)
 	if len(gaps) > 0 {
-		e.result = policy.Undecided
+		e.result = policy.Indeterminate
 		for _, gap := range gaps {
 			e.reasons = append(e.reasons, policy.LookReason(gap, v.path))
 		}

@@ -277,11 +277,11 @@ func codes(out gate.Outcome) []string {
 }
 
 // expect wants an answer and, of a refusal, a code or a word.
-func expect(t testing.TB, out gate.Outcome, reason string, answer gate.Answer, word string) {
+func expect(t testing.TB, out gate.Outcome, reason string, answer gate.Result, word string) {
 	t.Helper()
 	text := strings.Join(codes(out), " ") + " " + words(out)
-	if out.Answer != answer || !strings.Contains(text, word) {
-		t.Errorf("%s: %s, want %s with %q: %s", reason, out.Answer, answer, word, text)
+	if out.Result != answer || !strings.Contains(text, word) {
+		t.Errorf("%s: %s, want %s with %q: %s", reason, out.Result, answer, word, text)
 	}
 }
 

@@ -62,7 +62,7 @@ func severity(r policy.Result) int {
 	switch r {
 	case policy.Fail:
 		return 2
-	case policy.Undecided:
+	case policy.Indeterminate:
 		return 1
 	}
 	return 0

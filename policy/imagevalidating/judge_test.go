@@ -50,7 +50,7 @@ func TestSignatures(t *testing.T) {
 	for _, c := range []struct {
 		reason, expression string
 		images             []string
-		answer             gate.Answer
+		answer             gate.Result
 		word               string
 	}{
 		{"signed", allSigned, []string{good.Name}, gate.Allow, ""},
@@ -73,9 +73,9 @@ func TestSignatures(t *testing.T) {
 		{"and its twin", "images.containers.all(i, verifyImageSignatures(i, ['the' + 'irs'].map(n, attestors[n])) > 0)", []string{good.Name}, gate.Deny, "wrong-key"},
 		{"the object's own text", "object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)", []string{good.Name}, gate.Allow, ""},
 		{"and its twin", "object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)", []string{bad.Name}, gate.Deny, "unsigned"},
-		{"another image than the object's", "verifyImageSignatures('HOST/org/good:2', [attestors.ours]) > 0", []string{bad.Name}, gate.Unable, "policy-error"},
-		{"an image that is not meant counts for nothing", "verifyImageSignatures('docker.io/library/other:1', [attestors.ours]) == 0", []string{good.Name}, gate.Unable, "names no image of the object"},
-		{"a fault of the expression", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && dyn(object.spec).nothing == 1)", []string{good.Name}, gate.Unable, "policy-error"},
+		{"another image than the object's", "verifyImageSignatures('HOST/org/good:2', [attestors.ours]) > 0", []string{bad.Name}, gate.Error, "policy-error"},
+		{"an image that is not meant counts for nothing", "verifyImageSignatures('docker.io/library/other:1', [attestors.ours]) == 0", []string{good.Name}, gate.Error, "names no image of the object"},
+		{"a fault of the expression", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && dyn(object.spec).nothing == 1)", []string{good.Name}, gate.Error, "policy-error"},
 		{"by digest", allSigned, []string{good.ByDigest()}, gate.Allow, ""},
 		{"pinned at the door", "images.containers.all(i, i.contains('@sha256:') && verifyImageSignatures(i, [attestors.ours]) > 0)", []string{good.Name}, gate.Allow, ""},
 		{"and read in the object", "object.spec.containers.all(c, c.image.contains('@sha256:')) && " + allSigned, []string{good.Name}, gate.Allow, ""},

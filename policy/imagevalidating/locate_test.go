@@ -43,7 +43,7 @@ func TestExtractedValues(t *testing.T) {
 	for _, c := range []struct {
 		reason, expression string
 		spec               map[string]any
-		answer             gate.Answer
+		answer             gate.Result
 		word               string
 	}{
 		{"what is left out is no reference", byFilter, params("bundle", good, "kind", "Task"), gate.Allow, ""},
@@ -54,16 +54,16 @@ func TestExtractedValues(t *testing.T) {
 		{"what is left out is a number", byFilter, params("bundle", good, "replicas", 3), gate.Allow, ""},
 		{"what is left out is nothing", byFilter, params("bundle", good, "none", nil), gate.Allow, ""},
 		{"what is left out is the image, too", byFilter, params("bundle", bad, "base", bad), gate.Deny, "unsigned"},
-		{"a number is named", byFilter, params("bundle", 3), gate.Unable, "more than texts"},
-		{"nothing is named", byFilter, params("bundle", nil), gate.Unable, "more than texts"},
-		{"text that is no reference is named", byFilter, params("bundle", "Hello World"), gate.Unable, ""},
-		{"one without the member that decides", byFilter, map[string]any{"params": []any{map[string]any{"value": bad}}}, gate.Unable, "no such key"},
+		{"a number is named", byFilter, params("bundle", 3), gate.Error, "more than texts"},
+		{"nothing is named", byFilter, params("bundle", nil), gate.Error, "more than texts"},
+		{"text that is no reference is named", byFilter, params("bundle", "Hello World"), gate.Error, ""},
+		{"one without the member that decides", byFilter, map[string]any{"params": []any{map[string]any{"value": bad}}}, gate.Error, "no such key"},
 		{"of a form whose place is not known, by its digest", "[string(object.spec.params[0].value)]", params("bundle", pinned), gate.Allow, ""},
 		{"and its twin", "[string(object.spec.params[0].value)]", params("bundle", bad), gate.Deny, "unsigned"},
 		{"one element", "[object.spec.params[0].value]", params("bundle", good, "other", bad), gate.Allow, ""},
 		{"and its twin", "[object.spec.params[0].value]", params("bundle", bad, "other", good), gate.Deny, "unsigned"},
 		{"each once", "object.spec.params.map(p, p.value).distinct()", params("bundle", good, "other", bad), gate.Deny, "unsigned"},
-		{"that is made and stands nowhere", "[object.spec.params[0].value + 'x']", params("bundle", good), gate.Unable, "stands at no place"},
+		{"that is made and stands nowhere", "[object.spec.params[0].value + 'x']", params("bundle", good), gate.Error, "stands at no place"},
 		{"two are named", byFilter, params("bundle", good, "bundle", bad), gate.Deny, "unsigned"},
 		{"a choice", "[object.spec.debug ? object.spec.a : object.spec.b]", map[string]any{"debug": false, "a": bad, "b": good}, gate.Allow, ""},
 		{"and its twin", "[object.spec.debug ? object.spec.a : object.spec.b]", map[string]any{"debug": true, "a": bad, "b": good}, gate.Deny, "unsigned"},
@@ -90,7 +90,7 @@ func TestPinnedValues(t *testing.T) {
 	for _, c := range []struct {
 		reason, expression string
 		spec               map[string]any
-		answer             gate.Answer
+		answer             gate.Result
 		patched            []string
 	}{
 		{"one value", byFilter, params("base", other.Name, "bundle", good.Name), gate.Allow, []string{"/spec/params/1/value"}},
@@ -108,8 +108,8 @@ func TestPinnedValues(t *testing.T) {
 				patched = append(patched, o.Path)
 			}
 		}
-		if out.Answer != c.answer || !slices.Equal(patched, c.patched) {
-			t.Errorf("%s: %s with %v, want %s with %v: %s", c.reason, out.Answer, patched, c.answer, c.patched, words(out))
+		if out.Result != c.answer || !slices.Equal(patched, c.patched) {
+			t.Errorf("%s: %s with %v, want %s with %v: %s", c.reason, out.Result, patched, c.answer, c.patched, words(out))
 		}
 		if c.answer == gate.Deny && !slices.Contains(codes(out), "missing-digest") {
 			t.Errorf("%s: %v", c.reason, codes(out))
@@ -127,7 +127,7 @@ func TestUpdatedValues(t *testing.T) {
 	for _, c := range []struct {
 		reason   string
 		old, now map[string]any
-		answer   gate.Answer
+		answer   gate.Result
 		word     string
 	}{
 		{"it was the image before", params("bundle", bad, "x", "1"), params("bundle", bad, "x", "2"), gate.Allow, ""},
@@ -135,7 +135,7 @@ func TestUpdatedValues(t *testing.T) {
 		{"it was left out, and is signed", params("base", good), params("bundle", good), gate.Allow, ""},
 		{"it is another", params("bundle", good), params("bundle", bad), gate.Deny, "unsigned"},
 		{"it is left out now", params("bundle", good), params("base", bad), gate.Allow, ""},
-		{"it was left out, and the expression fails now", params("base", bad, "y", "x"), nameless, gate.Unable, "no such key"},
+		{"it was left out, and the expression fails now", params("base", bad, "y", "x"), nameless, gate.Error, "no such key"},
 		{"the expression failed before", nameless, params("bundle", bad, "y", "x"), gate.Deny, "unsigned"},
 	} {
 		request := object{spec: c.now}.request(t)
@@ -164,12 +164,12 @@ func TestMetadataOfOtherImages(t *testing.T) {
 	h := newHarbor(t)
 	for _, c := range []struct {
 		reason, image string
-		answer        gate.Answer
+		answer        gate.Result
 		word          string
 	}{
 		{"an image that is not matched", "other.example/amd:1", gate.Allow, ""},
 		{"and its twin", "other.example/arm:1", gate.Deny, "the message"},
-		{"one that is not there", "other.example/gone:1", gate.Unable, "not found"},
+		{"one that is not there", "other.example/gone:1", gate.Error, "not found"},
 	} {
 		var asked []string
 		h.compiler = imagevalidating.New(imagevalidating.Options{Images: described{&asked}})
@@ -226,7 +226,7 @@ func TestPinsNamed(t *testing.T) {
 		reason, text, image string
 		operation           string
 		pinning             gate.Pinning
-		answer              gate.Answer
+		answer              gate.Result
 		word                string
 		pins                bool
 	}{

@@ -39,13 +39,13 @@ func TestTheNearestAttestorStandsFirst(t *testing.T) {
 		for _, r := range reasons[:len(reasons)-1] {
 			got = append(got, string(r.Code)+" "+r.Path)
 		}
-		if out.Answer != gate.Deny || !slices.Equal(got, c.want) || reasons[len(reasons)-1].Code != policy.Denied {
-			t.Errorf("%s: %s %q, want %q", c.reason, out.Answer, got, c.want)
+		if out.Result != gate.Deny || !slices.Equal(got, c.want) || reasons[len(reasons)-1].Code != policy.Denied {
+			t.Errorf("%s: %s %q, want %q", c.reason, out.Result, got, c.want)
 		}
 	}
 	out := h.decide(t, pod(t, foreign.Name), logged("verifyImageSignatures(i, [attestors.ours, attestors.theirs, attestors.logged]) > 0"))
-	if out.Answer != gate.Allow {
-		t.Errorf("who signed is not believed: %s %v", out.Answer, out.Verdicts[0].Reasons)
+	if out.Result != gate.Allow {
+		t.Errorf("who signed is not believed: %s %v", out.Result, out.Verdicts[0].Reasons)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestNoMissesInDoubt(t *testing.T) {
 		codes  []policy.Code
 	}{
 		{"it is not signed, and has a digest", nil, policy.Fail, []policy.Code{policy.Unsigned, policy.Denied}},
-		{"it is not signed, and nobody can tell the rest", down, policy.Undecided, []policy.Code{policy.Unavailable}},
+		{"it is not signed, and nobody can tell the rest", down, policy.Indeterminate, []policy.Code{policy.Unavailable}},
 	} {
 		d := judged(t, text, nil, map[string]any{}, containers(app), func(_ int, g *policy.Given) { g.Pinned, g.DataErr = pinned, c.err }).Decisions[0]
 		var got []policy.Code

@@ -103,8 +103,8 @@ func TestAttestorExpressions(t *testing.T) {
 	expect(t, h.decide(t, annotated(good, h.key.PublicPEM()), text), "the key that signed", gate.Allow, "")
 	expect(t, h.decide(t, annotated(good, h.stranger.PublicPEM()), text), "another key", gate.Deny, "wrong-key")
 	expect(t, h.decide(t, annotated(foreign, h.stranger.PublicPEM()), text), "the other's image", gate.Allow, "")
-	expect(t, h.decide(t, annotated(good, []byte("no key")), text), "no key", gate.Unable, "PEM")
-	expect(t, h.decide(t, pod(t, good), text), "no annotation", gate.Unable, "no such key")
+	expect(t, h.decide(t, annotated(good, []byte("no key")), text), "no key", gate.Error, "PEM")
+	expect(t, h.decide(t, pod(t, good), text), "no annotation", gate.Error, "no such key")
 	subject := edit(minimal, "subject: ann@example.com", "subjectExpression: \"'https://github.com/' + image.split('/')[1]\"", "[attestors.ours]", "[attestors.keyless]")
 	listing := edit(subject, "spec:\n", "spec:\n  variables: [{name: of, expression: \"image.GetMetadata('a.example/b')\"}]\n")
 	if _, err := compile(listing); err == nil || !strings.Contains(err.Error(), "spec.variables[0]") {

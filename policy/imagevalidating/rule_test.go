@@ -34,7 +34,7 @@ func TestMatching(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		object       object
-		answer       gate.Answer
+		answer       gate.Result
 		word         string
 	}{
 		{"everything", with(allSigned), prod, gate.Deny, "unsigned"},
@@ -42,14 +42,14 @@ func TestMatching(t *testing.T) {
 		{"an alternative", edit(with(allSigned), "glob: HOST/org/*", "glob: '{other.example,HOST}/**'"), prod, gate.Deny, "unsigned"},
 		{"an expression", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.endsWith(':1')"), prod, gate.Deny, "unsigned"},
 		{"an expression that does not hold", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.endsWith(':2')"), prod, gate.Allow, ""},
-		{"an expression that fails", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.split('#')[1] == ''"), prod, gate.Unable, "index out of bounds"},
+		{"an expression that fails", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.split('#')[1] == ''"), prod, gate.Error, "index out of bounds"},
 		{"a condition that holds", spec("  matchConditions: [{name: a, expression: object.metadata.labels.env == 'prod'}]"), prod, gate.Deny, "unsigned"},
 		{"a condition that does not", spec("  matchConditions: [{name: a, expression: object.metadata.labels.env == 'prod'}]"), dev, gate.Allow, ""},
-		{"a condition that fails", spec("  matchConditions: [{name: a, expression: object.metadata.labels.zone == 'a'}]"), dev, gate.Unable, "no such key"},
+		{"a condition that fails", spec("  matchConditions: [{name: a, expression: object.metadata.labels.zone == 'a'}]"), dev, gate.Error, "no such key"},
 		{"one that fails and one that does not hold", spec("  matchConditions: [{name: a, expression: object.metadata.labels.zone == 'a'}, {name: b, expression: object.metadata.labels.env == 'prod'}]"), dev, gate.Allow, ""},
 		{"an object selector", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), prod, gate.Deny, "unsigned"},
 		{"that selects another", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), dev, gate.Allow, ""},
-		{"a namespace selector, and no namespace known", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    namespaceSelector: {matchLabels: {env: prod}}\n"), prod, gate.Unable, "not known"},
+		{"a namespace selector, and no namespace known", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    namespaceSelector: {matchLabels: {env: prod}}\n"), prod, gate.Error, "not known"},
 		{"a name", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [test]"), prod, gate.Deny, "unsigned"},
 		{"another name", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [other]"), prod, gate.Allow, ""},
 		{"excluded", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    excludeResourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*']}]\n"), prod, gate.Allow, ""},
@@ -84,7 +84,7 @@ func TestControllers(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		object       object
-		answer       gate.Answer
+		answer       gate.Result
 	}{
 		{"a signed deployment", labelled, object{kind: "Deployment", images: []string{good}, labels: prod}, gate.Allow},
 		{"an unsigned deployment", labelled, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
@@ -123,7 +123,7 @@ func TestExtractors(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		object       object
-		answer       gate.Answer
+		answer       gate.Result
 		word         string
 	}{
 		{"a list of objects", extract("object.spec.?steps.orValue([]).map(s, s.image)"), object{spec: steps(good)}, gate.Allow, ""},
@@ -134,8 +134,8 @@ func TestExtractors(t *testing.T) {
 		{"and its twin", extract("[object.spec.tool]"), object{spec: map[string]any{"tool": bad}}, gate.Deny, "unsigned"},
 		{"containers by another name", extract("object.spec.containers.map(c, c.image)"), object{images: []string{good}}, gate.Allow, ""},
 		{"and their twin", extract("object.spec.containers.map(c, c.image)"), object{images: []string{bad}}, gate.Deny, "unsigned"},
-		{"made up", extract("object.spec.containers.map(c, c.image + \"-debug\")"), object{images: []string{good}}, gate.Unable, "no place"},
-		{"that fails", extract("object.spec.missing.map(c, c.image)"), object{images: []string{good}}, gate.Unable, "no such key"},
+		{"made up", extract("object.spec.containers.map(c, c.image + \"-debug\")"), object{images: []string{good}}, gate.Error, "no place"},
+		{"that fails", extract("object.spec.missing.map(c, c.image)"), object{images: []string{good}}, gate.Error, "no such key"},
 		{"in a template", extract("object.spec.?steps.orValue([]).map(s, s.image)"), object{kind: "Deployment", spec: steps(bad)}, gate.Deny, "unsigned"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestExceptions(t *testing.T) {
 	for _, c := range []struct {
 		reason, exception string
 		images            []string
-		answer            gate.Answer
+		answer            gate.Result
 	}{
 		{"the whole object", exception, []string{bad}, gate.Allow},
 		{"another policy", edit(exception, "name: signed", "name: other"), []string{bad}, gate.Deny},
@@ -241,19 +241,19 @@ func TestBroken(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		object       object
-		answer       gate.Answer
+		answer       gate.Result
 	}{
-		{"what it speaks of", misspelt, object{images: []string{good}}, gate.Unable},
-		{"and its controllers", misspelt, object{kind: "Deployment", images: []string{good}}, gate.Unable},
+		{"what it speaks of", misspelt, object{images: []string{good}}, gate.Error},
+		{"and its controllers", misspelt, object{kind: "Deployment", images: []string{good}}, gate.Error},
 		{"and nothing else", edit(misspelt, "[pods]", "[pods, nothings]"), object{kind: "Deployment", images: []string{good}}, gate.Allow},
-		{"a match that cannot be read", edit(misspelt, "matchConstraints:", "matchConstraint:"), object{kind: "CronJob", images: []string{good}}, gate.Unable},
+		{"a match that cannot be read", edit(misspelt, "matchConstraints:", "matchConstraint:"), object{kind: "CronJob", images: []string{good}}, gate.Error},
 		{"audit", edit(misspelt, "spec:\n", "spec:\n  validationActions: [Audit]\n"), object{images: []string{good}}, gate.Allow},
-		{"one action that is not known", edit(misspelt, "spec:\n", "spec:\n  validationActions: [Audit, Dny]\n"), object{images: []string{good}}, gate.Unable},
+		{"one action that is not known", edit(misspelt, "spec:\n", "spec:\n  validationActions: [Audit, Dny]\n"), object{images: []string{good}}, gate.Error},
 		{"of another mode", edit(misspelt, "spec:\n", "spec:\n  evaluation: {mode: JSON}\n"), object{images: []string{good}}, gate.Allow},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			if out := ask(broken(c.text), c.object); out.Answer != c.answer {
-				t.Errorf("%s, want %s: %s", out.Answer, c.answer, words(out))
+			if out := ask(broken(c.text), c.object); out.Result != c.answer {
+				t.Errorf("%s, want %s: %s", out.Result, c.answer, words(out))
 			}
 		})
 	}
@@ -281,20 +281,20 @@ func TestBare(t *testing.T) {
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	for _, c := range []struct {
 		reason, text, image, namespace string
-		answer                         gate.Answer
+		answer                         gate.Result
 		word                           string
 	}{
 		{"images are enough", with(allSigned), good, "default", gate.Allow, ""},
 		{"and its twin", with(allSigned), bad, "default", gate.Deny, "unsigned"},
-		{"the object is read", with("object.metadata.name == 'test' && " + allSigned), good, "default", gate.Unable, "only images"},
-		{"in a condition", edit(with(allSigned), "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.name == 'test'}]\n"), good, "default", gate.Unable, "only images"},
+		{"the object is read", with("object.metadata.name == 'test' && " + allSigned), good, "default", gate.Error, "only images"},
+		{"in a condition", edit(with(allSigned), "spec:\n", "spec:\n  matchConditions: [{name: a, expression: object.metadata.name == 'test'}]\n"), good, "default", gate.Error, "only images"},
 		{"the namespace is known", with("request.namespace == 'default' && " + allSigned), good, "default", gate.Allow, ""},
-		{"the namespace is not", with("request.namespace == 'default' && " + allSigned), good, "", gate.Unable, "only images"},
-		{"who asks is not", with("request.userInfo.username == 'ann' || " + allSigned), good, "default", gate.Unable, "only images"},
-		{"a name is asked for", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [test]"), good, "default", gate.Unable, "only images"},
+		{"the namespace is not", with("request.namespace == 'default' && " + allSigned), good, "", gate.Error, "only images"},
+		{"who asks is not", with("request.userInfo.username == 'ann' || " + allSigned), good, "default", gate.Error, "only images"},
+		{"a name is asked for", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [test]"), good, "default", gate.Error, "only images"},
 		{"a policy of the namespace", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "default", gate.Deny, "unsigned"},
 		{"of another namespace", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "other", gate.Allow, ""},
-		{"and nobody knows which", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "", gate.Unable, "only images"},
+		{"and nobody knows which", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "", gate.Error, "only images"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			request := must(gate.ForImages(c.namespace, "", []string{c.image}))(t)
@@ -339,14 +339,14 @@ func TestEndless(t *testing.T) {
 	good := h.signed(t, "good", h.key).Name
 	deep := "range.all(a, range.all(b, range.all(c, range.all(d, range.all(e, range.all(f, range.all(g, a + b + c + d + e + f + g >= 0)))))))"
 	text := with(strings.ReplaceAll(deep, "range", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]") + " && " + allSigned)
-	expect(t, h.decide(t, pod(t, good), text), "it costs too much", gate.Unable, "bound")
+	expect(t, h.decide(t, pod(t, good), text), "it costs too much", gate.Error, "bound")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rule := h.policy(t, with(allSigned)).Rules[0]
 	ref := image.MustParse(good)
 	plan := must(rule.Plan(t.Context(), &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE"}, []policy.Image{{Role: "container", Ref: ref}}))(t)
 	judged := plan.Judge.Judge(ctx, []policy.Given{{Check: &plan.Checks[0], Answers: func(policy.Question) policy.Answer { return policy.Answer{} }}})
-	if judged.Decisions[0].Result != policy.Undecided {
+	if judged.Decisions[0].Result != policy.Indeterminate {
 		t.Errorf("out of time: %+v", judged.Decisions[0])
 	}
 }
@@ -360,8 +360,8 @@ func TestUnresolved(t *testing.T) {
 		reason, expression string
 		want               policy.Result
 	}{
-		{"a digest", "images.containers.all(i, i.contains('@sha256:'))", policy.Undecided},
-		{"a digest in the object", "object.spec.containers.all(c, c.image.contains('@sha256:'))", policy.Undecided},
+		{"a digest", "images.containers.all(i, i.contains('@sha256:'))", policy.Indeterminate},
+		{"a digest in the object", "object.spec.containers.all(c, c.image.contains('@sha256:'))", policy.Indeterminate},
 		{"what no digest changes", "images.containers.all(i, i.startsWith('other.example/'))", policy.Fail},
 		{"and what holds", "images.containers.all(i, i.startsWith('127.0.0.1'))", policy.Pass},
 	} {
@@ -395,13 +395,13 @@ func TestGaps(t *testing.T) {
 		ours, theirs       policy.Answer
 		want               policy.Result
 	}{
-		{"nobody answered", allSigned, gap, gap, policy.Undecided},
+		{"nobody answered", allSigned, gap, gap, policy.Indeterminate},
 		{"somebody signed, and more may", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) > 0)", fact, gap, policy.Pass},
-		{"two are wanted", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, gap, policy.Undecided},
+		{"two are wanted", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, gap, policy.Indeterminate},
 		{"three are wanted of two", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 3)", fact, gap, policy.Fail},
-		{"a denial that a gap might meet", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) == 0)", gap, gap, policy.Undecided},
+		{"a denial that a gap might meet", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) == 0)", gap, gap, policy.Indeterminate},
 		{"nobody signed", allSigned, policy.Answer{}, gap, policy.Fail},
-		{"a payload that may be there", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) >= 0 && extractPayload(i, attestations.scan).predicate.level == 'low')", gap, gap, policy.Undecided},
+		{"a payload that may be there", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) >= 0 && extractPayload(i, attestations.scan).predicate.level == 'low')", gap, gap, policy.Indeterminate},
 		{"one signature for two attestors", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, policy.Answer{Facts: factsOf("x")}, policy.Fail},
 		{"and one each", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours, attestors.theirs]) == 2)", fact, policy.Answer{Facts: factsOf("y")}, policy.Pass},
 	} {
@@ -453,15 +453,15 @@ func TestUpdates(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		after        []string
-		answer       gate.Answer
+		answer       gate.Result
 		word         string
 	}{
 		{"a signed image is new", with(allSigned), []string{old, good}, gate.Allow, ""},
 		{"an unsigned one is", with(allSigned), []string{old, bad}, gate.Deny, "unsigned"},
 		{"nothing is", with(allSigned), []string{old, old}, gate.Allow, ""},
-		{"the object's text is asked about", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), []string{old, good}, gate.Unable, "not looked at"},
+		{"the object's text is asked about", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), []string{old, good}, gate.Error, "not looked at"},
 		{"one of them is signed", unrequired(with(some)), []string{old, good}, gate.Allow, ""},
-		{"an old image does not stand in", unrequired(with(some)), []string{old, bad}, gate.Unable, "not looked at"},
+		{"an old image does not stand in", unrequired(with(some)), []string{old, bad}, gate.Error, "not looked at"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			expect(t, h.decide(t, update(c.after...), c.text), c.reason, c.answer, c.word)

@@ -69,7 +69,7 @@ func (h *harbor) sample(t *testing.T, text, good, bad string) {
 		switch {
 		case strings.Contains(text, "attestors: []"): // nobody is to sign
 			missing := h.decide(t, object{kind: kind, images: []string{bad + "-missing"}, labels: labels, own: labels}.request(t), text)
-			expect(t, missing, "missing "+kind, gate.Unable, "not-found")
+			expect(t, missing, "missing "+kind, gate.Error, "not-found")
 		case p.AuditOnly:
 			expect(t, refused, "unsigned "+kind, gate.Allow, "unsigned")
 		default:

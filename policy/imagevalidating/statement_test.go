@@ -45,7 +45,7 @@ func TestStatements(t *testing.T) {
 	for _, c := range []struct {
 		reason, expression string
 		images             []string
-		answer             gate.Answer
+		answer             gate.Result
 		word               string
 	}{
 		{"proved", proved, []string{good.Name}, gate.Allow, ""},
@@ -59,9 +59,9 @@ func TestStatements(t *testing.T) {
 		{"on two images with several each", proved + low + young, []string{stale.Name, good.Name}, gate.Allow, ""},
 		{"two statements do not make one", proved + low + young, []string{mixed.Name}, gate.Deny, "condition-failed"},
 		{"a stranger's word does not make the signer's", proved + low, []string{liar.Name}, gate.Deny, "condition-failed"},
-		{"nobody asked about it", "images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')", []string{good.Name}, gate.Unable, "is not proved"},
+		{"nobody asked about it", "images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')", []string{good.Name}, gate.Error, "is not proved"},
 		{"the statement's own fields", proved + " && images.containers.all(i, extractPayload(i, attestations.scan).predicateType == '" + scanType + "' && extractPayload(i, attestations.scan).subject.size() == 1)", []string{good.Name}, gate.Allow, ""},
-		{"a field that is not there", proved + " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.missing == 1)", []string{good.Name}, gate.Unable, "no such key"},
+		{"a field that is not there", proved + " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.missing == 1)", []string{good.Name}, gate.Error, "no such key"},
 		{"either of two who sign", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.theirs]) > 0)" + low, []string{liar.Name}, gate.Allow, ""},
 		{"both sign, each a statement that says it", byBoth + low, []string{each.Name}, gate.Allow, ""},
 		{"on two images", byBoth + low, []string{each.Name, each.Name}, gate.Allow, ""},
@@ -95,14 +95,14 @@ func TestReferrers(t *testing.T) {
 	const format = "images.containers.map(i, extractPayload(i, attestations.sbom).bomFormat == 'CycloneDX').all(e, e)"
 	for _, c := range []struct {
 		reason, image, expression string
-		answer                    gate.Answer
+		answer                    gate.Result
 		word                      string
 	}{
 		{"signed", image.Name, proved + " && " + format, gate.Allow, ""},
 		{"says something else", odd.Name, proved + " && " + format, gate.Deny, "condition-failed"},
 		{"signed by another notary", foreign.Name, proved, gate.Deny, "untrusted"},
 		{"not signed", unsigned.Name, proved, gate.Deny, "no-attestation"},
-		{"not signed, and only read", unsigned.Name, format, gate.Unable, "is not proved"},
+		{"not signed, and only read", unsigned.Name, format, gate.Error, "is not proved"},
 		{"not there", plain, proved, gate.Deny, "no-attestation"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -242,5 +242,5 @@ func (r *brokenValidation) Validate(_ context.Context, about policy.Case) policy
 	if s.Document || policy.Spared(s.Group, s.Kind) || !match.Speaks(r.targets, s) {
 		return policy.Validated{}
 	}
-	return policy.Validated{Result: policy.Undecided, Action: policy.Enforce, Reasons: []policy.Reason{rule.ReasonOf(r.why)}}
+	return policy.Validated{Result: policy.Indeterminate, Action: policy.Enforce, Reasons: []policy.Reason{rule.ReasonOf(r.why)}}
 }

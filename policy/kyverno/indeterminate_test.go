@@ -40,7 +40,7 @@ func TestIndeterminateExclude(t *testing.T) {
 			t.Errorf("%s: of an object that the rule admits: %s", c.reason, got)
 		}
 		validated := p.Validations[0].Validate(t.Context(), policy.Case{Subject: object(c.subject(), c.kind, true)})
-		if validated.Result != policy.Undecided || !strings.Contains(validated.Reasons[0].Message, c.names) || validated.Reasons[0].Code != policy.PolicyError {
+		if validated.Result != policy.Indeterminate || !strings.Contains(validated.Reasons[0].Message, c.names) || validated.Reasons[0].Code != policy.PolicyError {
 			t.Errorf("%s: of an object that it refuses: %s %v", c.reason, validated.Result, validated.Reasons)
 		}
 	}

@@ -343,7 +343,7 @@ func TestUnconverted(t *testing.T) {
 	}
 	mutates := kinds + "mutate: {patchStrategicMerge: {spec: {+(targetCPUUtilizationPercentage): 80}}}}"
 	excluded := "{name: r, match: {any: [{resources: {kinds: [HorizontalPodAutoscaler]}}]}, exclude: {any: [{resources: {kinds: [autoscaling/v1/HorizontalPodAutoscaler]}}]}, validate: {deny: {}}}"
-	for version, want := range map[string]policy.Result{"v1": policy.Pass, "v2": policy.Undecided} {
+	for version, want := range map[string]policy.Result{"v1": policy.Pass, "v2": policy.Indeterminate} {
 		s := subjectFrom(t, "{apiVersion: autoscaling/"+version+", "+of+"}}")
 		if got := about(t, nil, mutates, "").Mutations[0].Mutate(t.Context(), policy.Case{Subject: s}); got.Result != want {
 			t.Errorf("a mutation of %s: %+v", version, got)
@@ -382,10 +382,10 @@ func TestBrokenValidation(t *testing.T) {
 		want        policy.Result
 		reason      string
 	}{
-		{"Service", "Service", false, policy.Undecided, "what it names"},
+		{"Service", "Service", false, policy.Indeterminate, "what it names"},
 		{"Service", "ConfigMap", false, "", "another kind"},
 		{"Service", "Service", true, "", "a document beside objects"},
-		{"'*'", "Service", false, policy.Undecided, "every kind"},
+		{"'*'", "Service", false, policy.Indeterminate, "every kind"},
 		{"'*'", "Namespace", false, "", "every kind but Namespaces"},
 	} {
 		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [" + c.kinds + "]}}]}, validate: {patern: {}}}]}}"

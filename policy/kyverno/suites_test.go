@@ -136,7 +136,7 @@ func ruled(t *testing.T, set *policy.Set, e expectation, object map[string]any) 
 			switch {
 			case r.Skip != "":
 				return "skip", changed, true
-			case r.Ruling.Result == policy.Undecided:
+			case r.Ruling.Result == policy.Indeterminate:
 				return "error: " + r.Ruling.Reasons[0].Message, changed, true
 			}
 			return string(r.Ruling.Result), changed, true

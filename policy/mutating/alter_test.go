@@ -88,7 +88,7 @@ func TestAlter(t *testing.T) {
 		t.Errorf("a condition that does not hold: %+v", left)
 	}
 	fails := compile(t, existing(targets)+"  targetMatchConditions: [{name: web, expression: 'dyn(object.spec).none == 1'}]\n")
-	if left := alter(t, fails, subject(t, trigger))[0].Alter(t.Context(), by, web); left.Result != policy.Undecided {
+	if left := alter(t, fails, subject(t, trigger))[0].Alter(t.Context(), by, web); left.Result != policy.Indeterminate {
 		t.Errorf("a condition that cannot be asked: %+v", left)
 	}
 }
@@ -98,7 +98,7 @@ func TestAlter(t *testing.T) {
 func TestNamespaceOfTheTarget(t *testing.T) {
 	p := compile(t, existing(targets)+"  targetMatchConditions: [{name: team, expression: \"namespaceObject.metadata.labels.team == 'a'\"}]\n")
 	result := alter(t, p, subject(t, trigger))[0]
-	for namespace, want := range map[string]policy.Result{"shop": policy.Pass, "other": policy.Undecided} {
+	for namespace, want := range map[string]policy.Result{"shop": policy.Pass, "other": policy.Indeterminate} {
 		web := object(t, strings.Replace(deployment(onePod), "{name: web", "{namespace: "+namespace+", name: web", 1))
 		if got := result.Alter(t.Context(), result.Selections[0], web); got.Result != want {
 			t.Errorf("%s: %+v", namespace, got)

@@ -42,5 +42,5 @@ func (r *brokenRule) Mutate(_ context.Context, about policy.Case) policy.Mutated
 	if speaks, _ := r.Speaks(about.Subject); !speaks {
 		return policy.Mutated{}
 	}
-	return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: r.Why.Error()}}}
+	return policy.Mutated{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: r.Why.Error()}}}
 }

@@ -60,7 +60,7 @@ func (r *rule) Mutate(ctx context.Context, about policy.Case) policy.Mutated {
 }
 
 func unmatched(err error) policy.Mutated {
-	return policy.Mutated{Result: policy.Undecided, Reasons: celpolicy.Unmatched(err)}
+	return policy.Mutated{Result: policy.Indeterminate, Reasons: celpolicy.Unmatched(err)}
 }
 
 // concerns reports whether the rule evaluates subjects of this sort at all.
@@ -121,7 +121,7 @@ func (r *rule) activation(s *policy.Subject) *cel.Activation {
 
 func undecided(err error, path string) *policy.Mutated {
 	reasons, _ := celpolicy.Reasons(err, path)
-	return &policy.Mutated{Result: policy.Undecided, Reasons: reasons}
+	return &policy.Mutated{Result: policy.Indeterminate, Reasons: reasons}
 }
 
 // mutate applies each mutation to the result of the previous ones. Its expressions read the
@@ -136,7 +136,7 @@ func (r *rule) mutate(ctx context.Context, about target, activation *cel.Activat
 		}
 		after, err := r.change(now, func(t target) (map[string]any, error) { return m.apply(made, t) })
 		if err != nil {
-			return policy.Mutated{Result: policy.Undecided, Reasons: []policy.Reason{{
+			return policy.Mutated{Result: policy.Indeterminate, Reasons: []policy.Reason{{
 				Code: policy.PolicyError, Path: m.makes.Path(), Message: "the mutation cannot be made: " + err.Error(),
 			}}}
 		}

@@ -334,7 +334,7 @@ func TestEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	got := compile(t, head+about("pods", merges("Object{}"))).Mutations[0].Mutate(ctx, policy.Case{Subject: subject(t, pod(onePod))})
-	if got.Result != policy.Undecided {
+	if got.Result != policy.Indeterminate {
 		t.Error("after the end:", got)
 	}
 }
@@ -362,7 +362,7 @@ func TestBroken(t *testing.T) {
 		}
 	}
 	service, own := subject(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}"), subject(t, pod(onePod))
-	for s, want := range map[*policy.Subject]policy.Result{service: "", own: policy.Undecided} {
+	for s, want := range map[*policy.Subject]policy.Result{service: "", own: policy.Indeterminate} {
 		if got := p.Mutations[0].Mutate(t.Context(), policy.Case{Subject: s}); got.Result != want || (want == "") != (len(got.Reasons) == 0) {
 			t.Errorf("asked itself about a %s: %+v", s.Kind, got)
 		}

@@ -40,7 +40,7 @@ func BenchmarkWarm(b *testing.B) {
 			asks := request(b, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"prod"},"spec":{"containers":[`+strings.Join(containers, ",")+`]}}`, "")
 			b.ReportAllocs()
 			for b.Loop() {
-				if out := g.Decide(b.Context(), asks); out.Answer != gate.Allow {
+				if out := g.Decide(b.Context(), asks); out.Result != gate.Allow {
 					b.Fatal(out.Verdicts[0].Reasons)
 				}
 			}

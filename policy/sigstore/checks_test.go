@@ -290,7 +290,7 @@ func TestOverallMore(t *testing.T) {
 	}{
 		{"one that passes", "  policy: {type: cue, data: 'authorityMatches: a: static: true'}\n" + static, nil, policy.Pass, policy.DigestPinned},
 		{"one that always fails is none that passes", "  policy: {type: cue, data: 'authorityMatches: b: static: true'}\n" + static, nil, policy.Fail, policy.Denied},
-		{"one that cannot be evaluated", "  policy: {includeObjectMeta: true, type: rego, data: \"package sigstore\\nisCompliant { to_number(input.metadata.name) > 1 }\"}\n" + static, nil, policy.Undecided, policy.PolicyError},
+		{"one that cannot be evaluated", "  policy: {includeObjectMeta: true, type: rego, data: \"package sigstore\\nisCompliant { to_number(input.metadata.name) > 1 }\"}\n" + static, nil, policy.Indeterminate, policy.PolicyError},
 		{"a bare object, of which it asks nothing", asks(""), bare, policy.Pass, policy.DigestPinned},
 		{"a bare object, and its specification", asks("includeSpec: true, "), bare, "", ""},
 		{"a bare object, and its metadata", asks("includeObjectMeta: true, "), bare, "", ""},
@@ -485,7 +485,7 @@ func TestTimedOut(t *testing.T) {
 	check := only(t, compile(t, sigstore.Options{}, head+"  policy: "+regoPolicy("true")+"\n  authorities: [{static: {action: pass}}]\n"))
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	for ctx, want := range map[context.Context]policy.Result{t.Context(): policy.Pass, over: policy.Undecided} {
+	for ctx, want := range map[context.Context]policy.Result{t.Context(): policy.Pass, over: policy.Indeterminate} {
 		if d := check.Judge.Judge(ctx, []policy.Given{{Check: check, Answers: answers()}}).Decisions[0]; d.Result != want {
 			t.Errorf("%s %+v, want %s", d.Result, d.Reasons, want)
 		}

@@ -52,7 +52,7 @@ func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgemen
 }
 
 func undecided(reasons ...policy.Reason) policy.Decision {
-	return policy.Decision{Result: policy.Undecided, Reasons: reasons}
+	return policy.Decision{Result: policy.Indeterminate, Reasons: reasons}
 }
 
 // named judges one image, unless no glob matches it after all.
@@ -97,8 +97,8 @@ func (j *judge) image(given *policy.Given) policy.Decision {
 func (j *judge) none(decisions []policy.Decision) policy.Decision {
 	out := policy.Decision{Result: policy.Fail}
 	for _, d := range decisions {
-		if d.Result == policy.Undecided {
-			out.Result = policy.Undecided
+		if d.Result == policy.Indeterminate {
+			out.Result = policy.Indeterminate
 		}
 	}
 	out.Reasons = append(policy.Shortcomings(out.Result, decisions), j.rule.refusals...)
@@ -120,7 +120,7 @@ func (j *judge) all(given *policy.Given, decisions []policy.Decision) policy.Dec
 	var facts []verify.Fact
 	for i, d := range decisions {
 		m := &j.made.members[i]
-		if d.Result == policy.Undecided {
+		if d.Result == policy.Indeterminate {
 			return undecided(d.Reasons...)
 		}
 		shown, proved, err := m.matched(given.Answers)

@@ -57,7 +57,7 @@ func TestMixed(t *testing.T) {
 		{either, answers(proof{first, vulnType, `{"score":6}`}), policy.Fail, policy.Unsigned, "a statement by who owes a signature"},
 		{either, answers(proof{second, vulnType, `{"score":8}`}), policy.Fail, policy.ConditionFailed, "a statement that the condition does not agree with, which is nearer than no signature"},
 		{either, answers(), policy.Fail, policy.Unsigned, "nothing"},
-		{either, gap(first, answers()), policy.Undecided, policy.Unavailable, "nobody could look for the signature"},
+		{either, gap(first, answers()), policy.Indeterminate, policy.Unavailable, "nobody could look for the signature"},
 		{either, gap(first, answers(proof{second, vulnType, `{"score":6}`})), policy.Pass, policy.Verified, "nobody could look for the signature, and the statement is there"},
 		{several, answers(proof{first, vulnType, "{}"}, proof{first, provenanceType, "{}"}), policy.Pass, policy.Verified, "both statements of one"},
 		{several, answers(proof{first, vulnType, "{}"}, proof{second, provenanceType, "{}"}), policy.Fail, policy.NoAttestation, "one statement of each"},
@@ -182,11 +182,11 @@ func TestAuthorityMatches(t *testing.T) {
 		{twoOfThree, answers(proof{authority: keys[0]}, proof{keys[2], vulnType, `{"score":8}`}), policy.Fail, policy.Denied, "a statement that the condition does not agree with is no match"},
 		{twoOfThree, answers(), policy.Fail, policy.Unsigned, "none passes, and the policy is not asked"},
 		{"true", answers(), policy.Fail, policy.Unsigned, "none passes, whatever the policy would say"},
-		{twoOfThree, gap(keys[1], answers(proof{authority: keys[0]}, scan)), policy.Undecided, policy.Unavailable, "what nobody could look at may be what the policy minds"},
-		{twoOfThree, gap(keys[0], answers(proof{authority: keys[0]}, scan)), policy.Undecided, policy.Unavailable, "so may a part of it"},
+		{twoOfThree, gap(keys[1], answers(proof{authority: keys[0]}, scan)), policy.Indeterminate, policy.Unavailable, "what nobody could look at may be what the policy minds"},
+		{twoOfThree, gap(keys[0], answers(proof{authority: keys[0]}, scan)), policy.Indeterminate, policy.Unavailable, "so may a part of it"},
 		{"not input.authorityMatches.b", answers(proof{authority: keys[0]}), policy.Pass, policy.Verified, "one that must not pass does not"},
 		{"not input.authorityMatches.b", answers(proof{authority: keys[0]}, proof{authority: keys[1]}), policy.Fail, policy.Denied, "one that must not pass does"},
-		{"not input.authorityMatches.b", gap(keys[1], answers(proof{authority: keys[0]})), policy.Undecided, policy.Unavailable, "whether it does is not known"},
+		{"not input.authorityMatches.b", gap(keys[1], answers(proof{authority: keys[0]})), policy.Indeterminate, policy.Unavailable, "whether it does is not known"},
 		{`count(input.authorityMatches.a.signatures) == 1; input.authorityMatches.a.signatures[0].id != ""; not input.authorityMatches.a.signatures[0].subject`, answers(proof{authority: keys[0]}, proof{authority: keys[0]}), policy.Pass, policy.Verified, "a key has an id, and who signs twice counts once"},
 		{`x := input.authorityMatches["authority-2"].attestations.scan[_]; x.predicateType == "vuln"; not input.authorityMatches["authority-2"].signatures`, answers(scan), policy.Pass, policy.Verified, "statements by the names of authority and attestation"},
 		{`input.authorityMatches["authority-2"].attestations.other`, answers(scan), policy.Fail, policy.Denied, "no statement of that name"},
@@ -212,7 +212,7 @@ func TestConditionThatCannotBeAsked(t *testing.T) {
 		"  authorities: [{key: {data: $KEY}}, {name: bad, key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, policy: {type: rego, data: \"package sigstore\\nisCompliant { to_number(input.predicate.n) > 1 }\"}}]}]\n"
 	check := only(t, compile(t, sigstore.Options{}, head+spec))
 	signed := proof{authority: "authorities[0].key"}
-	for predicate, want := range map[string]policy.Result{`{"n":"1"}`: policy.Pass, `{"n":"2"}`: policy.Fail, `{"n":"x"}`: policy.Undecided} {
+	for predicate, want := range map[string]policy.Result{`{"n":"1"}`: policy.Pass, `{"n":"2"}`: policy.Fail, `{"n":"x"}`: policy.Indeterminate} {
 		if d := decide(t, check, answers(signed, proof{"authorities[1].key", vulnType, predicate})); d.Result != want {
 			t.Errorf("%s: %s %+v; want %s", predicate, d.Result, d.Reasons, want)
 		}
@@ -282,7 +282,7 @@ func TestConfig(t *testing.T) {
 		{rego, []policy.ImageManifest{listed(config("linux/amd64", "app"), "linux", "amd64")}, nil, policy.Pass, "listed as what it is"},
 		{rego, []policy.ImageManifest{listed(config("linux/amd64", "app"), "linux", "arm64")}, nil, policy.Fail, "listed as another platform"},
 		{rego, []policy.ImageManifest{{Config: []byte("{")}}, nil, policy.Fail, "no configuration"},
-		{rego, nil, &image.Error{Kind: image.Unavailable, Op: "read", Err: errors.New("nobody answers")}, policy.Undecided, "a configuration that nobody could read"},
+		{rego, nil, &image.Error{Kind: image.Unavailable, Op: "read", Err: errors.New("nobody answers")}, policy.Indeterminate, "a configuration that nobody could read"},
 		{cue, []policy.ImageManifest{config("linux/arm/v7", "app")}, nil, policy.Pass, "a platform with a variant"},
 		{cue, []policy.ImageManifest{config("linux/arm/v6", "app")}, nil, policy.Fail, "another variant"},
 	} {
@@ -308,11 +308,11 @@ func TestUnseen(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if d := check.Judge.Judge(over, []policy.Given{given}).Decisions[0]; d.Result != policy.Undecided {
+	if d := check.Judge.Judge(over, []policy.Given{given}).Decisions[0]; d.Result != policy.Indeterminate {
 		t.Errorf("the time is over: %s %+v", d.Result, d.Reasons)
 	}
 	given.Err = &image.Error{Kind: image.NotFound, Op: "resolve", Err: errors.New("no such tag")}
-	if d := check.Judge.Judge(t.Context(), []policy.Given{given}).Decisions[0]; d.Result != policy.Undecided || d.Reasons[0].Code != policy.ImageNotFound {
+	if d := check.Judge.Judge(t.Context(), []policy.Given{given}).Decisions[0]; d.Result != policy.Indeterminate || d.Reasons[0].Code != policy.ImageNotFound {
 		t.Errorf("no such image: %s %+v", d.Result, d.Reasons)
 	}
 	if judged := check.Judge.Judge(t.Context(), nil); len(judged.Decisions) != 0 || !judged.Object.Passes() {

@@ -61,7 +61,7 @@ func TestNotThereAtTheGate(t *testing.T) {
 	done(t, err)
 	for _, c := range []struct {
 		by     []evidence
-		want   gate.Answer
+		want   gate.Result
 		reason string
 	}{
 		{[]evidence{byKey(release)}, gate.Allow, "signed"},
@@ -72,8 +72,8 @@ func TestNotThereAtTheGate(t *testing.T) {
 		for _, e := range c.by {
 			e(t, y, image)
 		}
-		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Answer != c.want {
-			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Result != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, c.want)
 		}
 	}
 }

@@ -237,11 +237,11 @@ const (
 // such as people write.
 func TestPoliciesAtTheGate(t *testing.T) {
 	y := newYard(t)
-	seen := map[string]map[gate.Answer]bool{}
+	seen := map[string]map[gate.Result]bool{}
 	for _, c := range []struct {
 		policy   string
 		evidence []evidence
-		want     gate.Answer
+		want     gate.Result
 		reason   string
 		folder   string // shop if empty
 		object   string // podObject if empty
@@ -310,7 +310,7 @@ func TestPoliciesAtTheGate(t *testing.T) {
 		{policy: "workflow", evidence: []evidence{workflow(mainWorkflow, "refs/heads/main", "pull_request")}, want: gate.Deny, reason: "at another occasion"},
 	} {
 		if seen[c.policy] == nil {
-			seen[c.policy] = map[gate.Answer]bool{}
+			seen[c.policy] = map[gate.Result]bool{}
 		}
 		seen[c.policy][c.want] = true
 		t.Run(c.policy+"/"+c.reason, func(t *testing.T) {
@@ -329,8 +329,8 @@ func TestPoliciesAtTheGate(t *testing.T) {
 			done(t, err)
 			for range 2 { // the second time from memory
 				out := g.Decide(t.Context(), request(t, object, image.Name))
-				if out.Answer != c.want || (len(out.Verdicts[0].Warnings) > 0) != c.warned {
-					t.Errorf("%s %+v, warnings %+v; want %s", out.Answer, out.Verdicts[0].Reasons, out.Verdicts[0].Warnings, c.want)
+				if out.Result != c.want || (len(out.Verdicts[0].Warnings) > 0) != c.warned {
+					t.Errorf("%s %+v, warnings %+v; want %s", out.Result, out.Verdicts[0].Reasons, out.Verdicts[0].Warnings, c.want)
 				}
 			}
 		})
@@ -346,7 +346,7 @@ func TestConfigAtTheGate(t *testing.T) {
 	for _, c := range []struct {
 		user   string
 		signed bool
-		want   gate.Answer
+		want   gate.Result
 		reason string
 	}{
 		{"app", true, gate.Allow, "a user"},
@@ -359,8 +359,8 @@ func TestConfigAtTheGate(t *testing.T) {
 			byKey(release)(t, y, image)
 		}
 		for range 2 { // the second time from memory
-			if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Answer != c.want {
-				t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+			if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Result != c.want {
+				t.Errorf("%s: %s %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, c.want)
 			}
 		}
 	}
@@ -368,14 +368,14 @@ func TestConfigAtTheGate(t *testing.T) {
 
 // everyPolicyIsUsed: each file accepts something and refuses something, but for those
 // that say that they never do.
-func everyPolicyIsUsed(t *testing.T, seen map[string]map[gate.Answer]bool) {
+func everyPolicyIsUsed(t *testing.T, seen map[string]map[gate.Result]bool) {
 	t.Helper()
-	never := map[string]gate.Answer{"static-pass": gate.Deny, "static-fail": gate.Allow, "warn": gate.Deny, "no-root-user": gate.Allow}
+	never := map[string]gate.Result{"static-pass": gate.Deny, "static-fail": gate.Allow, "warn": gate.Deny, "no-root-user": gate.Allow}
 	files, err := filepath.Glob("testdata/policies/*.yaml")
 	done(t, err)
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
-		for _, answer := range []gate.Answer{gate.Allow, gate.Deny} {
+		for _, answer := range []gate.Result{gate.Allow, gate.Deny} {
 			if !seen[name][answer] && never[name] != answer {
 				t.Errorf("%s never comes to %s", name, answer)
 			}
@@ -394,8 +394,8 @@ func TestNotLookedAtTheGate(t *testing.T) {
 		g, err := y.Gate(y.policy(t, name))
 		done(t, err)
 		out := g.Decide(t.Context(), request(t, podObject, y.Registry.Host()+"/shop/none:v1"))
-		if out.Answer != gate.Unable || out.Verdicts[0].Reasons[0].Code != policy.ImageNotFound {
-			t.Errorf("%s, no such image: %s %+v", name, out.Answer, out.Verdicts[0].Reasons)
+		if out.Result != gate.Error || out.Verdicts[0].Reasons[0].Code != policy.ImageNotFound {
+			t.Errorf("%s, no such image: %s %+v", name, out.Result, out.Verdicts[0].Reasons)
 		}
 	}
 	image := y.build("shop")
@@ -403,8 +403,8 @@ func TestNotLookedAtTheGate(t *testing.T) {
 	g, err := y.Gate(y.policy(t, "two-of-three"))
 	done(t, err)
 	y.Registry.SetFaults(registrytest.Fault{Reference: strings.Replace(image.Manifest.Digest, ":", "-", 1) + ".att", Do: registrytest.Status(500)})
-	if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Answer != gate.Unable {
-		t.Errorf("the statements cannot be read: %s %+v", out.Answer, out.Verdicts[0].Reasons)
+	if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Result != gate.Error {
+		t.Errorf("the statements cannot be read: %s %+v", out.Result, out.Verdicts[0].Reasons)
 	}
 }
 
@@ -419,7 +419,7 @@ func TestTogetherAtTheGate(t *testing.T) {
 		done(t, err)
 		for _, c := range []struct {
 			by     []evidence
-			want   gate.Answer
+			want   gate.Result
 			warned bool
 			reason string
 		}{
@@ -433,8 +433,8 @@ func TestTogetherAtTheGate(t *testing.T) {
 				e(t, y, image)
 			}
 			out := g.Decide(t.Context(), request(t, podObject, image.Name))
-			if out.Answer != c.want || (len(out.Verdicts[0].Warnings) > 0) != c.warned {
-				t.Errorf("%s: %s %+v, warnings %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, out.Verdicts[0].Warnings, c.want)
+			if out.Result != c.want || (len(out.Verdicts[0].Warnings) > 0) != c.warned {
+				t.Errorf("%s: %s %+v, warnings %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, out.Verdicts[0].Warnings, c.want)
 			}
 		}
 	}
@@ -449,7 +449,7 @@ func TestDigestsAtTheGate(t *testing.T) {
 	const refuse, signed = "{static: {action: fail}}", "{key: {data: $RELEASE}}"
 	for _, c := range []struct {
 		glob, authority, image string
-		want                   gate.Answer
+		want                   gate.Result
 		reason                 string
 	}{
 		{"@" + bad.Manifest.Digest, refuse, bad.ByDigest(), gate.Deny, "the digest itself"},
@@ -459,7 +459,7 @@ func TestDigestsAtTheGate(t *testing.T) {
 		{"@" + bad.Manifest.Digest, signed, bad.Name, gate.Deny, "a tag of the digest that must be signed"},
 		{"@sha256:*", signed, bad.Name, gate.Deny, "any digest must be signed, and the tag's is not"},
 		{"@sha256:*", signed, good.Name, gate.Allow, "any digest must be signed, and the tag's is"},
-		{"@sha256:*", signed, strings.Replace(good.Name, ":good", ":none", 1), gate.Unable, "what the tag stands for is not known"},
+		{"@sha256:*", signed, strings.Replace(good.Name, ":good", ":none", 1), gate.Error, "what the tag stands for is not known"},
 		{"@" + bad.Manifest.Digest, "{static: {action: pass}}", good.Name, gate.Allow, "nothing is asked anyway"},
 	} {
 		text := strings.Replace(head, "ghcr.io/org/**", `"$HOST/shop/app`+c.glob+`"`, 1) + "  authorities: [" + c.authority + "]\n"
@@ -468,8 +468,8 @@ func TestDigestsAtTheGate(t *testing.T) {
 		r := request(t, podObject, c.image)
 		r.Pinning = gate.PinHere
 		out := g.Decide(t.Context(), r)
-		if out.Answer != c.want {
-			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		if out.Result != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, c.want)
 		}
 		if isTag := c.image == good.Name; c.want == gate.Allow && !strings.Contains(c.authority, "pass") && isTag != (len(out.Patch) > 0) {
 			t.Errorf("%s: a tag may be moved, and the patch is %v", c.reason, out.Patch)

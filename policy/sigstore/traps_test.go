@@ -133,18 +133,18 @@ func TestUnknownTrustRootAtTheGate(t *testing.T) {
 	ann(true, false)(t, y, image)
 	for _, c := range []struct {
 		does   func()
-		want   gate.Answer
+		want   gate.Result
 		reason string
 	}{
-		{func() {}, gate.Unable, "missing"},
-		{func() { roots.Break("private", errors.New("torn")) }, gate.Unable, "broken"},
-		{func() { roots.Put(parseRoot(t, remoteDocument("private"))) }, gate.Unable, "not read yet"},
+		{func() {}, gate.Error, "missing"},
+		{func() { roots.Break("private", errors.New("torn")) }, gate.Error, "broken"},
+		{func() { roots.Put(parseRoot(t, remoteDocument("private"))) }, gate.Error, "not read yet"},
 		{func() { roots.Put(parseRoot(t, keysOf("private", y.private.Sigstore))) }, gate.Allow, "there"},
-		{func() { roots.Remove("private") }, gate.Unable, "gone, and remembered facts do not help"},
+		{func() { roots.Remove("private") }, gate.Error, "gone, and remembered facts do not help"},
 	} {
 		c.does()
-		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Answer != c.want {
-			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Result != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, c.want)
 		}
 	}
 }
@@ -168,17 +168,17 @@ func TestCertificateInSecret(t *testing.T) {
 	ann(true, false)(t, y, image)
 	for _, c := range []struct {
 		pem    []byte
-		want   gate.Answer
+		want   gate.Result
 		reason string
 	}{
 		{y.private.Sigstore.CA.ChainPEM(), gate.Allow, "who issued the certificate"},
 		{y.Sigstore.CA.ChainPEM(), gate.Deny, "somebody else"},
-		{[]byte("x"), gate.Unable, "no certificate"},
+		{[]byte("x"), gate.Error, "no certificate"},
 	} {
 		g, err := y.Gate(compile(t, options(c.pem), text))
 		done(t, err)
-		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Answer != c.want {
-			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Result != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, c.want)
 		}
 	}
 	if _, err := sigstore.New(sigstore.Options{Secrets: secrets{}}).Compile([]byte(strings.Replace(text, "name: ca}", "name: ca, namespace: team}", 1)), "test.yaml"); err == nil || !strings.Contains(err.Error(), "ca-cert.secretRef.namespace: ") {

@@ -50,5 +50,5 @@ func (r *brokenRule) Validate(_ context.Context, about policy.Case) policy.Valid
 	if speaks, _ := r.Speaks(about.Subject); !speaks {
 		return policy.Validated{}
 	}
-	return policy.Validated{Result: policy.Undecided, Action: r.action, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: r.Why.Error()}}}
+	return policy.Validated{Result: policy.Indeterminate, Action: r.action, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: r.Why.Error()}}}
 }

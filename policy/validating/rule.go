@@ -83,7 +83,7 @@ func (r *rule) evaluate(ctx context.Context, about policy.Case) policy.Validated
 }
 
 func (r *rule) undecided(reasons []policy.Reason) policy.Validated {
-	return policy.Validated{Result: policy.Undecided, Reasons: reasons, Action: r.action}
+	return policy.Validated{Result: policy.Indeterminate, Reasons: reasons, Action: r.action}
 }
 
 // judge asks until a validation does not hold. One that cannot be evaluated leaves open

@@ -301,7 +301,7 @@ func TestEnded(t *testing.T) {
 	cancel()
 	two := head + about("pods", "  validations: [{expression: 'true'}, {expression: 'true'}]\n")
 	got := compile(t, two).Validations[0].Validate(ctx, policy.Case{Subject: subject(t, pod(onePod))})
-	if got.Result != policy.Undecided || len(got.Reasons) != 1 {
+	if got.Result != policy.Indeterminate || len(got.Reasons) != 1 {
 		t.Error("after the end, and what comes after it is not asked:", got)
 	}
 }

@@ -229,13 +229,13 @@ func (r *run) readImages(theirs *said) []imageName {
 func (r *run) weigh(p pair) {
 	theirs, ours := p.theirs.word, p.ours.word
 	switch {
-	case theirs == Unable && ours == Unable:
+	case theirs == Error && ours == Error:
 		r.summary.NeitherLooked++
 	case theirs == ours, p.theirs.engine == APIServer && p.ours.onlyTold:
 		r.summary.Agree++
-	case ours == Unable:
+	case ours == Error:
 		r.differ(CouldNotLook, p)
-	case theirs == Unable:
+	case theirs == Error:
 		r.differ(CouldNotLookThere, p)
 	case ours == Deny:
 		r.differ(WronglyAdmitted, p)
@@ -263,8 +263,8 @@ func (r *run) differ(class Class, p pair) {
 		switch ours.word {
 		case Deny:
 			r.summary.Newly++
-		case Unable:
-			r.summary.NewlyUnable++
+		case Error:
+			r.summary.NewErrors++
 		}
 	}
 	if ours != nil && ours.stale || theirs != nil && theirs.stale {

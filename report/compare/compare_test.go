@@ -172,7 +172,7 @@ func brief(c compare.Comparison) string {
 	for _, count := range []struct {
 		name string
 		n    int
-	}{{"agree", c.Summary.Agree}, {"neither", c.Summary.NeitherLooked}, {"newly", c.Summary.Newly}, {"unable", c.Summary.NewlyUnable}} {
+	}{{"agree", c.Summary.Agree}, {"neither", c.Summary.NeitherLooked}, {"newly", c.Summary.Newly}, {"unable", c.Summary.NewErrors}} {
 		if count.n > 0 {
 			words = append(words, fmt.Sprintf("%s %d", count.name, count.n))
 		}

@@ -54,8 +54,8 @@ type Summary struct {
 	Stale int `json:"stale"`
 	// Newly counts our denials without a known denial of the other engine, and NewlyUnable our
 	// verification errors. Both leave out audited rules.
-	Newly       int `json:"newlyDenied"`
-	NewlyUnable int `json:"newlyUnable"`
+	Newly     int `json:"newlyDenied"`
+	NewErrors int `json:"newlyUnable"`
 	// Unreadable counts unreadable inputs, and LeftOut those beyond the bound.
 	Unreadable int `json:"unreadable"`
 	LeftOut    int `json:"leftOut"`

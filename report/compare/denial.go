@@ -20,7 +20,7 @@ func (c *Collector) denial(text string, of report.Resource, at time.Time, where 
 	about := said{object: of, at: at, where: where}
 	if _, rest, ok := strings.Cut(text, `failed calling webhook "`); ok {
 		name, why, _ := strings.Cut(rest, `"`)
-		about.word, about.message = Unable, "the webhook gave no answer"+cut(why, maxMessage)
+		about.word, about.message = Error, "the webhook gave no answer"+cut(why, maxMessage)
 		return c.claims(about, name, nil)
 	}
 	_, rest, ok := strings.Cut(text, `admission webhook "`)
@@ -105,7 +105,7 @@ func policyClaims(message string) []claim {
 		part = strings.TrimPrefix(part, "Policy ")
 		name, rest, _ := strings.Cut(part, " ")
 		did, why, ok := strings.Cut(rest, ": ")
-		word, known := map[string]Word{"failed": Deny, "error": Unable}[did]
+		word, known := map[string]Word{"failed": Deny, "error": Error}[did]
 		if ok && known && len(all) < maxClaims {
 			all = append(all, claim{policy: name, message: why, word: word})
 		}
@@ -152,7 +152,7 @@ func wordOfCosign(message string) Word {
 		"TOOMANYREQUESTS", "MANIFEST_UNKNOWN", "DENIED:",
 	} {
 		if strings.Contains(message, sign) {
-			return Unable
+			return Error
 		}
 	}
 	return Deny

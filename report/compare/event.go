@@ -151,7 +151,7 @@ func (s *said) means(status string) bool {
 	case "warn":
 		s.word, s.onlyTold = Deny, true
 	case "error":
-		s.word = Unable
+		s.word = Error
 	default:
 		return false
 	}

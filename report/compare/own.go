@@ -42,7 +42,7 @@ func wordOfStatus(status result.Status) (word Word, skipped, onlyTold bool) {
 	case result.Warn:
 		return Deny, false, true
 	case result.Error:
-		return Unable, false, false
+		return Error, false, false
 	case result.Skip:
 		return Admit, true, false
 	}
@@ -62,7 +62,7 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 		about.container, about.written, about.digest = d.Image.Container, d.Image.Written, d.Image.Digest
 	}
 	if d.Undecided != "" {
-		about.word, about.code, about.message = Unable, d.Undecided, "nobody decided: "+d.Undecided
+		about.word, about.code, about.message = Error, d.Undecided, "nobody decided: "+d.Undecided
 		c.take(about)
 		return
 	}
@@ -73,15 +73,15 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 		held = held || s.word != Admit && !s.onlyTold
 		c.take(s)
 	}
-	if d.Answer == gate.Allow || held {
+	if d.Result == gate.Allow || held {
 		return
 	}
 	// No rule decided: an override did, or the evaluation failed.
-	about.word = Unable
+	about.word = Error
 	if len(d.Reasons) > 0 {
 		about.code, about.message = string(d.Reasons[0].Code), d.Reasons[0].Message
 	}
-	if d.Answer == gate.Deny {
+	if d.Result == gate.Deny {
 		about.word = wordOf(Deny, about.code)
 	}
 	c.take(about)
@@ -96,8 +96,8 @@ func (c *Collector) ofRule(s *said, r *decisionlog.Rule) {
 		s.word = Admit
 	case policy.Skipped:
 		s.word, s.skipped = Admit, true
-	case policy.Undecided:
-		s.word = Unable
+	case policy.Indeterminate:
+		s.word = Error
 	default:
 		s.word = Deny
 	}

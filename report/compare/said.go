@@ -42,13 +42,13 @@ type Word string
 
 // The verdicts. An image that could not be verified is neither signed nor unsigned.
 const (
-	Admit  Word = "admit"
-	Deny   Word = "deny"
-	Unable Word = "unable"
+	Admit Word = "admit"
+	Deny  Word = "deny"
+	Error Word = "unable"
 )
 
 // severity orders verdicts, the most severe last.
-func (w Word) severity() int { return slices.Index([]Word{Admit, Unable, Deny}, w) }
+func (w Word) severity() int { return slices.Index([]Word{Admit, Error, Deny}, w) }
 
 // Place is the record that a verdict was read from.
 type Place string
@@ -161,7 +161,7 @@ func wordOf(word Word, code string) Word {
 		policy.CannotProve, policy.TimedOut, policy.Internal,
 	}
 	if word == Deny && slices.Contains(unlooked, policy.Code(code)) {
-		return Unable
+		return Error
 	}
 	return word
 }

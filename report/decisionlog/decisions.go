@@ -70,7 +70,7 @@ func ofImage(line Decision, v *gate.Verdict) Decision {
 	if v.Redirect != nil {
 		line.Image.Mirror, line.Image.Target = cut(v.Redirect.Mirror, maxName), cut(v.Redirect.Target.String(), maxName)
 	}
-	line.Answer = v.Answer
+	line.Result = v.Result
 	line.explain(v.Reasons, v.Warnings)
 	if v.Override != nil {
 		line.Override = v.Override.ID()
@@ -123,7 +123,7 @@ func ofFact(f *verify.Fact) Proof {
 }
 
 func ofObject(line Decision, o *gate.Outcome) Decision {
-	line.Answer = o.Answer
+	line.Result = o.Result
 	line.explain(o.Reasons, o.Warnings)
 	for i := range o.Rules {
 		r := &o.Rules[i]
@@ -147,7 +147,7 @@ func ofRule(r *policy.RuleResult) Rule {
 	}
 	switch {
 	case r.Err != nil:
-		rule.Result, rule.Reason = policy.Undecided, &Reason{Code: policy.PolicyError, Message: cut(r.Err.Error(), maxMessage)}
+		rule.Result, rule.Reason = policy.Indeterminate, &Reason{Code: policy.PolicyError, Message: cut(r.Err.Error(), maxMessage)}
 	case r.Skip != "":
 		rule.Result = policy.Skipped
 	default:

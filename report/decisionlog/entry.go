@@ -141,8 +141,8 @@ type Decision struct {
 	Object    report.Resource `json:"object"`
 	// Image is nil where the line applies to the object itself.
 	Image *Image `json:"image,omitempty"`
-	// Answer is the answer for the image, or for the object.
-	Answer gate.Answer `json:"answer,omitempty"`
+	// Result is the answer for the image, or for the object.
+	Result gate.Result `json:"answer,omitempty"`
 	// Reasons for the answer, the most relevant first.
 	Reasons  []Reason `json:"reasons,omitempty"`
 	Warnings []Reason `json:"warnings,omitempty"`

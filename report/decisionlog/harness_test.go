@@ -48,9 +48,9 @@ func deployed(t testing.TB, n int) report.Decided {
 				Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web-" + strconv.Itoa(n),
 				Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"uid": "u" + strconv.Itoa(n)}}),
 			},
-			Answer: gate.Allow, PolicyHash: "policies", TrustGeneration: "trust",
+			Result: gate.Allow, PolicyHash: "policies", TrustGeneration: "trust",
 			Verdicts: []gate.Verdict{{
-				Image: policy.Image{Container: "web", Ref: ref}, Pinned: pinned, Answer: gate.Allow,
+				Image: policy.Image{Container: "web", Ref: ref}, Pinned: pinned, Result: gate.Allow,
 				Reasons: []policy.Reason{{Code: policy.Verified, Message: "signed by the release workflow"}},
 				Decisions: []policy.Decision{{
 					Check: &policy.Check{Policy: signed, Rule: "by-release", Entry: "verifyImages[0]", Action: policy.Enforce}, Result: policy.Pass,

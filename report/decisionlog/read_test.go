@@ -193,7 +193,7 @@ func TestDecisions(t *testing.T) {
 	}
 	of := got[0]
 	if of.User != "jo@acme.example" || of.UID != "request-1" || of.Object.Name != "web-1" || of.Image == nil || of.Image.Written != "registry.example/acme/web:1.4" ||
-		!strings.HasPrefix(of.Image.Digest, "sha256:") || of.Answer != "allow" || len(of.Rules) != 1 {
+		!strings.HasPrefix(of.Image.Digest, "sha256:") || of.Result != "allow" || len(of.Rules) != 1 {
 		t.Errorf("the image: %+v", of)
 	}
 	if r := of.Rules[0]; r.Policy != "ClusterPolicy/signed" || r.Hash == "" || len(r.Proofs) != 1 || !strings.Contains(r.Proofs[0].Where, "registry.example/acme/web@sha256:") {
@@ -209,7 +209,7 @@ func TestDecisions(t *testing.T) {
 		t.Errorf("nothing speaks of the object, and it has %d lines", len(got))
 	}
 	bare := report.Decided{Occasion: report.Occasion{Undecided: "queue-full"}, About: report.Resource{Kind: "Pod", Name: "web"}}
-	if got := decisionlog.Decisions(bare); len(got) != 1 || got[0].Undecided != "queue-full" || got[0].Object.Name != "web" || got[0].Answer != "" {
+	if got := decisionlog.Decisions(bare); len(got) != 1 || got[0].Undecided != "queue-full" || got[0].Object.Name != "web" || got[0].Result != "" {
 		t.Errorf("nobody decided: %+v", got)
 	}
 }

@@ -22,9 +22,9 @@ const (
 	Note Status = "note"
 	// Warn is a failure that does not deny.
 	Warn Status = "warn"
-	// Unable: the image could not be verified, and is not admitted.
-	Unable Status = "unable"
-	Deny   Status = "deny"
+	// Error: the image could not be verified, and is not admitted.
+	Error Status = "unable"
+	Deny  Status = "deny"
 )
 
 // weight orders statuses from good to bad.
@@ -48,14 +48,14 @@ func weight(s Status) int {
 // Compare orders statuses, the worst first.
 func Compare(a, b Status) int { return cmp.Compare(weight(b), weight(a)) }
 
-func statusOf(answer gate.Answer) Status {
+func statusOf(answer gate.Result) Status {
 	switch answer {
 	case gate.Allow:
 		return Pass
 	case gate.Deny:
 		return Deny
 	default:
-		return Unable
+		return Error
 	}
 }
 
@@ -76,7 +76,7 @@ type Object struct {
 	Source, Template string
 	// Position is the object's first line; nil if unknown.
 	Position *workload.Position
-	Answer   gate.Answer
+	Result   gate.Result
 	// Images are the object's images, in its order.
 	Images []Image
 	// Findings are never empty. Those of images come first, in their order.
@@ -89,7 +89,7 @@ type Image struct {
 	Place, Written string
 	// Digest is the short digest; empty where there is none.
 	Digest   string
-	Answer   gate.Answer
+	Result   gate.Result
 	Position *workload.Position
 }
 
@@ -148,7 +148,7 @@ func (f Finding) Verb() string {
 	switch f.Status {
 	case Deny:
 		return "is denied"
-	case Unable:
+	case Error:
 		return "could not be verified"
 	case Warn:
 		return "is not as it should be, and is not denied"

@@ -31,8 +31,8 @@ func lines(r report.Record) string {
 }
 
 func TestOf(t *testing.T) {
-	image := func(answer gate.Answer, decisions ...report.Decision) report.Image {
-		return report.Image{Container: "c", Written: "a.example/b:1", Answer: answer, Decisions: decisions}
+	image := func(answer gate.Result, decisions ...report.Decision) report.Image {
+		return report.Image{Container: "c", Written: "a.example/b:1", Result: answer, Decisions: decisions}
 	}
 	said := func(code policy.Code, message string) []policy.Reason {
 		return []policy.Reason{{Code: code, Message: message}}
@@ -54,35 +54,35 @@ func TestOf(t *testing.T) {
 		record report.Record
 		want   string
 	}{
-		{"one for each rule", report.Record{Answer: gate.Deny, Images: []report.Image{image(gate.Deny,
+		{"one for each rule", report.Record{Result: gate.Deny, Images: []report.Image{image(gate.Deny,
 			decision(report.EffectAllow, policy.Pass, "r", "signed"), decision(report.EffectDeny, policy.Fail, "s", "unsigned"))}},
 			"pass ClusterPolicy/p/r signed\ndeny ClusterPolicy/p/s unsigned"},
-		{"of the entries of a rule the worst counts", report.Record{Answer: gate.Deny, Images: []report.Image{image(gate.Deny,
+		{"of the entries of a rule the worst counts", report.Record{Result: gate.Deny, Images: []report.Image{image(gate.Deny,
 			decision(report.EffectAllow, policy.Pass, "r", "signed"), decision(report.EffectDeny, policy.Fail, "r", "unsigned"))}},
 			"deny ClusterPolicy/p/r unsigned"},
-		{"could not look", report.Record{Answer: gate.Unable, Images: []report.Image{image(gate.Unable, decision(report.EffectUnable, policy.Undecided, "r", "down"))}},
+		{"could not look", report.Record{Result: gate.Error, Images: []report.Image{image(gate.Error, decision(report.EffectError, policy.Indeterminate, "r", "down"))}},
 			"unable ClusterPolicy/p/r down"},
-		{"left alone", report.Record{Answer: gate.Allow, Images: []report.Image{image(gate.Allow, decision(report.EffectAllow, policy.Skipped, "r", "exempt"))}},
+		{"left alone", report.Record{Result: gate.Allow, Images: []report.Image{image(gate.Allow, decision(report.EffectAllow, policy.Skipped, "r", "exempt"))}},
 			"skip ClusterPolicy/p/r exempt"},
-		{"an override allows", report.Record{Answer: gate.Allow, Images: []report.Image{overruled}},
+		{"an override allows", report.Record{Result: gate.Allow, Images: []report.Image{overruled}},
 			"warn ClusterPolicy/p/r unsigned\nskip ImageOverride/bad-day/ allowed until 2999"},
-		{"an override denies what is proved", report.Record{Answer: gate.Deny, Images: []report.Image{refused}},
+		{"an override denies what is proved", report.Record{Result: gate.Deny, Images: []report.Image{refused}},
 			"pass ClusterPolicy/p/r signed\ndeny ImageOverride/stop/ denied until 2999"},
-		{"nobody speaks of it", report.Record{Answer: gate.Allow, Images: []report.Image{unmatched}}, "skip / no policy"},
-		{"worth knowing", report.Record{Answer: gate.Allow, Images: []report.Image{pinless}}, "pass ClusterPolicy/p/r signed\nnote / may move"},
-		{"a warning beside the rules", report.Record{Answer: gate.Allow, Images: []report.Image{differs}}, "pass ClusterPolicy/p/r signed\nwarn / another digest"},
-		{"a rule about the object", report.Record{Answer: gate.Deny, Rules: []report.Rule{
+		{"nobody speaks of it", report.Record{Result: gate.Allow, Images: []report.Image{unmatched}}, "skip / no policy"},
+		{"worth knowing", report.Record{Result: gate.Allow, Images: []report.Image{pinless}}, "pass ClusterPolicy/p/r signed\nnote / may move"},
+		{"a warning beside the rules", report.Record{Result: gate.Allow, Images: []report.Image{differs}}, "pass ClusterPolicy/p/r signed\nwarn / another digest"},
+		{"a rule about the object", report.Record{Result: gate.Deny, Rules: []report.Rule{
 			{Policy: asked, Rule: "a", Result: policy.Pass}, {Policy: asked, Rule: "b", Result: policy.Fail, Reasons: said(policy.Violated, "no label")},
 			{Policy: asked, Rule: "c", Result: policy.Fail, Action: policy.Audit, Reasons: said(policy.Violated, "no team")}, {Policy: asked, Rule: "d", Skipped: "another kind"},
 		}}, "pass ClusterPolicy/q/a the object is as the rule wants it\ndeny ClusterPolicy/q/b no label\nwarn ClusterPolicy/q/c no team"},
-		{"a rule that could not be asked", report.Record{Answer: gate.Unable, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
+		{"a rule that could not be asked", report.Record{Result: gate.Error, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
 			Reasons: said(policy.PolicyError, "rule a: forbidden")}, "unable ClusterPolicy/q/a rule a: forbidden"},
-		{"one that is admitted", report.Record{Answer: gate.Allow, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
+		{"one that is admitted", report.Record{Result: gate.Allow, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
 			Warnings: said(policy.PolicyError, "rule a: forbidden")}, "warn ClusterPolicy/q/a rule a: forbidden"},
-		{"two images, each its own warning", report.Record{Answer: gate.Allow, Images: []report.Image{differs, differs}},
+		{"two images, each its own warning", report.Record{Result: gate.Allow, Images: []report.Image{differs, differs}},
 			"pass ClusterPolicy/p/r signed\nwarn / another digest\npass ClusterPolicy/p/r signed\nwarn / another digest"},
-		{"nothing to say", report.Record{Answer: gate.Allow}, "skip / it has no images, and no rule speaks of it"},
-		{"a denial without a reason is one", report.Record{Answer: gate.Deny}, "deny / no reason was given; this is a defect"},
+		{"nothing to say", report.Record{Result: gate.Allow}, "skip / it has no images, and no rule speaks of it"},
+		{"a denial without a reason is one", report.Record{Result: gate.Deny}, "deny / no reason was given; this is a defect"},
 		{"an answer that is none", report.Record{}, "unable / no reason was given; this is a defect"},
 	} {
 		c.record.Object = pod
@@ -100,8 +100,8 @@ func TestReportedAsPassed(t *testing.T) {
 		excepted := decision(report.EffectAllow, policy.Skipped, "signed", "left alone")
 		excepted.Exception = by
 		run := finding.Of(list(report.Record{
-			Object: report.Object{Kind: "Pod", Name: "web"}, Answer: gate.Allow,
-			Images: []report.Image{{Container: "web", Written: "registry.example/web:1", Answer: gate.Allow, Decisions: []report.Decision{excepted}}},
+			Object: report.Object{Kind: "Pod", Name: "web"}, Result: gate.Allow,
+			Images: []report.Image{{Container: "web", Written: "registry.example/web:1", Result: gate.Allow, Decisions: []report.Decision{excepted}}},
 			Rules:  []report.Rule{{Policy: report.Policy{Kind: "ClusterPolicy", Name: "q"}, Rule: "a", Kind: policy.ValidateRule, Skipped: "left alone", Exception: by}},
 		}))
 		for _, f := range run.Objects[0].Findings {
@@ -110,7 +110,7 @@ func TestReportedAsPassed(t *testing.T) {
 			}
 		}
 		denied := decision(report.EffectDeny, policy.Fail, "signed", "unsigned")
-		both := finding.Of(list(report.Record{Answer: gate.Deny, Images: []report.Image{{Answer: gate.Deny, Decisions: []report.Decision{excepted, denied}}}}))
+		both := finding.Of(list(report.Record{Result: gate.Deny, Images: []report.Image{{Result: gate.Deny, Decisions: []report.Decision{excepted, denied}}}}))
 		if got := both.Objects[0].Findings[0].Status; got != finding.Deny {
 			t.Errorf("as pass %t, beside a failure: %s", asPass, got)
 		}
@@ -122,8 +122,8 @@ func ExampleOf() {
 	excepted.Reasons[0].Code = policy.Excepted
 	excepted.Exception = &report.Exception{Name: "ops/old", Expires: time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC), Reason: "being replaced"}
 	run := finding.Of(list(report.Record{
-		Object: report.Object{Kind: "Pod", Namespace: "shop", Name: "web", Source: "web.yaml, document 1"}, Answer: gate.Allow,
-		Images: []report.Image{{Container: "web", Written: "registry.example/web:1", Answer: gate.Allow, Decisions: []report.Decision{excepted}}},
+		Object: report.Object{Kind: "Pod", Namespace: "shop", Name: "web", Source: "web.yaml, document 1"}, Result: gate.Allow,
+		Images: []report.Image{{Container: "web", Written: "registry.example/web:1", Result: gate.Allow, Decisions: []report.Decision{excepted}}},
 	}))
 	for _, o := range run.Objects {
 		for _, f := range o.Findings {

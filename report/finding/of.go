@@ -56,7 +56,7 @@ type key struct {
 func ofRecord(r *report.Record) Object {
 	m := record{Record: r, told: map[key]bool{}, object: Object{
 		Title: title(r), Source: report.Clean(r.Object.Source), Template: report.Clean(r.Object.Template),
-		Position: r.Object.Position, Answer: r.Answer,
+		Position: r.Object.Position, Result: r.Result,
 	}}
 	for i := range r.Images {
 		m.image(&r.Images[i])
@@ -129,7 +129,7 @@ func (m *record) image(v *report.Image) {
 		Repository: report.Clean(repository(v.Reference)), Position: v.Position,
 	}
 	m.object.Images = append(m.object.Images, Image{
-		Place: about.Place, Written: about.Image, Digest: v.Digest.Short(), Answer: v.Answer, Position: v.Position,
+		Place: about.Place, Written: about.Image, Digest: v.Digest.Short(), Result: v.Result, Position: v.Position,
 	})
 	before := m.told
 	m.told = map[key]bool{} // reasons of another image get findings of their own
@@ -145,9 +145,9 @@ func (m *record) image(v *report.Image) {
 	}
 	rest := m.untold(v.Reasons)
 	f := about
-	f.Status, f.Policy = statusOf(v.Answer), v.Override
+	f.Status, f.Policy = statusOf(v.Result), v.Override
 	switch own := worst(m.object.Findings[begin:]); {
-	case v.Answer != gate.Allow && weight(f.Status) > weight(own):
+	case v.Result != gate.Allow && weight(f.Status) > weight(own):
 		m.add(f, orAll(rest, v.Reasons))
 	case v.Override != "":
 		f.Status, f.Exception = Skip, firstMessage(v.Reasons)
@@ -260,7 +260,7 @@ func effectOf(d *report.Decision) Status {
 		}
 		return Pass
 	default:
-		return Unable
+		return Error
 	}
 }
 
@@ -294,7 +294,7 @@ func (m *record) rule(r *report.Rule) {
 	case r.Policy.FailOpen:
 		f.Status = Warn
 	default:
-		f.Status = Unable
+		f.Status = Error
 	}
 	m.add(f, reasons)
 }
@@ -304,7 +304,7 @@ func (m *record) rule(r *report.Rule) {
 func (m *record) unasked(r *report.Rule) (Status, []policy.Reason) {
 	for _, reason := range m.Reasons {
 		if strings.Contains(reason.Message, r.Error) {
-			return Unable, []policy.Reason{reason}
+			return Error, []policy.Reason{reason}
 		}
 	}
 	for _, warning := range m.Warnings {
@@ -313,10 +313,10 @@ func (m *record) unasked(r *report.Rule) (Status, []policy.Reason) {
 		}
 	}
 	reasons := []policy.Reason{{Code: policy.PolicyError, Message: r.Error, Hint: report.Hint(policy.PolicyError)}}
-	if m.Answer == gate.Allow {
+	if m.Result == gate.Allow {
 		return Warn, reasons
 	}
-	return Unable, reasons
+	return Error, reasons
 }
 
 // tellsOf reports whether a finding contains an error.
@@ -344,16 +344,16 @@ func (m *record) each(status Status, reasons []policy.Reason) {
 // the worst finding equals the answer.
 func (m *record) whole() {
 	rest := m.untold(m.Reasons)
-	status := statusOf(m.Answer)
+	status := statusOf(m.Result)
 	switch own := worst(m.object.Findings); {
-	case m.Answer != gate.Allow && weight(status) > weight(own):
+	case m.Result != gate.Allow && weight(status) > weight(own):
 		rest = orAll(rest, m.Reasons)
 		if len(rest) == 0 {
 			m.add(Finding{Status: status}, nil)
 		}
 		m.each(status, rest)
-	case m.Answer != gate.Allow:
-		m.each(Unable, rest)
+	case m.Result != gate.Allow:
+		m.each(Error, rest)
 	default:
 		m.each(Note, rest)
 	}

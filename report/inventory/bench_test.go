@@ -17,7 +17,7 @@ func large(t testing.TB) *inventory.Inventory {
 		if n%17 == 0 {
 			image = unsigned(image.Reference)
 		}
-		known.Add(admitted(begin), record(image.Answer, image), podOf(fmt.Sprintf("namespace-%d", n%200), fmt.Sprintf("service-%d", n), n))
+		known.Add(admitted(begin), record(image.Result, image), podOf(fmt.Sprintf("namespace-%d", n%200), fmt.Sprintf("service-%d", n), n))
 	}
 	return known
 }

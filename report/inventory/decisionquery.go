@@ -34,7 +34,7 @@ func (i *Inventory) Decisions(q DecisionQuery) (DecisionPage, error) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	from := &i.decisions
-	if q.Verdict == Denied || q.Verdict == Unable {
+	if q.Verdict == Denied || q.Verdict == Errored {
 		from = &i.refusals
 	}
 	from.latest(func(d *Decision) bool {

@@ -40,7 +40,7 @@ func digest(name string) image.Digest { return image.DigestOf([]byte(name)) }
 // proved is an image that a key signed, as a record has it.
 func proved(reference, key string) report.Image {
 	return report.Image{
-		Container: "c", Written: reference, Reference: reference, Digest: digest(reference), Answer: gate.Allow, Matched: true,
+		Container: "c", Written: reference, Reference: reference, Digest: digest(reference), Result: gate.Allow, Matched: true,
 		Decisions: []report.Decision{{
 			Policy: report.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "h"}, Rule: "r", Action: policy.Enforce, Result: policy.Pass, Effect: report.EffectAllow,
 			Proofs: []report.Proof{{Role: "signature", Format: "cosign", Signer: verify.Signer{KeyFingerprint: key}}},
@@ -52,15 +52,15 @@ func proved(reference, key string) report.Image {
 func unsigned(reference string) report.Image {
 	reason := policy.Reason{Code: "unsigned", Message: "no signature was found"}
 	return report.Image{
-		Container: "c", Written: reference, Reference: reference, Digest: digest(reference), Answer: gate.Deny, Matched: true, Reasons: []policy.Reason{reason},
+		Container: "c", Written: reference, Reference: reference, Digest: digest(reference), Result: gate.Deny, Matched: true, Reasons: []policy.Reason{reason},
 		Decisions: []report.Decision{{
 			Policy: report.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "h"}, Rule: "r", Action: policy.Enforce, Result: policy.Fail, Effect: report.EffectDeny, Reasons: []policy.Reason{reason},
 		}},
 	}
 }
 
-func record(answer gate.Answer, images ...report.Image) report.Record {
-	return report.Record{Answer: answer, Images: images, PolicySetHash: "p", TrustGeneration: "t"}
+func record(answer gate.Result, images ...report.Image) report.Record {
+	return report.Record{Result: answer, Images: images, PolicySetHash: "p", TrustGeneration: "t"}
 }
 
 // podOf is a pod of a controller.

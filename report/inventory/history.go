@@ -61,7 +61,7 @@ func merged(moments []Moment, several int) []Moment {
 			sum.Warned += m.Warned
 			sum.Unchecked += m.Unchecked
 			sum.Denied += m.Denied
-			sum.Unable += m.Unable
+			sum.Errored += m.Errored
 		}
 		out = append(out, sum)
 	}

@@ -170,7 +170,7 @@ func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resourc
 		i.scanned = o.Time
 	} else {
 		i.decisions.add(made)
-		if made.Verdict == Denied || made.Verdict == Unable {
+		if made.Verdict == Denied || made.Verdict == Errored {
 			i.refusals.add(made)
 		}
 		i.history.count(o.Time, made.Verdict)

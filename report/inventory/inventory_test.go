@@ -32,8 +32,8 @@ func TestSinkOfOutcomes(t *testing.T) {
 			t.Fatal(err)
 		}
 		decided := report.Decided{Occasion: admitted(time.Now()), Outcome: gate.Outcome{
-			Answer: gate.Allow, Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"},
-			Verdicts: []gate.Verdict{{Image: policy.Image{Ref: ref, Container: "web"}, Answer: gate.Allow}},
+			Result: gate.Allow, Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"},
+			Verdicts: []gate.Verdict{{Image: policy.Image{Ref: ref, Container: "web"}, Result: gate.Allow}},
 		}}
 		for range 2000 { // nobody takes them in yet
 			known.Take(decided)
@@ -87,7 +87,7 @@ func TestDefect(t *testing.T) {
 			t.Fatal(err)
 		}
 		decided := report.Decided{Occasion: admitted(time.Now()), Outcome: gate.Outcome{
-			Answer: gate.Allow, Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"},
+			Result: gate.Allow, Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web"},
 		}}
 		broken := decided
 		broken.Outcome.Verdicts = []gate.Verdict{{Decisions: []policy.Decision{{Result: policy.Pass}}}} // of no check
@@ -105,12 +105,12 @@ func TestDefect(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	good, bad := proved("r.example/good:1", keyA), unsigned("r.example/bad:1")
 	audited := unsigned("r.example/audited:1")
-	audited.Answer, audited.Decisions[0].Effect = gate.Allow, report.EffectWarn
+	audited.Result, audited.Decisions[0].Effect = gate.Allow, report.EffectWarn
 	overridden := unsigned("r.example/overridden:1")
-	overridden.Answer, overridden.Override, overridden.Decisions[0].Effect = gate.Allow, "ImageOverride/x", report.EffectWarn
-	allowedByHand := report.Image{Reference: "r.example/by-hand:1", Answer: gate.Allow, Override: "ImageOverride/x"}
-	unmatched := report.Image{Reference: "r.example/unmatched:1", Answer: gate.Allow}
-	away := report.Image{Reference: "r.example/away:1", Answer: gate.Unable, Matched: true}
+	overridden.Result, overridden.Override, overridden.Decisions[0].Effect = gate.Allow, "ImageOverride/x", report.EffectWarn
+	allowedByHand := report.Image{Reference: "r.example/by-hand:1", Result: gate.Allow, Override: "ImageOverride/x"}
+	unmatched := report.Image{Reference: "r.example/unmatched:1", Result: gate.Allow}
+	away := report.Image{Reference: "r.example/away:1", Result: gate.Error, Matched: true}
 	for _, row := range []struct {
 		reason string
 		image  report.Image
@@ -122,10 +122,10 @@ func TestVerdicts(t *testing.T) {
 		{"an override outweighs a failure", overridden, inventory.Warned},
 		{"an override speaks of it, and no policy", allowedByHand, inventory.Allowed},
 		{"nobody speaks of it", unmatched, inventory.Unchecked},
-		{"nobody could look", away, inventory.Unable},
+		{"nobody could look", away, inventory.Errored},
 	} {
 		known, _ := newInventory(t)
-		known.Add(admitted(begin), record(row.image.Answer, row.image), podOf("n", "o", 1))
+		known.Add(admitted(begin), record(row.image.Result, row.image), podOf("n", "o", 1))
 		got := images(t, known, inventory.ImageQuery{})
 		page, err := known.Decisions(inventory.DecisionQuery{})
 		if err != nil || len(got) != 1 || got[0].Verdict != row.want || page.Items[0].Verdict != row.want {
@@ -240,8 +240,8 @@ func pass(known *inventory.Inventory, apiVersion, kind string, began time.Time) 
 // TestUnknownDigest: what could not be resolved is one image with what it turns out to be.
 func TestUnknownDigest(t *testing.T) {
 	known, _ := newInventory(t)
-	away := report.Image{Reference: "r.example/web:1", Written: "r.example/web:1", Answer: gate.Unable, Matched: true}
-	known.Add(refused(begin), record(gate.Unable, away), podOf("n", "o", 1))
+	away := report.Image{Reference: "r.example/web:1", Written: "r.example/web:1", Result: gate.Error, Matched: true}
+	known.Add(refused(begin), record(gate.Error, away), podOf("n", "o", 1))
 	known.Add(admitted(begin), record(gate.Allow, proved("r.example/web:1", keyA)), podOf("n", "o", 1))
 	if got := images(t, known, inventory.ImageQuery{}); len(got) != 1 || got[0].Digest == "" || got[0].Verdict != inventory.Allowed {
 		t.Errorf("%+v", got)
@@ -292,7 +292,7 @@ func TestEvidenceIsRenewed(t *testing.T) {
 		{"nothing changed for a minute", web, time.Minute, time.Minute},
 		{"another verdict", unsigned("r.example/web:1"), time.Minute + time.Second, time.Minute + time.Second},
 	} {
-		known.Add(admitted(begin.Add(row.after)), record(row.image.Answer, row.image), podOf("n", "o", 1))
+		known.Add(admitted(begin.Add(row.after)), record(row.image.Result, row.image), podOf("n", "o", 1))
 		got, _ := known.Image(images(t, known, inventory.ImageQuery{})[0].ID)
 		if !got.DecidedAt.Equal(begin.Add(row.want)) {
 			t.Errorf("%s: made %s, want %s", row.reason, got.DecidedAt, begin.Add(row.want))

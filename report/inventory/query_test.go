@@ -24,7 +24,7 @@ func harbour(t testing.TB) *inventory.Inventory {
 	known.Add(admitted(begin), record(gate.Allow, proved("r.example/web:1", keyA)), podOf("shop", "web", 1))
 	known.Add(admitted(begin), record(gate.Allow, proved("r.example/web:1", keyA)), podOf("shop", "web", 2))
 	known.Add(admitted(begin.Add(time.Second)), record(gate.Allow, keyless), podOf("shop", "api", 1))
-	known.Add(scanned(begin.Add(2*time.Second)), record(gate.Allow, report.Image{Reference: "docker.io/library/redis:7", Digest: digest("redis"), Answer: gate.Allow}), podOf("data", "redis", 1))
+	known.Add(scanned(begin.Add(2*time.Second)), record(gate.Allow, report.Image{Reference: "docker.io/library/redis:7", Digest: digest("redis"), Result: gate.Allow}), podOf("data", "redis", 1))
 	known.Add(refused(begin.Add(3*time.Second)), record(gate.Deny, unsigned("r.example/cart:1")), podOf("staging", "cart", 1))
 	return known
 }
@@ -45,7 +45,7 @@ func TestImageQueries(t *testing.T) {
 		{"text of a name, in any case", inventory.ImageQuery{Text: "WEB"}, []string{"web:1"}},
 		{"text of a workload", inventory.ImageQuery{Text: "data/redis"}, []string{"redis:7"}},
 		{"a verdict", inventory.ImageQuery{Verdict: inventory.Denied}, []string{"cart:1"}},
-		{"a verdict that none has", inventory.ImageQuery{Verdict: inventory.Unable}, nil},
+		{"a verdict that none has", inventory.ImageQuery{Verdict: inventory.Errored}, nil},
 		{"a namespace, in which it was refused", inventory.ImageQuery{Namespace: "staging"}, []string{"cart:1"}},
 		{"a part of a namespace", inventory.ImageQuery{Namespace: "stag"}, nil},
 		{"an identity", inventory.ImageQuery{Signer: "github.com/acme"}, []string{"api:1"}},
@@ -110,7 +110,7 @@ func TestDecisions(t *testing.T) {
 		want   []string // names of objects, the latest first
 	}{
 		{"all, without what a scan said", inventory.DecisionQuery{}, []string{"late", "cart-1", "api-1", "web-2", "web-1"}},
-		{"what nobody decided", inventory.DecisionQuery{Verdict: inventory.Unable}, []string{"late"}},
+		{"what nobody decided", inventory.DecisionQuery{Verdict: inventory.Errored}, []string{"late"}},
 		{"a namespace", inventory.DecisionQuery{Namespace: "staging"}, []string{"cart-1"}},
 		{"an image", inventory.DecisionQuery{Text: "r.example/API"}, []string{"api-1"}},
 		{"a reason", inventory.DecisionQuery{Text: "no signature"}, []string{"cart-1"}},
@@ -159,7 +159,7 @@ func TestOverview(t *testing.T) {
 
 func TestPolicies(t *testing.T) {
 	known := harbour(t)
-	known.Add(admitted(begin), report.Record{Answer: gate.Allow, Rules: []report.Rule{
+	known.Add(admitted(begin), report.Record{Result: gate.Allow, Rules: []report.Rule{
 		{Policy: report.Policy{Kind: "ClusterPolicy", Name: "labels"}, Rule: "a", Kind: policy.ValidateRule, Result: policy.Pass},
 		{Policy: report.Policy{Kind: "ClusterPolicy", Name: "labels"}, Rule: "b", Kind: policy.ValidateRule, Result: policy.Fail, Action: policy.Warn},
 		{Policy: report.Policy{Kind: "ClusterPolicy", Name: "labels"}, Rule: "c", Kind: policy.ValidateRule, Skipped: "preconditions"},

@@ -16,8 +16,8 @@ const (
 	// Unchecked: no policy matches it.
 	Unchecked = verdict.Unchecked
 	Denied    = verdict.Denied
-	// Unable: something could not be verified.
-	Unable = verdict.Unable
+	// Errored: something could not be verified.
+	Errored = verdict.Errored
 )
 
 // Verdicts returns all verdicts, the most severe first.

@@ -150,7 +150,7 @@ func TestSchema(t *testing.T) {
 
 func run(status finding.Status, s string) finding.Run {
 	return finding.Run{Objects: []finding.Object{{
-		Title: s, Source: s, Template: s, Answer: gate.Deny,
+		Title: s, Source: s, Template: s, Result: gate.Deny,
 		Findings: []finding.Finding{{
 			Status: status, Image: s, Place: s, Policy: s, Rule: s, Exception: s,
 			Reasons: []policy.Reason{{Code: policy.Code(s), Message: s, Path: s, Hint: s}},
@@ -171,7 +171,7 @@ func write(t testing.TB, of finding.Run) string {
 // skipped.
 func TestKinds(t *testing.T) {
 	for status, want := range map[finding.Status]counts{
-		finding.Deny: {1, 1, 0, 0}, finding.Unable: {1, 0, 1, 0}, finding.Skip: {1, 0, 0, 1},
+		finding.Deny: {1, 1, 0, 0}, finding.Error: {1, 0, 1, 0}, finding.Skip: {1, 0, 0, 1},
 		finding.Pass: {1, 0, 0, 0}, finding.Warn: {1, 0, 0, 0}, "": {1, 0, 1, 0},
 	} {
 		of := run(status, "x")
@@ -187,7 +187,7 @@ func TestKinds(t *testing.T) {
 func FuzzWrite(f *testing.F) {
 	f.Add("x\n]]>&<script>\"'`\x1b[31m\u202e\xff\x00\ufffe")
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, status := range []finding.Status{finding.Deny, finding.Unable, finding.Skip, finding.Warn, finding.Note} {
+		for _, status := range []finding.Status{finding.Deny, finding.Error, finding.Skip, finding.Warn, finding.Note} {
 			text := write(t, run(status, s))
 			if all, err := read(text); err != nil || all.tests == 0 {
 				t.Errorf("%q: %+v: %v\n%s", s, all, err, text)

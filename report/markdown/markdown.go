@@ -28,7 +28,7 @@ func Write(w io.Writer, of finding.Run) error {
 		title  string
 		status finding.Status
 	}{
-		{"Denied", finding.Deny}, {"Could not be verified", finding.Unable}, {"Warnings", finding.Warn}, {"Notes", finding.Note},
+		{"Denied", finding.Deny}, {"Could not be verified", finding.Error}, {"Warnings", finding.Warn}, {"Notes", finding.Note},
 	} {
 		p.part(of, part.title, &shown, func(f finding.Finding) bool { return f.Status == part.status && f.Exception == "" })
 	}
@@ -46,8 +46,8 @@ func headline(of finding.Run) string {
 		return "❌ nothing was decided"
 	case s.Denied > 0:
 		return fmt.Sprintf("❌ %d denied", s.Denied)
-	case s.Unable > 0:
-		return fmt.Sprintf("❓ %d could not be verified", s.Unable)
+	case s.Errors > 0:
+		return fmt.Sprintf("❓ %d could not be verified", s.Errors)
 	case of.Unverified() != "":
 		return "⚠️ nothing was verified"
 	case s.Warned > 0:
@@ -61,7 +61,7 @@ type page struct{ strings.Builder }
 
 // row is one line of the table.
 type row struct {
-	answer                       gate.Answer
+	answer                       gate.Result
 	image, object, where, digest string
 }
 
@@ -92,7 +92,7 @@ func (p *page) table(of finding.Run) {
 
 func rowsOf(o *finding.Object) []row {
 	rows := make([]row, 0, len(o.Images)+1)
-	own := o.Answer
+	own := o.Result
 	for i := range o.Images {
 		image := &o.Images[i]
 		object := o.Title
@@ -107,10 +107,10 @@ func rowsOf(o *finding.Object) []row {
 			where = report.Clean(image.Position.String())
 		}
 		rows = append(rows, row{
-			answer: image.Answer, image: code(image.Written, maxCell), object: code(object, maxCell),
+			answer: image.Result, image: code(image.Written, maxCell), object: code(object, maxCell),
 			where: whereCell(where, o.Template), digest: code(image.Digest, maxCell),
 		})
-		if image.Answer == o.Answer {
+		if image.Result == o.Result {
 			own = gate.Allow
 		}
 	}
@@ -122,7 +122,7 @@ func rowsOf(o *finding.Object) []row {
 		where = report.Clean(o.Position.String())
 	}
 	return append(rows, row{
-		answer: o.Answer, image: "*the object itself*", object: code(o.Title, maxCell), where: whereCell(where, o.Template),
+		answer: o.Result, image: "*the object itself*", object: code(o.Title, maxCell), where: whereCell(where, o.Template),
 	})
 }
 
@@ -134,7 +134,7 @@ func whereCell(where, template string) string {
 	return strings.TrimSpace(code(where, maxCell) + " from " + from)
 }
 
-func order(answer gate.Answer) int {
+func order(answer gate.Result) int {
 	switch answer {
 	case gate.Deny:
 		return 0
@@ -145,7 +145,7 @@ func order(answer gate.Answer) int {
 	}
 }
 
-func mark(answer gate.Answer) string {
+func mark(answer gate.Result) string {
 	switch answer {
 	case gate.Allow:
 		return "✅ allow"

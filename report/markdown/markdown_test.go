@@ -25,9 +25,9 @@ func run(status finding.Status, s string, times int) finding.Run {
 	var of finding.Run
 	for i := range times {
 		of.Objects = append(of.Objects, finding.Object{
-			Title: s, Source: s, Template: s, Answer: gate.Deny,
+			Title: s, Source: s, Template: s, Result: gate.Deny,
 			Position: &workload.Position{File: s, Line: i + 1, Column: 2},
-			Images:   []finding.Image{{Place: s, Written: s, Digest: s, Answer: gate.Deny, Position: &workload.Position{File: s, Line: i + 1, Column: 2}}},
+			Images:   []finding.Image{{Place: s, Written: s, Digest: s, Result: gate.Deny, Position: &workload.Position{File: s, Line: i + 1, Column: 2}}},
 			Findings: []finding.Finding{{
 				Status: status, Image: s, Place: s, Policy: s, Rule: s, Position: &workload.Position{File: s, Line: i + 1, Column: 2},
 				Reasons: []policy.Reason{{Code: policy.Code(s), Message: s, Path: s, Expected: s, Found: s, Hint: s}},
@@ -81,7 +81,7 @@ func sound(text string) error {
 }
 
 func TestHostile(t *testing.T) {
-	for _, status := range []finding.Status{finding.Deny, finding.Unable, finding.Warn, finding.Note, finding.Skip} {
+	for _, status := range []finding.Status{finding.Deny, finding.Error, finding.Warn, finding.Note, finding.Skip} {
 		if err := sound(written(t, markdown.Write, run(status, hostile, 2))); err != nil {
 			t.Errorf("%s: %v", status, err)
 		}
@@ -128,7 +128,7 @@ func TestCommands(t *testing.T) {
 // TestWorstFirst: GitHub shows only the first few of each sort.
 func TestWorstFirst(t *testing.T) {
 	var of finding.Run
-	for _, status := range []finding.Status{finding.Note, finding.Warn, finding.Pass, finding.Deny, finding.Unable} {
+	for _, status := range []finding.Status{finding.Note, finding.Warn, finding.Pass, finding.Deny, finding.Error} {
 		of.Objects = append(of.Objects, run(status, string(status), 1).Objects...)
 	}
 	var names []string

@@ -154,7 +154,7 @@ func statusOf(result policy.Result, action policy.Action, p *policy.Policy) Stat
 		return Pass
 	case policy.Skipped:
 		return Skip
-	case policy.Undecided:
+	case policy.Indeterminate:
 		return Error
 	default:
 		if p.Unscored || action == policy.Warn {

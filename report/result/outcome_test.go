@@ -31,7 +31,7 @@ func TestOfRules(t *testing.T) {
 		{"its author only warns", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Warn}, result.Warn},
 		{"its author does not count failures", policy.RuleResult{Policy: unscored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Enforce}, result.Warn},
 		{"it could not be asked", policy.RuleResult{Policy: scored, Err: errors.New("gone")}, result.Error},
-		{"it could not look", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: policy.Ruling{Result: policy.Undecided}}, result.Error},
+		{"it could not look", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: policy.Ruling{Result: policy.Indeterminate}}, result.Error},
 		{"its conditions leave it alone", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Skip: "preconditions"}, result.Skip},
 	} {
 		got := result.Of(report.Decided{Outcome: gate.Outcome{Rules: []policy.RuleResult{row.rule}}})
@@ -150,8 +150,8 @@ func TestOfEntries(t *testing.T) {
 	}{
 		{"one passes", []policy.Result{policy.Pass}, result.Pass},
 		{"one fails", []policy.Result{policy.Pass, policy.Fail, policy.Skipped}, result.Fail},
-		{"one could not look", []policy.Result{policy.Undecided, policy.Pass}, result.Error},
-		{"one could not look, and one fails", []policy.Result{policy.Undecided, policy.Fail}, result.Fail},
+		{"one could not look", []policy.Result{policy.Indeterminate, policy.Pass}, result.Error},
+		{"one could not look, and one fails", []policy.Result{policy.Indeterminate, policy.Fail}, result.Fail},
 		{"one leaves it alone", []policy.Result{policy.Skipped, policy.Pass}, result.Pass},
 		{"all leave it alone", []policy.Result{policy.Skipped, policy.Skipped}, result.Skip},
 	} {

@@ -36,7 +36,7 @@ func Write(w io.Writer, of finding.Run, version string) error {
 		ColumnKind: "unicodeCodePoints", Results: []result{},
 		Properties: map[string]any{"summary": of.Summary},
 	}
-	m.invocation.ExecutionSuccessful = of.Error == "" && of.Summary.Unable == 0
+	m.invocation.ExecutionSuccessful = of.Error == "" && of.Summary.Errors == 0
 	if why := of.Unverified(); why != "" {
 		id, level := notVerified, "warning"
 		if of.Error != "" {
@@ -86,14 +86,14 @@ func (m *maker) add(o finding.Object, f finding.Finding) {
 		RuleID: string(f.Code()), RuleIndex: m.rule(f), Level: levelOf(f.Status), Message: message{text(o, f)}, Locations: []location{at},
 		Fingerprints: map[string]string{fingerprintName: m.fingerprint(o, f)},
 		Properties: properties{
-			Answer: string(o.Answer), Policy: f.Policy, Rule: f.Rule, Image: f.Image, Pointer: f.Pointer, Exception: f.Exception,
+			Answer: string(o.Result), Policy: f.Policy, Rule: f.Rule, Image: f.Image, Pointer: f.Pointer, Exception: f.Exception,
 		},
 	}
 	if f.Exception != "" {
 		made.Suppressions = []suppression{{Kind: "external", Status: "accepted", Justification: f.Exception}}
 	}
 	m.run.Results = append(m.run.Results, made)
-	if f.Status == finding.Unable {
+	if f.Status == finding.Error {
 		m.notify(notLooked, "error", f.Sentence(o), []location{at})
 	}
 }

@@ -149,7 +149,7 @@ func denied(change func(*finding.Finding)) finding.Run {
 	if change != nil {
 		change(&f)
 	}
-	run := finding.Run{Objects: []finding.Object{{Title: "Pod shop/web", Source: "deploy/web.yaml, document 1", Answer: gate.Deny, Findings: []finding.Finding{f}}}}
+	run := finding.Run{Objects: []finding.Object{{Title: "Pod shop/web", Source: "deploy/web.yaml, document 1", Result: gate.Deny, Findings: []finding.Finding{f}}}}
 	run.Summary.Denied = 1
 	return run
 }
@@ -227,7 +227,7 @@ func TestExecution(t *testing.T) {
 		want   bool
 	}{
 		"denied":     {func(*finding.Run) {}, true},
-		"unable":     {func(r *finding.Run) { r.Summary.Unable = 1 }, false},
+		"unable":     {func(r *finding.Run) { r.Summary.Errors = 1 }, false},
 		"no outcome": {func(r *finding.Run) { r.Error = "no network" }, false},
 	} {
 		run := denied(nil)

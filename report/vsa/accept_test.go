@@ -221,7 +221,7 @@ func TestAccept(t *testing.T) {
 	for i, row := range []struct {
 		reason string
 		put    func(of gatetest.Image, content string) // of is signed
-		want   gate.Answer
+		want   gate.Result
 	}{
 		{"a fresh summary", func(of gatetest.Image, _ string) { p.put(t, of, p.summary(t, of, good)) }, gate.Allow},
 		{"none", func(gatetest.Image, string) {}, gate.Deny},
@@ -272,8 +272,8 @@ func TestAccept(t *testing.T) {
 		for name, made := range policies {
 			t.Run(row.reason+"/"+name, func(t *testing.T) {
 				outcome := must(p.Gate(made))(t).Decide(t.Context(), pod(t, of.ByDigest()))
-				if outcome.Answer != row.want {
-					t.Errorf("%s %+v, want %s", outcome.Answer, outcome.Verdicts[0].Reasons, row.want)
+				if outcome.Result != row.want {
+					t.Errorf("%s %+v, want %s", outcome.Result, outcome.Verdicts[0].Reasons, row.want)
 				}
 			})
 		}
@@ -297,11 +297,11 @@ func TestFreshnessIsOfTheDecision(t *testing.T) {
 		g := must(p.Gate(made))(t)
 		for _, row := range []struct {
 			later time.Duration
-			want  gate.Answer
+			want  gate.Result
 		}{{0, gate.Allow}, {23 * time.Hour, gate.Allow}, {24*time.Hour + time.Second, gate.Deny}} {
 			clock = now.Add(row.later)
-			if outcome := g.Decide(t.Context(), pod(t, built.ByDigest())); outcome.Answer != row.want {
-				t.Errorf("%s, %s later: %s %+v, want %s", name, row.later, outcome.Answer, outcome.Verdicts[0].Reasons, row.want)
+			if outcome := g.Decide(t.Context(), pod(t, built.ByDigest())); outcome.Result != row.want {
+				t.Errorf("%s, %s later: %s %+v, want %s", name, row.later, outcome.Result, outcome.Verdicts[0].Reasons, row.want)
 			}
 		}
 	}
@@ -339,8 +339,8 @@ func TestCost(t *testing.T) {
 	quoted := string(must(json.Marshal(string(p.public)))(t))
 	short := classic(t, strings.NewReplacer("HOST", p.Registry.Host(), "attestors: [ENTRY], ", "", "TYPES", `{type: "https://slsa.dev/verification_summary/v1", attestors: [`+strings.Replace(entry, "KEY", quoted, 1)+`], conditions: [{all: [{key: "{{ verificationResult }}", operator: Equals, value: PASSED}]}]}`).Replace(full), time.Now)
 	cheap := must(p.Gate(short))(t).Decide(t.Context(), pod(t, built.Name))
-	if whole.Answer != gate.Allow || cheap.Answer != gate.Allow {
-		t.Fatal(whole.Answer, cheap.Answer, cheap.Verdicts[0].Reasons)
+	if whole.Result != gate.Allow || cheap.Result != gate.Allow {
+		t.Fatal(whole.Result, cheap.Result, cheap.Verdicts[0].Reasons)
 	}
 	t.Logf("in full: %d requests, %d bytes; by its summary: %d requests, %d bytes", whole.Cost.Requests, whole.Cost.Bytes, cheap.Cost.Requests, cheap.Cost.Bytes)
 	if cheap.Cost.Requests > 5 || // the digest, cosign's tag, the list, the manifest, the bundle

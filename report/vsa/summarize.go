@@ -167,7 +167,7 @@ func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 	}
 	for _, d := range v.Decisions {
 		switch {
-		case d.Result == policy.Undecided:
+		case d.Result == policy.Indeterminate:
 			return false, "it could not be looked at in full"
 		case d.Check.Exception != nil:
 			return false, "an exception leaves it alone (" + d.Check.Exception.ID() + ")"
@@ -176,7 +176,7 @@ func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 		}
 	}
 	switch {
-	case v.Answer != gate.Allow:
+	case v.Result != gate.Allow:
 		return false, "it could not be looked at in full"
 	case !passed:
 		return false, "no policy asks anything of it"

@@ -63,10 +63,10 @@ func outcomeOf(verdicts ...gate.Verdict) gate.Outcome {
 }
 
 // verdict is that of an image whose policies decided so.
-func verdict(t testing.TB, name string, answer gate.Answer, decisions ...policy.Decision) gate.Verdict {
+func verdict(t testing.TB, name string, answer gate.Result, decisions ...policy.Decision) gate.Verdict {
 	t.Helper()
 	p := pinned(t, name)
-	return gate.Verdict{Image: policy.Image{Ref: p.Ref()}, Pinned: p, Answer: answer, Decisions: decisions}
+	return gate.Verdict{Image: policy.Image{Ref: p.Ref()}, Pinned: p, Result: answer, Decisions: decisions}
 }
 
 // TestGolden: statements as they are written.
@@ -116,7 +116,7 @@ func TestGolden(t *testing.T) {
 func TestResults(t *testing.T) {
 	const name = "registry.example/shop/app:v1"
 	pass, fail := decision(policy.Pass, found(t, "registry.example/shop/app", "a")), decision(policy.Fail)
-	one := func(answer gate.Answer, decisions ...policy.Decision) []gate.Outcome {
+	one := func(answer gate.Result, decisions ...policy.Decision) []gate.Outcome {
 		return []gate.Outcome{outcomeOf(verdict(t, name, answer, decisions...))}
 	}
 	excepted := decision(policy.Skipped)
@@ -138,10 +138,10 @@ func TestResults(t *testing.T) {
 		{"not proved", one(gate.Deny, fail), vsa.Failed},
 		{"one of two is not proved", one(gate.Deny, pass, fail), vsa.Failed},
 		{"not proved, and admitted under audit", one(gate.Allow, pass, fail), vsa.Failed},
-		{"not proved, whatever could not be looked at", one(gate.Deny, decision(policy.Undecided), fail), vsa.Failed},
-		{"could not look", one(gate.Unable, decision(policy.Undecided)), "could not be looked at"},
-		{"could not look, and admitted by the failure policy", one(gate.Allow, pass, decision(policy.Undecided)), "could not be looked at"},
-		{"not resolved", one(gate.Unable), "could not be looked at"},
+		{"not proved, whatever could not be looked at", one(gate.Deny, decision(policy.Indeterminate), fail), vsa.Failed},
+		{"could not look", one(gate.Error, decision(policy.Indeterminate)), "could not be looked at"},
+		{"could not look, and admitted by the failure policy", one(gate.Allow, pass, decision(policy.Indeterminate)), "could not be looked at"},
+		{"not resolved", one(gate.Error), "could not be looked at"},
 		{"a policy could not be asked", unasked, "could not be asked"},
 		{"a rule about the object could not be asked", ofObject, vsa.Passed},
 		{"nobody asks", one(gate.Allow), "no policy asks"},
@@ -153,9 +153,9 @@ func TestResults(t *testing.T) {
 		{"proved in two objects", append(one(gate.Allow, pass), one(gate.Allow, pass)...), vsa.Passed},
 		{"proved in one object, and not in another", append(one(gate.Allow, pass), one(gate.Deny, fail)...), vsa.Failed},
 		{"the other way round", append(one(gate.Deny, fail), one(gate.Allow, pass)...), vsa.Failed},
-		{"proved in one object, and not looked at in another", append(one(gate.Allow, pass), one(gate.Unable, decision(policy.Undecided))...), "could not be looked at"},
-		{"not looked at in one, and proved in the other", append(one(gate.Unable, decision(policy.Undecided)), one(gate.Allow, pass)...), "could not be looked at"},
-		{"not looked at in one, and failed in the other", append(one(gate.Unable, decision(policy.Undecided)), one(gate.Deny, fail)...), vsa.Failed},
+		{"proved in one object, and not looked at in another", append(one(gate.Allow, pass), one(gate.Error, decision(policy.Indeterminate))...), "could not be looked at"},
+		{"not looked at in one, and proved in the other", append(one(gate.Error, decision(policy.Indeterminate)), one(gate.Allow, pass)...), "could not be looked at"},
+		{"not looked at in one, and failed in the other", append(one(gate.Error, decision(policy.Indeterminate)), one(gate.Deny, fail)...), vsa.Failed},
 	} {
 		summaries, left, err := by.Summaries(row.of)
 		if err != nil || len(summaries)+len(left) != 1 {
@@ -259,7 +259,7 @@ func TestKeys(t *testing.T) {
 		p.put(t, built, p.summary(t, built, given{verifier: verifierID, at: time.Now(), policies: "full", key: p.verifier}))
 		p.Registry.Delete("shop/app", strings.ReplaceAll(built.Manifest.Digest, ":", "-")+".sig")
 		for name, made := range p.accepting(t, time.Now) {
-			if outcome := must(p.Gate(made))(t).Decide(t.Context(), pod(t, built.ByDigest())); outcome.Answer != gate.Allow {
+			if outcome := must(p.Gate(made))(t).Decide(t.Context(), pod(t, built.ByDigest())); outcome.Result != gate.Allow {
 				t.Errorf("%s, %s: %+v", algorithm, name, outcome.Verdicts[0].Reasons)
 			}
 		}
@@ -356,7 +356,7 @@ func ExampleVerifier_Summaries() {
 	ref, _ := image.Parse("registry.example/shop/app:v1")
 	pinned, _ := ref.Pin(image.Descriptor{Digest: image.DigestOf([]byte("an image"))})
 	outcome := gate.Outcome{PolicyHash: strings.Repeat("0", 64), Verdicts: []gate.Verdict{{
-		Image: policy.Image{Ref: ref}, Pinned: pinned, Answer: gate.Allow,
+		Image: policy.Image{Ref: ref}, Pinned: pinned, Result: gate.Allow,
 		Decisions: []policy.Decision{{Check: &policy.Check{}, Result: policy.Pass}},
 	}}}
 	verifier := vsa.Verifier{ID: "https://ci.example/verifier", Time: time.Now()}

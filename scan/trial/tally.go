@@ -83,7 +83,7 @@ func (t *tally) forgive(ctx context.Context, requests []gate.Request, outcomes [
 	}
 	for i, before := range t.former.DecideAll(ctx, again, nil) {
 		if sortOf(&before) == stopped {
-			outcomes[denied[i]].Answer = gate.Allow
+			outcomes[denied[i]].Result = gate.Allow
 			outcomes[denied[i]].Reasons, outcomes[denied[i]].Verdicts = nil, nil
 		}
 	}
@@ -132,7 +132,7 @@ func foundOf(at place, o *gate.Outcome) Found {
 		return true
 	}
 	for i := range o.Verdicts {
-		if v := &o.Verdicts[i]; v.Answer == o.Answer && take(v.Reasons) {
+		if v := &o.Verdicts[i]; v.Result == o.Result && take(v.Reasons) {
 			f.Image = v.Image.Ref.Written()
 			return f
 		}
@@ -145,9 +145,9 @@ func foundOf(at place, o *gate.Outcome) Found {
 // causes is permanent, and counts as a denial.
 func sortOf(o *gate.Outcome) sort {
 	switch {
-	case o.Answer == gate.Allow || o.Answer == "":
+	case o.Result == gate.Allow || o.Result == "":
 		return runs
-	case o.Answer == gate.Deny || isFault(o):
+	case o.Result == gate.Deny || isFault(o):
 		return stopped
 	}
 	return unlooked

@@ -175,7 +175,7 @@ func TestTryBroken(t *testing.T) {
 type cannot struct{ policy.Validation }
 
 func (cannot) Validate(context.Context, policy.Case) policy.Validated {
-	return policy.Validated{Result: policy.Undecided, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "a typo"}}}
+	return policy.Validated{Result: policy.Indeterminate, Reasons: []policy.Reason{{Code: policy.PolicyError, Message: "a typo"}}}
 }
 
 // TestTryUnscanned: of a policy that asks who asks, nothing can be said.
@@ -199,9 +199,9 @@ func (s saying) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	for i, r := range requests {
 		switch name := r.Object.Name(); {
 		case strings.HasPrefix(name, "silent"):
-			outcomes[i].Answer, outcomes[i].Reasons = gate.Unable, []policy.Reason{{Code: policy.Unavailable, Message: "nobody answers"}}
+			outcomes[i].Result, outcomes[i].Reasons = gate.Error, []policy.Reason{{Code: policy.Unavailable, Message: "nobody answers"}}
 		case strings.HasPrefix(name, "denied"):
-			outcomes[i].Answer, outcomes[i].Reasons = gate.Deny, []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
+			outcomes[i].Result, outcomes[i].Reasons = gate.Deny, []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 		}
 	}
 	if s.after != nil {

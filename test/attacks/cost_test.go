@@ -115,7 +115,7 @@ func holdsCosts(t *testing.T, c *crowd) {
 			one.crowd(s, evil)
 			s.Registry.Reset()
 			got := s.run(evil.Name)
-			if got.code != exitDenied && got.code != exitUnable {
+			if got.code != exitDenied && got.code != exitError {
 				t.Errorf("exit status %d", got.code)
 			}
 			s.cheap(got.took)

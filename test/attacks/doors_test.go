@@ -95,7 +95,7 @@ func (s *scene) askLibrary(q request) answer {
 	}
 	o := s.wire().gate.Decide(s.t.Context(), asked)
 	s.last = o
-	a := answer{allowed: o.Answer == gate.Allow, said: string(must(json.Marshal([]any{o.Answer, o.Reasons, reasons(o)}))(s.t))}
+	a := answer{allowed: o.Result == gate.Allow, said: string(must(json.Marshal([]any{o.Result, o.Reasons, reasons(o)}))(s.t))}
 	if a.allowed {
 		patch := []byte("[]")
 		if len(o.Patch) > 0 {
@@ -139,7 +139,7 @@ func imagesOf(s *scene, text []byte) (all []string) {
 // The exit status of the program when something is denied, and when nobody could look.
 const (
 	exitDenied  = 1
-	exitUnable  = 3
+	exitError   = 3
 	exitMisused = 2
 )
 
@@ -153,7 +153,7 @@ func (s *scene) askProgram(q request) answer {
 	case err == nil:
 		record := must(os.ReadFile(filepath.Join(folder, "verdict.json")))(s.t)
 		return answer{allowed: true, said: said, images: pinned(s, record)}
-	case errors.As(err, &exit) && slices.Contains([]int{exitDenied, exitMisused, exitUnable}, exit.ExitCode()) && !strings.Contains(said, "goroutine "):
+	case errors.As(err, &exit) && slices.Contains([]int{exitDenied, exitMisused, exitError}, exit.ExitCode()) && !strings.Contains(said, "goroutine "):
 		return answer{said: said}
 	}
 	s.t.Errorf("the program gives no answer: %v", err)

@@ -30,8 +30,8 @@ func some(t testing.TB, n int, extra string) *inventory.Inventory {
 	check(t, err)
 	for k := range n {
 		name := fmt.Sprintf("registry.example/team/service-%03d%s:1", k, extra)
-		known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true, Door: "validate" + extra, User: "u" + extra, UID: extra}, report.Record{Answer: "allow", Images: []report.Image{{
-			Container: "c" + extra, Written: name, Reference: name, Answer: "allow", Matched: true, Mirror: &report.Mirror{Name: "m" + extra, Why: extra},
+		known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true, Door: "validate" + extra, User: "u" + extra, UID: extra}, report.Record{Result: "allow", Images: []report.Image{{
+			Container: "c" + extra, Written: name, Reference: name, Result: "allow", Matched: true, Mirror: &report.Mirror{Name: "m" + extra, Why: extra},
 			Decisions: []report.Decision{{
 				Policy: report.Policy{Kind: "ClusterPolicy", Name: "p" + extra}, Rule: "r" + extra, Result: "pass",
 				Proofs: []report.Proof{{Role: "attestation", PredicateType: "t" + extra, Signer: verify.Signer{Subject: "s" + extra, Issuer: "i" + extra, Extensions: map[string]string{"e" + extra: extra}}, Found: report.Found{Via: extra}}},

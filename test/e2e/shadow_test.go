@@ -94,14 +94,14 @@ func TestShadow(t *testing.T) {
 			return errors.New("nothing is in the decision log")
 		}
 		for _, d := range lines {
-			if !d.Shadow || !d.Allowed || d.Answer != "deny" || len(d.Reasons) == 0 || d.Reasons[0].Code != "unsigned" {
+			if !d.Shadow || !d.Allowed || d.Result != "deny" || len(d.Reasons) == 0 || d.Reasons[0].Code != "unsigned" {
 				t.Errorf("the decision log says %+v", d)
 			}
 		}
 		return nil
 	})
 	for _, d := range logLines(t, log, "signed") {
-		if !d.Shadow || d.Answer != "allow" {
+		if !d.Shadow || d.Result != "allow" {
 			t.Errorf("the decision log says of the signed one %+v", d)
 		}
 	}

@@ -97,7 +97,7 @@ func small() object {
 type allowing struct{}
 
 func (allowing) Decide(context.Context, gate.Request) gate.Outcome {
-	return gate.Outcome{Answer: gate.Allow}
+	return gate.Outcome{Result: gate.Allow}
 }
 
 // sink is a response that nobody reads.

@@ -290,7 +290,7 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 	switch {
 	case q.mirror:
 		return response{allowed: true, audit: notes}, nil
-	case o.Answer == gate.Allow:
+	case o.Result == gate.Allow:
 	case q.deleting && q.isOld():
 		return response{allowed: true, patch: restored, audit: notes}, nil
 	default:
@@ -325,7 +325,7 @@ func (q *question) isOld() bool {
 	for i := range q.outcome.Verdicts {
 		v := &q.outcome.Verdicts[i]
 		isOld := v.Image.Unchanged || q.running && v.Image.Role != string(workload.Custom)
-		if v.Answer != gate.Allow && !isOld {
+		if v.Result != gate.Allow && !isOld {
 			return false
 		}
 	}

@@ -304,7 +304,7 @@ func TestMirrorPods(t *testing.T) {
 			seen := &recorder{}
 			a := send(t, door(t, admission.Validate, &pinner{}, admission.WithRecorder(seen)), review(t, "CREATE", row.now, nil, row.change))
 			got := seen.last(t)
-			if a.Response.Allowed != row.allowed || got.Mirror != row.allowed || got.Outcome.Answer != gate.Deny {
+			if a.Response.Allowed != row.allowed || got.Mirror != row.allowed || got.Outcome.Result != gate.Deny {
 				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
 			}
 		})

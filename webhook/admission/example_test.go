@@ -20,13 +20,13 @@ type proved struct{}
 func (proved) Decide(_ context.Context, request gate.Request) gate.Outcome {
 	uses, err := workload.Extract(request.Object)
 	if err != nil {
-		return gate.Outcome{Answer: gate.Unable, Reasons: []policy.Reason{{Code: policy.Malformed, Message: err.Error()}}}
+		return gate.Outcome{Result: gate.Error, Reasons: []policy.Reason{{Code: policy.Malformed, Message: err.Error()}}}
 	}
-	outcome := gate.Outcome{Answer: gate.Allow}
+	outcome := gate.Outcome{Result: gate.Allow}
 	for _, use := range uses {
 		operations, err := workload.Pin(use, use.Image+"@sha256:"+strings.Repeat("5", 64))
 		if err != nil {
-			return gate.Outcome{Answer: gate.Unable}
+			return gate.Outcome{Result: gate.Error}
 		}
 		outcome.Patch = append(outcome.Patch, operations...)
 	}

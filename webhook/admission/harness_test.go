@@ -68,25 +68,25 @@ func (p *pinner) asked() []gate.Request {
 }
 
 func pin(request gate.Request) gate.Outcome {
-	out := gate.Outcome{Answer: gate.Allow}
+	out := gate.Outcome{Result: gate.Allow}
 	uses, err := workload.Extract(request.Object)
 	if err != nil {
-		return gate.Outcome{Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Malformed, Message: err.Error()}}}
+		return gate.Outcome{Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Malformed, Message: err.Error()}}}
 	}
 	before, _ := workload.Extract(request.Old)
 	for _, use := range uses {
 		ref, err := image.Parse(use.Image)
 		if err != nil {
-			return gate.Outcome{Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Malformed, Path: use.Pointer, Message: err.Error()}}}
+			return gate.Outcome{Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Malformed, Path: use.Pointer, Message: err.Error()}}}
 		}
-		v := gate.Verdict{Answer: gate.Allow, Image: policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref}}
+		v := gate.Verdict{Result: gate.Allow, Image: policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref}}
 		v.Image.Unchanged = slices.ContainsFunc(before, func(u workload.Use) bool {
 			return u.Container == use.Container && u.Role == use.Role && u.Text == use.Text
 		})
 		switch {
 		case v.Image.Unchanged:
 		case strings.Contains(use.Text, "evil"):
-			v.Answer, out.Answer = gate.Deny, gate.Deny
+			v.Result, out.Result = gate.Deny, gate.Deny
 			v.Reasons = []policy.Reason{{Code: policy.Unsigned, Message: "no signature found"}}
 		case request.Pinning == gate.PinHere && ref.Digest().IsZero():
 			operations, _ := workload.Pin(use, use.Text+"@"+image.DigestOf([]byte(use.Text)).String())

@@ -29,15 +29,15 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 	var p page
 	var denied, unable int
 	for i := range o.Verdicts {
-		switch o.Verdicts[i].Answer {
+		switch o.Verdicts[i].Result {
 		case gate.Allow:
-		case gate.Unable:
+		case gate.Error:
 			unable++
 		default:
 			denied++
 		}
 	}
-	p.line(0, "%s: %s", title, summary(len(o.Verdicts), denied, unable, o.Answer))
+	p.line(0, "%s: %s", title, summary(len(o.Verdicts), denied, unable, o.Result))
 	told := map[policy.Reason]bool{}
 	for i := range o.Rules {
 		p.rule(o, &o.Rules[i], told)
@@ -57,7 +57,7 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 	}
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
-		if v.Answer == gate.Allow {
+		if v.Result == gate.Allow {
 			continue
 		}
 		p.verdict(o, v)
@@ -72,7 +72,7 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 }
 
 // summary counts the images by result, or returns the result of an object without denied images.
-func summary(all, denied, unable int, answer gate.Answer) string {
+func summary(all, denied, unable int, answer gate.Result) string {
 	of := fmt.Sprintf("of %d images ", all)
 	if all == 1 {
 		of = "of 1 image "
@@ -141,7 +141,7 @@ func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, told map[policy.Reaso
 
 func (p *page) verdict(o *gate.Outcome, v *gate.Verdict) {
 	word := wordDenied
-	if v.Answer == gate.Unable {
+	if v.Result == gate.Error {
 		word = wordUnable
 	}
 	p.line(1, "%s %s, %s: %s", v.Image.Role, plain(v.Image.Container, maxField), plain(v.Image.Ref.Written(), maxField), word)
@@ -299,7 +299,7 @@ func warnings(o *gate.Outcome) []string {
 }
 
 func doubt(result policy.Result) string {
-	if result == policy.Undecided {
+	if result == policy.Indeterminate {
 		return wordUnable
 	}
 	return ""
@@ -331,8 +331,8 @@ func warningWith(end, text string) string {
 
 // notesOf returns the audit notes of an outcome. They are few and deterministic.
 func notesOf(o *gate.Outcome) audit {
-	notes := audit{answer: string(o.Answer), words: o.AuditAnnotations}
-	if o.Answer == gate.Allow {
+	notes := audit{answer: string(o.Result), words: o.AuditAnnotations}
+	if o.Result == gate.Allow {
 		return notes
 	}
 	codes := map[string]bool{}
@@ -340,7 +340,7 @@ func notesOf(o *gate.Outcome) audit {
 		codes[string(reason.Code)] = true
 	}
 	for i := range o.Verdicts {
-		if v := &o.Verdicts[i]; v.Answer != gate.Allow && len(v.Reasons) > 0 {
+		if v := &o.Verdicts[i]; v.Result != gate.Allow && len(v.Reasons) > 0 {
 			codes[string(v.Reasons[0].Code)] = true
 		}
 	}

@@ -53,15 +53,15 @@ func decision(p *policy.Policy, action policy.Action, result policy.Result, reas
 	return policy.Decision{Check: &policy.Check{Policy: p, Rule: "check", Entry: "verifyImages[0]", Action: action}, Result: result, Reasons: reasons}
 }
 
-func verdict(container string, answer gate.Answer, decisions ...policy.Decision) gate.Verdict {
+func verdict(container string, answer gate.Result, decisions ...policy.Decision) gate.Verdict {
 	v := gate.Verdict{
-		Answer: answer, Decisions: decisions,
+		Result: answer, Decisions: decisions,
 		Image: policy.Image{Container: container, Role: "container", Ref: image.MustParse("ghcr.io/acme/" + container + ":1")},
 	}
 	for _, d := range decisions {
 		switch {
 		case d.Result == policy.Pass:
-		case d.Check.Action.Admits(), d.Result == policy.Undecided && d.Check.Policy.FailOpen:
+		case d.Check.Action.Admits(), d.Result == policy.Indeterminate && d.Check.Policy.FailOpen:
 			v.Warnings = append(v.Warnings, d.Reasons...)
 		default:
 			v.Reasons = append(v.Reasons, d.Reasons...)
@@ -76,17 +76,17 @@ func TestMessages(t *testing.T) {
 	hostile := unsigned
 	hostile.Found = "a\x1b[31mred\u202egreen\nPod shop/web: allowed"
 	for name, outcome := range map[string]gate.Outcome{
-		"unsigned":       {Answer: gate.Deny, Verdicts: []gate.Verdict{good, verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned))}},
-		"wrong-signer":   {Answer: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, wrongKey))}},
-		"could-not-look": {Answer: gate.Unable, Verdicts: []gate.Verdict{verdict("web", gate.Unable, decision(signedPolicy, policy.Enforce, policy.Undecided, unavailable))}},
-		"all-at-once": {Answer: gate.Deny, Verdicts: []gate.Verdict{
+		"unsigned":       {Result: gate.Deny, Verdicts: []gate.Verdict{good, verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned))}},
+		"wrong-signer":   {Result: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, wrongKey))}},
+		"could-not-look": {Result: gate.Error, Verdicts: []gate.Verdict{verdict("web", gate.Error, decision(signedPolicy, policy.Enforce, policy.Indeterminate, unavailable))}},
+		"all-at-once": {Result: gate.Deny, Verdicts: []gate.Verdict{
 			verdict("a", gate.Deny, decision(lenient, policy.Warn, policy.Fail, wrongKey), decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
 			good,
-			verdict("c", gate.Unable, decision(signedPolicy, policy.Enforce, policy.Undecided, unavailable)),
+			verdict("c", gate.Error, decision(signedPolicy, policy.Enforce, policy.Indeterminate, unavailable)),
 		}},
-		"whole-object": {Answer: gate.Unable, Reasons: []policy.Reason{{Code: policy.PolicyError, Path: "ClusterPolicy/signed/check", Message: "the labels of the namespace are not known"}}},
-		"malformed":    {Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Malformed, Path: "/spec/containers/0/image", Message: `reference "::": want [registry/]repository`, Hint: "write it otherwise"}}},
-		"hostile":      {Answer: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, hostile))}},
+		"whole-object": {Result: gate.Error, Reasons: []policy.Reason{{Code: policy.PolicyError, Path: "ClusterPolicy/signed/check", Message: "the labels of the namespace are not known"}}},
+		"malformed":    {Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Malformed, Path: "/spec/containers/0/image", Message: `reference "::": want [registry/]repository`, Hint: "write it otherwise"}}},
+		"hostile":      {Result: gate.Deny, Verdicts: []gate.Verdict{verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, hostile))}},
 		"no-answer":    {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestTheCommandThatReproduces(t *testing.T) {
-	outcome := gate.Outcome{Answer: gate.Deny, Verdicts: []gate.Verdict{
+	outcome := gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{
 		verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
 		verdict("side", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
 	}}
@@ -142,7 +142,7 @@ func TestWarningKeepsItsEnd(t *testing.T) {
 		v := verdict("web", gate.Allow)
 		v.Warnings = []policy.Reason{row.about}
 		decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
-			return gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{v}}
+			return gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{v}}
 		}}
 		got := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil)).Response.Warnings
 		if len(got) != 1 || !strings.HasSuffix(got[0], row.end) || len(got[0]) > bound || !row.whole && len(got[0]) < bound-1 {
@@ -162,7 +162,7 @@ func TestWarnings(t *testing.T) {
 	loose.Warnings = []policy.Reason{{Code: policy.NotPinned, Message: "the runtime may see another digest"}}
 	unasked := func(p *policy.Policy) gate.Outcome {
 		return gate.Outcome{
-			Answer: gate.Allow, Rules: []policy.RuleResult{{Policy: p, Rule: "check", Err: errors.New("no such variable")}},
+			Result: gate.Allow, Rules: []policy.RuleResult{{Policy: p, Rule: "check", Err: errors.New("no such variable")}},
 			Warnings: []policy.Reason{{Code: policy.PolicyError, Path: p.ID() + "/check", Message: "no such variable"}},
 		}
 	}
@@ -171,16 +171,16 @@ func TestWarnings(t *testing.T) {
 		outcome gate.Outcome
 		want    []string // parts of each warning
 	}{
-		"warn":              {"who asks is told", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"web: ghcr.io/acme/web:1: ClusterPolicy/signed, rule check: no signature found [unsigned]"}},
-		"audit":             {"it is for the policy's owner", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Audit, policy.Fail, unsigned))}}, nil},
-		"audit and warn":    {"of the same, one tells", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Audit, policy.Fail, unsigned), decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"ClusterPolicy/signed"}},
-		"pass":              {"nothing to tell", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Pass, unsigned))}}, nil},
-		"fail open":         {"what nobody looked at", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Undecided, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
-		"the gate's own":    {"of no decision", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{loose}}, []string{"the runtime may see another digest [not-pinned]"}},
+		"warn":              {"who asks is told", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"web: ghcr.io/acme/web:1: ClusterPolicy/signed, rule check: no signature found [unsigned]"}},
+		"audit":             {"it is for the policy's owner", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Audit, policy.Fail, unsigned))}}, nil},
+		"audit and warn":    {"of the same, one tells", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Audit, policy.Fail, unsigned), decision(signedPolicy, policy.Warn, policy.Fail, unsigned))}}, []string{"ClusterPolicy/signed"}},
+		"pass":              {"nothing to tell", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Pass, unsigned))}}, nil},
+		"fail open":         {"what nobody looked at", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Indeterminate, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
+		"the gate's own":    {"of no decision", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{loose}}, []string{"the runtime may see another digest [not-pinned]"}},
 		"rule, fail open":   {"a rule that could not be asked", unasked(lenient), []string{"no such variable"}},
 		"rule, audit only":  {"it is for the policy's owner", unasked(&policy.Policy{Kind: "ClusterPolicy", Name: "x", FailOpen: true, AuditOnly: true}), nil},
-		"many":              {"an API server passes on some", gate.Outcome{Answer: gate.Allow, Verdicts: many}, []string{"c0:", "c1:", "c2:", "c3:", "c4:", "c5:", "c6:", "c7:", "c8:", "and 21 more"}},
-		"long, and hostile": {"an HTTP header", gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, long))}}, []string{"ö?ö?"}},
+		"many":              {"an API server passes on some", gate.Outcome{Result: gate.Allow, Verdicts: many}, []string{"c0:", "c1:", "c2:", "c3:", "c4:", "c5:", "c6:", "c7:", "c8:", "and 21 more"}},
+		"long, and hostile": {"an HTTP header", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, long))}}, []string{"ö?ö?"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return row.outcome }}

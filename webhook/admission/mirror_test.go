@@ -44,11 +44,11 @@ func (h hub) copyOf(text string) string {
 }
 
 func (h hub) Decide(_ context.Context, request gate.Request) gate.Outcome {
-	out := gate.Outcome{Answer: gate.Allow}
+	out := gate.Outcome{Result: gate.Allow}
 	uses, err := workload.Extract(request.Object)
 	before, errBefore := workload.Extract(request.Old)
 	if err != nil || errBefore != nil {
-		return gate.Outcome{Answer: gate.Deny}
+		return gate.Outcome{Result: gate.Deny}
 	}
 	if request.Pinning != gate.PinHere {
 		return out
@@ -168,7 +168,7 @@ func TestWhatIsACopy(t *testing.T) {
 		"not of Docker Hub": {"the mirror does not serve it", "mirror.example/hub/library/nginx:1" + digest, "quay.io/library/nginx:1", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Answer: gate.Allow} }}
+			decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Result: gate.Allow} }}
 			var options []admission.Option
 			if !row.without {
 				options = append(options, admission.WithCopies(hub{}))
@@ -289,7 +289,7 @@ func TestMirrorMessages(t *testing.T) {
 	}}
 	for name, v := range map[string]gate.Verdict{"copy": judged, "no-mirror": noMirror} {
 		decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
-			return gate.Outcome{Answer: gate.Deny, Verdicts: []gate.Verdict{v}}
+			return gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{v}}
 		}}
 		a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
 		golden(t, name, a.Response.Status.Message)
@@ -305,7 +305,7 @@ func TestMirrorMessages(t *testing.T) {
 	warned := verdict("web", gate.Allow, underSource)
 	warned.Image.Ref = copied
 	decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
-		return gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{admitted, warned}}
+		return gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{admitted, warned}}
 	}}
 	a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
 	golden(t, "mirror-warnings", strings.Join(a.Response.Warnings, "\n"))

@@ -170,7 +170,7 @@ func (o objecting) Decide(_ context.Context, request gate.Request) gate.Outcome 
 	if o.refuses {
 		reason := policy.Reason{Code: policy.Violated, Path: p.ID() + "/team", Message: "the label team is missing"}
 		rule.Ruling = policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{reason}}
-		return gate.Outcome{Answer: gate.Deny, Rules: []policy.RuleResult{rule}, Reasons: []policy.Reason{reason}}
+		return gate.Outcome{Result: gate.Deny, Rules: []policy.RuleResult{rule}, Reasons: []policy.Reason{reason}}
 	}
 	content := request.Object.Content()
 	annotated := map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": content["spec"], "metadata": map[string]any{
@@ -377,12 +377,12 @@ func (j ofImages) Decide(_ context.Context, request gate.Request) gate.Outcome {
 		Policy: &policy.Policy{Kind: "ImageValidatingPolicy", Name: "amd64-only"}, Rule: "amd64-only",
 		Ruling: policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{reason}},
 	}
-	out := gate.Outcome{Answer: gate.Deny, Rules: []policy.RuleResult{rule}}
+	out := gate.Outcome{Result: gate.Deny, Rules: []policy.RuleResult{rule}}
 	if !j.images {
 		out.Reasons = []policy.Reason{reason}
 		return out
 	}
-	out.Verdicts = []gate.Verdict{{Image: policy.Image{Container: "c0", Role: "container", Ref: image.MustParse("registry.test/a:1")}, Answer: gate.Deny, Reasons: []policy.Reason{reason}}}
+	out.Verdicts = []gate.Verdict{{Image: policy.Image{Container: "c0", Role: "container", Ref: image.MustParse("registry.test/a:1")}, Result: gate.Deny, Reasons: []policy.Reason{reason}}}
 	return out
 }
 

@@ -105,14 +105,14 @@ func says(o gate.Outcome) func(context.Context, gate.Request) gate.Outcome {
 // answer. Each row says what the doors that enforce make of the same.
 func TestShadowStopsNobody(t *testing.T) {
 	reasons := []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
-	denied := gate.Outcome{Answer: gate.Deny, Reasons: reasons}
-	unable := gate.Outcome{Answer: gate.Unable, Reasons: reasons}
-	warned := gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{{Answer: gate.Allow, Warnings: reasons}}}
-	labelled := gate.Outcome{Answer: gate.Allow, Mutations: 1, Patch: []workload.Operation{{Op: "add", Path: "/metadata/labels", Value: map[string]any{"a": "b"}}}}
+	denied := gate.Outcome{Result: gate.Deny, Reasons: reasons}
+	unable := gate.Outcome{Result: gate.Error, Reasons: reasons}
+	warned := gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{{Result: gate.Allow, Warnings: reasons}}}
+	labelled := gate.Outcome{Result: gate.Allow, Mutations: 1, Patch: []workload.Operation{{Op: "add", Path: "/metadata/labels", Value: map[string]any{"a": "b"}}}}
 	panics := func(context.Context, gate.Request) gate.Outcome { panic("s3cret") }
 	hangs := func(context.Context, gate.Request) gate.Outcome {
 		<-t.Context().Done()
-		return gate.Outcome{Answer: gate.Allow}
+		return gate.Outcome{Result: gate.Allow}
 	}
 	waits := func(ctx context.Context, r gate.Request) gate.Outcome {
 		defer waiting.Begin(ctx)()
@@ -261,14 +261,14 @@ func TestShadowFollows(t *testing.T) {
 		seen   string   // the image that the last one who was asked saw
 	}{
 		{"what the first one pins comes to the second pinned", nil, pod("nginx"), []string{"mutate decided true", "validate decided true"}, pinned("nginx")},
-		{"what it denies does not get there", says(gate.Outcome{Answer: gate.Deny}), pod("nginx"), []string{"mutate decided false"}, "nginx"},
+		{"what it denies does not get there", says(gate.Outcome{Result: gate.Deny}), pod("nginx"), []string{"mutate decided false"}, "nginx"},
 		{"what it does not pin comes as it is", nil, object{
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"},
 			"spec": object{"template": object{"spec": object{"containers": []any{object{"name": "c0", "image": "nginx"}}}}},
 		}, []string{"validate decided true"}, "nginx"},
 		{"what the second alone denies", func(_ context.Context, r gate.Request) gate.Outcome {
 			if r.Stage == gate.StageValidate {
-				return gate.Outcome{Answer: gate.Deny}
+				return gate.Outcome{Result: gate.Deny}
 			}
 			return pin(r)
 		}, pod("nginx"), []string{"mutate decided true", "validate decided false"}, pinned("nginx")},

@@ -33,7 +33,7 @@ func (d *tarpit) Decide(ctx context.Context, request gate.Request) gate.Outcome 
 	d.most.Store(max(d.most.Load(), d.held.Add(1)))
 	defer d.held.Add(-1)
 	<-ctx.Done()
-	return gate.Outcome{Answer: gate.Unable}
+	return gate.Outcome{Result: gate.Error}
 }
 
 // padded is a pod in a namespace, of some size.

@@ -28,7 +28,7 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 	panics := func(context.Context, gate.Request) gate.Outcome { panic("s3cret") }
 	hangs := func(ctx context.Context, _ gate.Request) gate.Outcome {
 		<-t.Context().Done()
-		return gate.Outcome{Answer: gate.Allow}
+		return gate.Outcome{Result: gate.Allow}
 	}
 	waits := func(ctx context.Context, r gate.Request) gate.Outcome {
 		defer waiting.Begin(ctx)()
@@ -86,7 +86,7 @@ func TestTheDeciderAnswersForItsOwnDeadline(t *testing.T) {
 			t.Errorf("%s left of a timeout of 100 ms: nothing for the way back", left)
 		}
 		<-ctx.Done()
-		return gate.Outcome{Answer: gate.Unable, Reasons: []policy.Reason{{Code: policy.TimedOut, Message: "after 3 of 5 images"}}}
+		return gate.Outcome{Result: gate.Error, Reasons: []policy.Reason{{Code: policy.TimedOut, Message: "after 3 of 5 images"}}}
 	}}
 	a := read(t, post(door(t, admission.Validate, decider), within, review(t, "CREATE", pod("nginx"), nil, nil)))
 	if a.Response.Allowed || !strings.Contains(a.Response.Status.Message, "after 3 of 5 images") {

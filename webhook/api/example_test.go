@@ -45,7 +45,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(w.Code, list.Kind, list.Items[0].Answer, list.Items[0].Images[0].Reasons[0].Code)
+	fmt.Println(w.Code, list.Kind, list.Items[0].Result, list.Items[0].Images[0].Reasons[0].Code)
 	// Output:
 	// 401 Bearer realm="quaymaster"
 	// 200 VerdictList deny unsigned

@@ -109,11 +109,11 @@ func TestImagesAreAskedAbout(t *testing.T) {
 	j, calls := &judge{}, &book{}
 	handler := newDoor(t, j, api.WithRecorder(calls), api.WithNamespaces(labels{"shop": {"team": "a"}}))
 	list := listOf(t, call(handler, `{"images": ["registry.test/bad:v1", "nginx", "nginx"], "namespace": "shop"}`, nil))
-	var answers []gate.Answer
+	var answers []gate.Result
 	for _, item := range list.Items {
-		answers = append(answers, item.Images[0].Answer)
+		answers = append(answers, item.Images[0].Result)
 	}
-	if !slices.Equal(answers, []gate.Answer{gate.Deny, gate.Allow, gate.Allow}) || list.Summary.Denied != 1 {
+	if !slices.Equal(answers, []gate.Result{gate.Deny, gate.Allow, gate.Allow}) || list.Summary.Denied != 1 {
 		t.Errorf("answers %v, summary %+v", answers, list.Summary)
 	}
 	for i, request := range j.requests {
@@ -132,8 +132,8 @@ func TestImagesAreAskedAbout(t *testing.T) {
 type mirrored struct{}
 
 func (mirrored) DecideAll(context.Context, []gate.Request, func(int, int)) []gate.Outcome {
-	return []gate.Outcome{{Answer: gate.Allow, Subject: &policy.Subject{}, Verdicts: []gate.Verdict{{
-		Answer:   gate.Allow,
+	return []gate.Outcome{{Result: gate.Allow, Subject: &policy.Subject{}, Verdicts: []gate.Verdict{{
+		Result:   gate.Allow,
 		Redirect: &gate.Redirect{Mirror: "RegistryMirror/near[0]", PullSecrets: []string{"there"}},
 		Warnings: []policy.Reason{{Code: policy.NoPullSecret, Message: "the pull secret absent is not in the namespace"}, {Code: policy.MirrorDiffers, Message: "another digest"}},
 	}}}}

@@ -65,21 +65,21 @@ func (j *judge) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	outcomes := make([]gate.Outcome, len(requests))
 	for i, request := range requests {
 		o := gate.Outcome{
-			Answer: gate.Allow, Source: request.Object.Source(),
+			Result: gate.Allow, Source: request.Object.Source(),
 			Subject: &policy.Subject{Kind: request.Object.Kind(), Version: request.Object.Version(), Namespace: request.Subject.Namespace, Name: request.Object.Name()},
 		}
 		uses, err := workload.Extract(request.Object)
 		if err != nil {
-			o.Answer = gate.Deny
+			o.Result = gate.Deny
 		}
 		for _, use := range uses {
 			ref, err := image.Parse(use.Image)
 			if err != nil {
 				continue
 			}
-			v := gate.Verdict{Image: policy.Image{Container: use.Container, Pointer: use.Pointer, Role: string(use.Role), Ref: ref}, Answer: gate.Allow}
+			v := gate.Verdict{Image: policy.Image{Container: use.Container, Pointer: use.Pointer, Role: string(use.Role), Ref: ref}, Result: gate.Allow}
 			if strings.Contains(use.Image, "bad") {
-				v.Answer, o.Answer = gate.Deny, gate.Deny
+				v.Result, o.Result = gate.Deny, gate.Deny
 				v.Reasons = []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 			}
 			o.Verdicts = append(o.Verdicts, v)

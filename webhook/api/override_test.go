@@ -16,7 +16,7 @@ func TestOverrides(t *testing.T) {
 	door := newDoor(t, must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`))(t))
 	for _, c := range []struct {
 		image    string
-		want     gate.Answer
+		want     gate.Result
 		override string
 	}{
 		{good.Name, gate.Deny, "ImageOverride/bad-day"},
@@ -24,8 +24,8 @@ func TestOverrides(t *testing.T) {
 		{other.Name, gate.Allow, ""},
 	} {
 		image := listOf(t, call(door, `{"images": ["`+c.image+`"], "namespace": "shop"}`, nil)).Items[0].Images[0]
-		if image.Answer != c.want || image.Override != c.override {
-			t.Errorf("%s: %s by %q", c.image, image.Answer, image.Override)
+		if image.Result != c.want || image.Override != c.override {
+			t.Errorf("%s: %s by %q", c.image, image.Result, image.Override)
 		}
 	}
 }

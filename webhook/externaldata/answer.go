@@ -42,7 +42,7 @@ func (h *Handler) answer(i *Item, image string) item {
 		return item{Key: i.Key, Error: wordDenied + ": " + plain(i.Err.Error(), maxField) + " [" + string(policy.Malformed) + "]"}
 	case i.Cause != Decided:
 		return item{Key: i.Key, Error: wordUnable + ": " + sentences[i.Cause] + "; next: retry; if it persists, contact the gateway's administrator"}
-	case i.Outcome.Answer != gate.Allow || len(i.Outcome.Verdicts) > 1:
+	case i.Outcome.Result != gate.Allow || len(i.Outcome.Verdicts) > 1:
 		return item{Key: i.Key, Error: denial(&i.Outcome)}
 	}
 	value := image
@@ -70,12 +70,12 @@ func written(o *gate.Outcome, image string) string {
 // denial describes in one line why an image is denied, with the policy, the rule and the fix.
 func denial(o *gate.Outcome) string {
 	word := wordDenied
-	if o.Answer == gate.Unable {
+	if o.Result == gate.Error {
 		word = wordUnable
 	}
 	reasons := slices.Clone(o.Reasons)
 	for i := range o.Verdicts {
-		if o.Verdicts[i].Answer != gate.Allow {
+		if o.Verdicts[i].Result != gate.Allow {
 			reasons = append(reasons, o.Verdicts[i].Reasons...)
 		}
 	}

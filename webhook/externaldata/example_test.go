@@ -22,9 +22,9 @@ func Example() {
 		Door: externaldata.Verify, Namespaces: namespaces{}, Queue: queue{},
 		Decider: decide(func(_ context.Context, request gate.Request) gate.Outcome {
 			if request.Subject.Namespace == "shop" {
-				return gate.Outcome{Answer: gate.Allow}
+				return gate.Outcome{Result: gate.Allow}
 			}
-			return gate.Outcome{Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature found", Hint: "sign the image"}}}
+			return gate.Outcome{Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature found", Hint: "sign the image"}}}
 		}),
 	})
 	if err != nil {

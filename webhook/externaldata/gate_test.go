@@ -98,7 +98,7 @@ func TestKeys(t *testing.T) {
 		var asked []gate.Request
 		handler := door(t, externaldata.Verify, decide(func(_ context.Context, request gate.Request) gate.Outcome {
 			asked = append(asked, request)
-			return gate.Outcome{Answer: gate.Allow}
+			return gate.Outcome{Result: gate.Allow}
 		}), externaldata.WithKeys(c.keys))
 		values, errs := send(t, handler, c.key)
 		if c.image == "" {
@@ -119,7 +119,7 @@ func TestKeys(t *testing.T) {
 func TestUndecided(t *testing.T) {
 	silent := decide(func(context.Context, gate.Request) gate.Outcome {
 		<-time.After(time.Minute) // longer than anybody waits
-		return gate.Outcome{Answer: gate.Allow}
+		return gate.Outcome{Result: gate.Allow}
 	})
 	for _, c := range []struct {
 		decider externaldata.Decider
@@ -160,13 +160,13 @@ func (told) Labels(context.Context, string) (map[string]string, error) {
 // TestMutateRedirects holds that what the gate would write is the value.
 func TestMutateRedirects(t *testing.T) {
 	ref := image.MustParse("nginx:1")
-	outcome := gate.Outcome{Answer: gate.Allow, Verdicts: []gate.Verdict{{Answer: gate.Allow, Image: policy.Image{Ref: ref}}}}
+	outcome := gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{{Result: gate.Allow, Image: policy.Image{Ref: ref}}}}
 	outcome.Patch = append(outcome.Patch, must(patchOf("mirror.example/nginx:1@sha256:0"))(t)...)
 	values, _ := send(t, door(t, externaldata.Mutate, decide(func(context.Context, gate.Request) gate.Outcome { return outcome })), "nginx:1")
 	if values[0] != "mirror.example/nginx:1@sha256:0" {
 		t.Error(values)
 	}
-	outcome.Answer = gate.Deny
+	outcome.Result = gate.Deny
 	values, errs := send(t, door(t, externaldata.Mutate, decide(func(context.Context, gate.Request) gate.Outcome { return outcome })), "nginx:1")
 	if values[0] != "" || errs[0] == "" {
 		t.Errorf("denied: %q, %q", values, errs)

@@ -128,7 +128,7 @@ func (d decide) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	return out
 }
 
-func allow(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Answer: gate.Allow} }
+func allow(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Result: gate.Allow} }
 
 func configOf(which externaldata.Door, decider externaldata.Decider) externaldata.Config {
 	return externaldata.Config{Door: which, Decider: decider, Namespaces: namespaces{"shop": {"team": "a"}}, Queue: queue{}}

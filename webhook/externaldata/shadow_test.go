@@ -18,11 +18,11 @@ import (
 // names for its value, and there is no error; the twin without a shadow has one.
 func TestShadow(t *testing.T) {
 	denied := decide(func(context.Context, gate.Request) gate.Outcome {
-		return gate.Outcome{Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}}
+		return gate.Outcome{Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}}
 	})
 	silent := decide(func(context.Context, gate.Request) gate.Outcome {
 		<-t.Context().Done()
-		return gate.Outcome{Answer: gate.Allow}
+		return gate.Outcome{Result: gate.Allow}
 	})
 	for _, row := range []struct {
 		reason  string

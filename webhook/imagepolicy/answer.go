@@ -67,7 +67,7 @@ func shadowed() answer { return answer{allowed: true} }
 
 // decided converts an outcome to an answer.
 func decided(o *gate.Outcome) answer {
-	a := answer{allowed: o.Answer == gate.Allow, audit: audit(o)}
+	a := answer{allowed: o.Result == gate.Allow, audit: audit(o)}
 	if !a.allowed {
 		a.reason = denial(o)
 	}
@@ -82,7 +82,7 @@ func denial(o *gate.Outcome) string {
 		p.reason("", reason, true)
 	}
 	for _, v := range inOrder(o.Verdicts) {
-		if v.Answer != gate.Allow {
+		if v.Result != gate.Allow {
 			p.verdict(v)
 		}
 	}
@@ -91,11 +91,11 @@ func denial(o *gate.Outcome) string {
 
 // summary counts the images by result, or returns the result of a review without denied images.
 func summary(o *gate.Outcome) string {
-	count := map[gate.Answer]int{}
+	count := map[gate.Result]int{}
 	for i := range o.Verdicts {
-		count[o.Verdicts[i].Answer]++
+		count[o.Verdicts[i].Result]++
 	}
-	denied, unable := len(o.Verdicts)-count[gate.Allow]-count[gate.Unable], count[gate.Unable]
+	denied, unable := len(o.Verdicts)-count[gate.Allow]-count[gate.Error], count[gate.Error]
 	var parts []string
 	if denied > 0 {
 		parts = append(parts, fmt.Sprintf("%d %s", denied, wordDenied))
@@ -110,7 +110,7 @@ func summary(o *gate.Outcome) string {
 			of = "of 1 image "
 		}
 		return of + strings.Join(parts, ", ")
-	case o.Answer == gate.Deny:
+	case o.Result == gate.Deny:
 		return wordDenied
 	}
 	return wordUnable
@@ -146,7 +146,7 @@ func (p *page) line(depth int, format string, args ...any) {
 
 func (p *page) verdict(v *gate.Verdict) {
 	word := wordDenied
-	if v.Answer == gate.Unable {
+	if v.Result == gate.Error {
 		word = wordUnable
 	}
 	p.line(1, "%s: %s", plain(v.Image.Ref.Written(), maxField), word)
@@ -233,13 +233,13 @@ func (p *page) bounded(most int) string {
 // audit returns notes for the API server's audit log: the answer, the codes of denials, and by
 // position the exact name of each image with a resolved digest.
 func audit(o *gate.Outcome) map[string]string {
-	notes := map[string]string{"answer": string(o.Answer)}
+	notes := map[string]string{"answer": string(o.Result)}
 	codes := map[string]bool{}
 	for _, reason := range o.Reasons {
 		codes[string(reason.Code)] = true
 	}
 	for _, v := range inOrder(o.Verdicts) {
-		if v.Answer != gate.Allow && len(v.Reasons) > 0 {
+		if v.Result != gate.Allow && len(v.Reasons) > 0 {
 			codes[string(v.Reasons[0].Code)] = true
 		}
 		if v.Pinned.IsZero() || len(notes) > maxAudited {
@@ -247,7 +247,7 @@ func audit(o *gate.Outcome) map[string]string {
 		}
 		notes["digest-"+v.Image.Container] = plain(v.Pinned.String(), maxField)
 	}
-	if o.Answer != gate.Allow {
+	if o.Result != gate.Allow {
 		notes["codes"] = strings.Join(slices.Sorted(maps.Keys(codes)), ",")
 	}
 	return notes

@@ -25,9 +25,9 @@ func pinned(t testing.TB, text string) image.Pinned {
 // verdicts makes one of each kind.
 func verdicts(t testing.TB) gate.Outcome {
 	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}
-	decided := func(text string, answer gate.Answer, reasons ...policy.Reason) gate.Verdict {
+	decided := func(text string, answer gate.Result, reasons ...policy.Reason) gate.Verdict {
 		return gate.Verdict{
-			Image: policy.Image{Role: "container", Ref: image.MustParse(text)}, Answer: answer, Reasons: reasons,
+			Image: policy.Image{Role: "container", Ref: image.MustParse(text)}, Result: answer, Reasons: reasons,
 			Decisions: []policy.Decision{{Check: &policy.Check{Policy: signed, Rule: "by-key"}, Result: policy.Fail, Reasons: reasons}},
 		}
 	}
@@ -39,10 +39,10 @@ func verdicts(t testing.TB) gate.Outcome {
 	copied.Redirect = &gate.Redirect{Mirror: "RegistryMirror/hub[0]", Target: pinned(t, "mirror.example/copied:1")}
 	both := decided("registry.example/both:1", gate.Deny, policy.Reason{Code: policy.Unsigned, Message: "no signature found"}, missing)
 	both.Pinned = pinned(t, "registry.example/both:1")
-	o := gate.Outcome{Answer: gate.Deny, Verdicts: []gate.Verdict{
+	o := gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{
 		decided("registry.example/good:1", gate.Allow), both,
 		decided("registry.example/wrong:1", gate.Deny, policy.Reason{Code: "wrong-key", Message: "signed by another key", Expected: "key a", Found: "key b"}),
-		decided("registry.example/away:1", gate.Unable, policy.Reason{Code: policy.Unavailable, Message: "dial tcp: refused\nby the host"}),
+		decided("registry.example/away:1", gate.Error, policy.Reason{Code: policy.Unavailable, Message: "dial tcp: refused\nby the host"}),
 		tag, copied,
 	}}
 	for i := range o.Verdicts {
@@ -52,7 +52,7 @@ func verdicts(t testing.TB) gate.Outcome {
 }
 
 func TestGolden(t *testing.T) {
-	whole := gate.Outcome{Answer: gate.Unable, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic: x"}}}
+	whole := gate.Outcome{Result: gate.Error, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic: x"}}}
 	for name, o := range map[string]gate.Outcome{"images.txt": verdicts(t), "whole.txt": whole} {
 		status := send(t, door(t, decide(func(context.Context, gate.Request) gate.Outcome { return o })), "shop", "a")
 		golden(t, name, status.Reason+"\n")
@@ -66,11 +66,11 @@ func TestGolden(t *testing.T) {
 // TestBounded holds that a denial of many images stays readable, and counts what
 // is left out, in the order of the review.
 func TestBounded(t *testing.T) {
-	o := gate.Outcome{Answer: gate.Deny}
+	o := gate.Outcome{Result: gate.Deny}
 	for i := range 200 {
 		o.Verdicts = append(o.Verdicts, gate.Verdict{
 			Image:  policy.Image{Container: strconv.Itoa(199 - i), Ref: image.MustParse(fmt.Sprintf("registry.example/%d:1", 199-i))},
-			Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: strings.Repeat("x", 10_000)}},
+			Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: strings.Repeat("x", 10_000)}},
 		})
 	}
 	reason := send(t, door(t, decide(func(context.Context, gate.Request) gate.Outcome { return o })), "shop", "a").Reason
@@ -78,7 +78,7 @@ func TestBounded(t *testing.T) {
 		t.Errorf("%d bytes:\n%.300s", len(reason), reason)
 	}
 	if reason := send(t, door(t, decide(func(context.Context, gate.Request) gate.Outcome {
-		return gate.Outcome{Answer: "perhaps"}
+		return gate.Outcome{Result: "perhaps"}
 	})), "shop", "a"); reason.Allowed {
 		t.Error("an answer that nobody knows is a yes")
 	}

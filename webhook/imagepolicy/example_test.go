@@ -17,8 +17,8 @@ import (
 type unsigned struct{}
 
 func (unsigned) Decide(context.Context, gate.Request) gate.Outcome {
-	return gate.Outcome{Answer: gate.Deny, Verdicts: []gate.Verdict{{
-		Image: policy.Image{Container: "0", Ref: image.MustParse("nginx:1.27")}, Answer: gate.Deny,
+	return gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{{
+		Image: policy.Image{Container: "0", Ref: image.MustParse("nginx:1.27")}, Result: gate.Deny,
 		Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature found", Hint: "sign the image"}},
 	}}}
 }

@@ -54,7 +54,7 @@ func TestRealGate(t *testing.T) {
 			}
 		}
 		told := kept.last(t)
-		if told.Cause != imagepolicy.Decided || told.Allowed != c.allowed || (told.Outcome.Answer == gate.Allow) != c.allowed || told.Namespace != "shop" || len(told.Images) != len(c.images) {
+		if told.Cause != imagepolicy.Decided || told.Allowed != c.allowed || (told.Outcome.Result == gate.Allow) != c.allowed || told.Namespace != "shop" || len(told.Images) != len(c.images) {
 			t.Errorf("%s: told %+v", c.reason, told)
 		}
 	}

@@ -134,7 +134,7 @@ func (d decide) Decide(ctx context.Context, request gate.Request) gate.Outcome {
 	return d(ctx, request)
 }
 
-func allow(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Answer: gate.Allow} }
+func allow(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Result: gate.Allow} }
 
 func configOf(decider imagepolicy.Decider) imagepolicy.Config {
 	return imagepolicy.Config{

@@ -17,11 +17,11 @@ import (
 // it does not.
 func TestShadow(t *testing.T) {
 	denied := decide(func(context.Context, gate.Request) gate.Outcome {
-		return gate.Outcome{Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}}
+		return gate.Outcome{Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}}
 	})
 	silent := decide(func(context.Context, gate.Request) gate.Outcome {
 		<-t.Context().Done()
-		return gate.Outcome{Answer: gate.Allow}
+		return gate.Outcome{Result: gate.Allow}
 	})
 	good := review(t, "shop", "a")
 	for _, row := range []struct {

@@ -27,7 +27,7 @@ func TestUndecided(t *testing.T) {
 	busy := decide(func(ctx context.Context, _ gate.Request) gate.Outcome {
 		<-ctx.Done()
 		<-time.After(time.Minute) // longer than anybody waits
-		return gate.Outcome{Answer: gate.Allow}
+		return gate.Outcome{Result: gate.Allow}
 	})
 	silent := decide(func(ctx context.Context, r gate.Request) gate.Outcome {
 		defer waiting.Begin(ctx)()
@@ -218,7 +218,7 @@ func TestRequest(t *testing.T) {
 	var asked gate.Request
 	status := send(t, door(t, decide(func(_ context.Context, request gate.Request) gate.Outcome {
 		asked = request
-		return gate.Outcome{Answer: gate.Allow}
+		return gate.Outcome{Result: gate.Allow}
 	})), "shop", "a", "b")
 	s := asked.Subject
 	if !status.Allowed || asked.Pinning != gate.PinNever || asked.Anonymous || !s.Bare || s.Kind != "Pod" || s.Namespace != "shop" ||

@@ -95,9 +95,9 @@ func busy(t *testing.T) *Metrics {
 // mirrored is the outcome of an image that a mirror speaks of.
 func mirrored(t *testing.T, mirror string, chosen bool, code policy.Code) gate.Outcome {
 	t.Helper()
-	v := gate.Verdict{Redirect: &gate.Redirect{Mirror: mirror}, Reasons: []policy.Reason{{Code: code}}, Answer: gate.Allow}
+	v := gate.Verdict{Redirect: &gate.Redirect{Mirror: mirror}, Reasons: []policy.Reason{{Code: code}}, Result: gate.Allow}
 	if code == policy.NoMirror || code == policy.MissingDigest {
-		v.Answer = gate.Deny
+		v.Result = gate.Deny
 	}
 	if chosen {
 		ref, err := image.Parse("mirror.example/app@sha256:" + strings.Repeat("a", 64))

@@ -137,7 +137,7 @@ func redirectOutcome(v *gate.Verdict) string {
 		return "chosen"
 	case slices.ContainsFunc(v.Reasons, func(r policy.Reason) bool { return r.Code == policy.NoMirror }):
 		return "denied"
-	case v.Answer == gate.Deny, v.Answer == gate.Unable:
+	case v.Result == gate.Deny, v.Result == gate.Error:
 		return ""
 	}
 	return string(policy.NotMirrored)

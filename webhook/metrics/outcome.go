@@ -28,7 +28,7 @@ func newOutcomeSeries() outcomeSeries {
 			Name: prefix + "stale_total", Help: "Images allowed by an earlier verification because their registry did not respond.",
 		}),
 	}
-	for _, answer := range []gate.Answer{gate.Allow, gate.Deny, gate.Unable} {
+	for _, answer := range []gate.Result{gate.Allow, gate.Deny, gate.Error} {
 		s.answers.WithLabelValues(string(answer)) // exports the series with 0
 	}
 	return s
@@ -47,7 +47,7 @@ func (s *outcomeSeries) forget(id string) {
 // settle counts the outcome of an object. In shadow mode every object is admitted, so failing open
 // is not counted.
 func (m *Metrics) settle(o *gate.Outcome, shadow bool) {
-	m.settled.answers.WithLabelValues(m.words.value(string(o.Answer))).Inc()
+	m.settled.answers.WithLabelValues(m.words.value(string(o.Result))).Inc()
 	if !shadow {
 		for _, p := range failedOpen(o) {
 			m.settled.failedOpen.WithLabelValues(m.policy(p)).Inc()
@@ -82,7 +82,7 @@ func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy
 // their failure setting. It returns none for audit policies and for objects that an override
 // allows.
 func failedOpen(o *gate.Outcome) []*policy.Policy {
-	if o.Answer != gate.Allow || slices.ContainsFunc(o.Verdicts, func(v gate.Verdict) bool { return v.Override != nil }) {
+	if o.Result != gate.Allow || slices.ContainsFunc(o.Verdicts, func(v gate.Verdict) bool { return v.Override != nil }) {
 		return nil
 	}
 	var open []*policy.Policy

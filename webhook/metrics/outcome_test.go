@@ -12,9 +12,9 @@ import (
 )
 
 // of makes the outcome of one image under one policy.
-func of(answer gate.Answer, p *policy.Policy, action policy.Action, result policy.Result) gate.Outcome {
-	return gate.Outcome{Answer: answer, Verdicts: []gate.Verdict{{
-		Answer: answer, Decisions: []policy.Decision{{Check: &policy.Check{Policy: p, Action: action}, Result: result}},
+func of(answer gate.Result, p *policy.Policy, action policy.Action, result policy.Result) gate.Outcome {
+	return gate.Outcome{Result: answer, Verdicts: []gate.Verdict{{
+		Result: answer, Decisions: []policy.Decision{{Check: &policy.Check{Policy: p, Action: action}, Result: result}},
 	}}}
 }
 
@@ -22,32 +22,32 @@ func of(answer gate.Answer, p *policy.Policy, action policy.Action, result polic
 func TestFailedOpen(t *testing.T) {
 	lenient := &policy.Policy{Kind: "ClusterPolicy", Name: "lenient", FailOpen: true}
 	strict := &policy.Policy{Kind: "ClusterPolicy", Name: "strict"}
-	rule := func(answer gate.Answer, r policy.RuleResult) gate.Outcome {
-		return gate.Outcome{Answer: answer, Rules: []policy.RuleResult{r}}
+	rule := func(answer gate.Result, r policy.RuleResult) gate.Outcome {
+		return gate.Outcome{Result: answer, Rules: []policy.RuleResult{r}}
 	}
 	away := errors.New("nobody answers")
-	overridden := of(gate.Allow, lenient, policy.Enforce, policy.Undecided)
+	overridden := of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate)
 	overridden.Verdicts[0].Override = &policy.Override{Name: "incident"}
-	twice := of(gate.Allow, lenient, policy.Enforce, policy.Undecided)
+	twice := of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate)
 	twice.Verdicts = append(twice.Verdicts, twice.Verdicts[0])
 	for _, row := range []struct {
 		reason  string
 		outcome gate.Outcome
 		want    int
 	}{
-		{"it could not look, and admits that", of(gate.Allow, lenient, policy.Enforce, policy.Undecided), 1},
+		{"it could not look, and admits that", of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate), 1},
 		{"two images of one object", twice, 1},
 		{"a word that nobody knows is could-not-look", of(gate.Allow, lenient, policy.Enforce, "perhaps"), 1},
 		{"it looked", of(gate.Allow, lenient, policy.Enforce, policy.Pass), 0},
 		{"it had nothing to look at", of(gate.Allow, lenient, policy.Enforce, policy.Skipped), 0},
-		{"an audit admits whatever the setting", of(gate.Allow, lenient, policy.Audit, policy.Undecided), 0},
-		{"another policy denied the object", of(gate.Deny, lenient, policy.Enforce, policy.Undecided), 0},
-		{"the setting does not admit this", of(gate.Unable, lenient, policy.Enforce, policy.Undecided), 0},
-		{"it is strict", of(gate.Allow, strict, policy.Enforce, policy.Undecided), 0},
+		{"an audit admits whatever the setting", of(gate.Allow, lenient, policy.Audit, policy.Indeterminate), 0},
+		{"another policy denied the object", of(gate.Deny, lenient, policy.Enforce, policy.Indeterminate), 0},
+		{"the setting does not admit this", of(gate.Error, lenient, policy.Enforce, policy.Indeterminate), 0},
+		{"it is strict", of(gate.Allow, strict, policy.Enforce, policy.Indeterminate), 0},
 		{"an override let it in", overridden, 0},
 		{"a rule could not be asked", rule(gate.Allow, policy.RuleResult{Policy: lenient, Err: away}), 1},
 		{"that rule only audits", rule(gate.Allow, policy.RuleResult{Policy: &policy.Policy{FailOpen: true, AuditOnly: true}, Err: away}), 0},
-		{"a rule about the object could not look", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Undecided}}), 1},
+		{"a rule about the object could not look", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Indeterminate}}), 1},
 		{"that rule looked", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Pass}}), 0},
 	} {
 		if got := len(failedOpen(&row.outcome)); got != row.want {
@@ -56,7 +56,7 @@ func TestFailedOpen(t *testing.T) {
 	}
 	m := New(Build{})
 	m.SetPolicies([]Policy{{ID: lenient.ID(), State: Ours, FailOpen: true}})
-	m.Decided(of(gate.Allow, lenient, policy.Enforce, policy.Undecided))
+	m.Decided(of(gate.Allow, lenient, policy.Enforce, policy.Indeterminate))
 	if text := scrape(t, m); !strings.Contains(text, `quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 1`) {
 		t.Error("it is not counted")
 	}
@@ -107,7 +107,7 @@ func TestViolations(t *testing.T) {
 		{"it is noted", policy.Audit, "audit"},
 		{"an unknown action denies", "Ponder", "enforce"},
 	} {
-		for result, want := range map[policy.Result]bool{policy.Fail: true, policy.Pass: false, policy.Undecided: false} {
+		for result, want := range map[policy.Result]bool{policy.Fail: true, policy.Pass: false, policy.Indeterminate: false} {
 			m := New(Build{})
 			m.SetPolicies([]Policy{{ID: p.ID(), State: Ours}})
 			m.Decided(of(gate.Allow, p, row.action, result))

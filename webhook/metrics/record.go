@@ -51,7 +51,7 @@ func (m *Metrics) decided(outcome *gate.Outcome, shadow bool) {
 	}
 	for _, rule := range outcome.Rules {
 		if rule.Policy != nil && rule.Err != nil {
-			m.decisions.WithLabelValues(m.policy(rule.Policy), string(policy.Undecided)).Inc()
+			m.decisions.WithLabelValues(m.policy(rule.Policy), string(policy.Indeterminate)).Inc()
 		}
 		if rule.Policy != nil && rule.OfObject() {
 			m.decisions.WithLabelValues(m.policy(rule.Policy), m.words.value(string(cmp.Or(rule.Ruling.Result, policy.Pass)))).Inc()

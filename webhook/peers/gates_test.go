@@ -120,15 +120,15 @@ func TestAColdPodCostsWhatOneReplicaCosts(t *testing.T) {
 
 			request := must(gate.ForImage(app.Name, "default"))(t)
 			outcome := one.Decide(t.Context(), request)
-			if outcome.Answer != gate.Allow || len(outcome.Patch) != 2 {
-				t.Fatalf("A: %s %+v", outcome.Answer, outcome.Verdicts)
+			if outcome.Result != gate.Allow || len(outcome.Patch) != 2 {
+				t.Fatalf("A: %s %+v", outcome.Result, outcome.Verdicts)
 			}
 			alone := len(server.Requests())
 
 			pinned := must(workload.Apply(request.Object, outcome.Patch))(t)
 			outcome = two.Decide(t.Context(), gate.Request{Object: pinned, Pinning: gate.PinDone})
-			if outcome.Answer != gate.Allow {
-				t.Fatalf("B: %s %+v", outcome.Answer, outcome.Verdicts)
+			if outcome.Result != gate.Allow {
+				t.Fatalf("B: %s %+v", outcome.Result, outcome.Verdicts)
 			}
 			if both := len(server.Requests()); (both > alone) != c.more {
 				t.Errorf("two replicas cost %d requests, one costs %d", both, alone)

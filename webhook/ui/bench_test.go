@@ -25,8 +25,8 @@ func large(t testing.TB) *ui.Handler {
 	}
 	for n := range 10_000 {
 		name := fmt.Sprintf("registry.example/team-%d/service-%d:1.%d", n%40, n, n%9)
-		known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true}, report.Record{Answer: gate.Allow, Images: []report.Image{{
-			Container: "c", Reference: name, Written: name, Digest: image.DigestOf([]byte(name)), Answer: gate.Allow, Matched: true,
+		known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true}, report.Record{Result: gate.Allow, Images: []report.Image{{
+			Container: "c", Reference: name, Written: name, Digest: image.DigestOf([]byte(name)), Result: gate.Allow, Matched: true,
 			Decisions: []report.Decision{{
 				Policy: report.Policy{Kind: "ClusterPolicy", Name: fmt.Sprintf("p-%d", n%20)}, Rule: "r",
 				Proofs: []report.Proof{{Signer: verify.Signer{Subject: fmt.Sprintf("https://github.com/example/team-%d/.github/workflows/release.yaml@refs/heads/main", n%40), Issuer: "https://token.actions.githubusercontent.com"}}},

@@ -31,8 +31,8 @@ func filled(t testing.TB) *inventory.Inventory {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true}, report.Record{Answer: gate.Allow, Images: []report.Image{{
-		Reference: reference, Written: reference, Answer: gate.Allow, Matched: true,
+	known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true}, report.Record{Result: gate.Allow, Images: []report.Image{{
+		Reference: reference, Written: reference, Result: gate.Allow, Matched: true,
 		Decisions: []report.Decision{{Policy: report.Policy{Kind: "ClusterPolicy", Name: "p"}, Proofs: []report.Proof{{Signer: verify.Signer{KeyFingerprint: "abcdef0123456789"}}}}},
 	}}}, report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web"})
 	return known

@@ -42,8 +42,8 @@ func of(t *testing.T, replica, name string, options ...ui.Option) *ui.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessScan, Allowed: true}, report.Record{Answer: gate.Allow, Images: []report.Image{{
-		Reference: name, Written: name, Answer: gate.Allow, Matched: true,
+	known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessScan, Allowed: true}, report.Record{Result: gate.Allow, Images: []report.Image{{
+		Reference: name, Written: name, Result: gate.Allow, Matched: true,
 	}}}, report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web"})
 	config := ui.Config{Inventory: known, Authenticator: house{}}
 	h, err := ui.New(config, append([]ui.Option{ui.WithAuthorizer(house{})}, options...)...)

@@ -98,9 +98,9 @@ func record(t testing.TB, change func(o *gate.Outcome)) map[string]any {
 	t.Helper()
 	ref := image.MustParse(name + "@" + digest)
 	o := gate.Outcome{
-		Subject: &policy.Subject{Kind: "Pod", Version: "v1", Name: "image"}, Answer: gate.Allow,
+		Subject: &policy.Subject{Kind: "Pod", Version: "v1", Name: "image"}, Result: gate.Allow,
 		Verdicts: []gate.Verdict{{
-			Image: policy.Image{Ref: ref, Container: "image"}, Answer: gate.Allow,
+			Image: policy.Image{Ref: ref, Container: "image"}, Result: gate.Allow,
 			Reasons:   []policy.Reason{{Code: policy.Verified, Message: "signed by a key"}},
 			Decisions: []policy.Decision{{Check: &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}}, Result: policy.Pass}},
 		}},
@@ -137,12 +137,12 @@ func TestJudge(t *testing.T) {
 		{reason: "no policy speaks of it", outcome: func(o *gate.Outcome) { o.Verdicts[0].Decisions = nil }, allowed: true},
 		{reason: "none does, and one must", outcome: func(o *gate.Outcome) { o.Verdicts[0].Decisions = nil }, require: true, says: "requireMatch"},
 		{reason: "denied", outcome: func(o *gate.Outcome) {
-			o.Answer, o.Verdicts[0].Answer = gate.Deny, gate.Deny
+			o.Result, o.Verdicts[0].Result = gate.Deny, gate.Deny
 			o.Verdicts[0].Reasons = []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 		}, says: "denied: unsigned: no signature"},
-		{reason: "nobody could look", outcome: func(o *gate.Outcome) { o.Answer, o.Verdicts[0].Answer = gate.Unable, gate.Unable }, says: "could not be verified"},
+		{reason: "nobody could look", outcome: func(o *gate.Outcome) { o.Result, o.Verdicts[0].Result = gate.Error, gate.Error }, says: "could not be verified"},
 		{reason: "the object is denied and the image is not", outcome: func(o *gate.Outcome) {
-			o.Answer, o.Reasons = gate.Unable, []policy.Reason{{Code: policy.PolicyError, Message: "a rule could not be asked"}}
+			o.Result, o.Reasons = gate.Error, []policy.Reason{{Code: policy.PolicyError, Message: "a rule could not be asked"}}
 		}, says: "a rule could not be asked"},
 		{reason: "the image is denied and the object is not", change: func(r object) { img(r)["answer"] = "deny" }, says: "denied"},
 		{reason: "an answer of another day", change: func(r object) { img(r)["answer"] = "maybe" }, says: "not allowed"},

@@ -99,8 +99,8 @@ func decide(t *testing.T, v *gatetest.Variants, g *gate.Gate, prover *counting, 
 	v.Registry.Reset()
 	before := prover.tried.Load()
 	o := g.Decide(t.Context(), podOfMany(t, images...))
-	if o.Answer != gate.Allow || len(o.Verdicts) != len(images) {
-		t.Fatalf("%s: %+v", o.Answer, o)
+	if o.Result != gate.Allow || len(o.Verdicts) != len(images) {
+		t.Fatalf("%s: %+v", o.Result, o)
 	}
 	return cost{requests: len(v.Registry.Requests()), proofs: int(prover.tried.Load() - before)}
 }
@@ -203,12 +203,12 @@ func measure(b *testing.B, v *gatetest.Variants, name string, request gate.Reque
 		if err != nil {
 			b.Fatal(err)
 		}
-		if o := g.Decide(b.Context(), request); o.Answer != gate.Allow {
-			b.Fatalf("%s: %+v", o.Answer, o)
+		if o := g.Decide(b.Context(), request); o.Result != gate.Allow {
+			b.Fatalf("%s: %+v", o.Result, o)
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			if g.Decide(b.Context(), request).Answer != gate.Allow {
+			if g.Decide(b.Context(), request).Result != gate.Allow {
 				b.Fatal("not allowed")
 			}
 		}

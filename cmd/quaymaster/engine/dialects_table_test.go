@@ -165,14 +165,14 @@ func podOf(t testing.TB, image string) gate.Request {
 
 // matches compares an answer, and the reason that stands first, with a word of the
 // table.
-func matches(answer gate.Answer, code policy.Code, word string) bool {
+func matches(answer gate.Result, code policy.Code, word string) bool {
 	codes, unable := strings.CutPrefix(word, "?")
 	want := gate.Deny
 	switch {
 	case word == "ok":
 		return answer == gate.Allow
 	case unable:
-		want = gate.Unable
+		want = gate.Error
 	}
 	return answer == want && slices.Contains(meaning(codes), code)
 }
@@ -202,11 +202,11 @@ func TestDialectsAgree(t *testing.T) {
 			for n, s := range statement.spellings {
 				for i, o := range ask(t, v, compile(t, with, v, s, enforce, "")) {
 					image := v.Images[i]
-					if want := table[image.Reason][statement.column]; !matches(o.Answer, leading(against(o)), want) {
-						t.Errorf("%s, which says: %s; of an image with: %s\n%s, leading code %q; want %s", s.name, statement.says, image.Reason, o.Answer, leading(against(o)), want)
+					if want := table[image.Reason][statement.column]; !matches(o.Result, leading(against(o)), want) {
+						t.Errorf("%s, which says: %s; of an image with: %s\n%s, leading code %q; want %s", s.name, statement.says, image.Reason, o.Result, leading(against(o)), want)
 					}
 					patch := fmt.Sprintf("%s", o.Patch)
-					if pins := len(o.Patch) > 0; pins != (o.Answer == gate.Allow && !strings.Contains(image.Name, "@")) || n > 0 && patch != patches[i] {
+					if pins := len(o.Patch) > 0; pins != (o.Result == gate.Allow && !strings.Contains(image.Name, "@")) || n > 0 && patch != patches[i] {
 						t.Errorf("%s, which says: %s; of an image with: %s: patch %s, of the first dialect %s", s.name, statement.says, image.Reason, patch, patches[i])
 					}
 					if n == 0 {
@@ -237,11 +237,11 @@ func TestDialectsAdmitAlike(t *testing.T) {
 				want := table[image.Reason][statement.column]
 				admits := want == "ok" || in != open || want == "?silent"
 				said := leading(against(o))
-				if o.Answer == gate.Allow && len(o.Verdicts[0].Warnings) > 0 {
+				if o.Result == gate.Allow && len(o.Verdicts[0].Warnings) > 0 {
 					said = leading(o.Verdicts[0].Warnings)
 				}
-				if (o.Answer == gate.Allow) != admits || want != "ok" && !slices.Contains(meaning(strings.TrimPrefix(want, "?")), said) {
-					t.Errorf("%s, to %s; of an image with: %s: %s, and says %s; want it admitted: %t, saying %s", s.name, in, image.Reason, o.Answer, said, admits, want)
+				if (o.Result == gate.Allow) != admits || want != "ok" && !slices.Contains(meaning(strings.TrimPrefix(want, "?")), said) {
+					t.Errorf("%s, to %s; of an image with: %s: %s, and says %s; want it admitted: %t, saying %s", s.name, in, image.Reason, o.Result, said, admits, want)
 				}
 				patch := fmt.Sprintf("%s", o.Patch)
 				if n == 0 {
@@ -271,13 +271,13 @@ func TestDialectsBlameAlike(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := g.Decide(t.Context(), podOfMany(t, names...))
-			if o.Answer != gate.Deny || len(o.Verdicts) != len(names) || len(o.Reasons) > 0 {
-				t.Fatalf("%s: %s with %d verdicts: %+v", s.name, o.Answer, len(o.Verdicts), o.Reasons)
+			if o.Result != gate.Deny || len(o.Verdicts) != len(names) || len(o.Reasons) > 0 {
+				t.Fatalf("%s: %s with %d verdicts: %+v", s.name, o.Result, len(o.Verdicts), o.Reasons)
 			}
 			for _, verdict := range o.Verdicts {
 				image := v.Images[slices.Index(names, verdict.Image.Ref.Written())]
-				if want := table[image.Reason][statement.column]; !matches(verdict.Answer, leading(verdict.Reasons), want) {
-					t.Errorf("%s, which says: %s; of an image with: %s, among others: %s, leading code %q; want %s", s.name, statement.says, image.Reason, verdict.Answer, leading(verdict.Reasons), want)
+				if want := table[image.Reason][statement.column]; !matches(verdict.Result, leading(verdict.Reasons), want) {
+					t.Errorf("%s, which says: %s; of an image with: %s, among others: %s, leading code %q; want %s", s.name, statement.says, image.Reason, verdict.Result, leading(verdict.Reasons), want)
 				}
 			}
 		}

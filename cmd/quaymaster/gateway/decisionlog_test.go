@@ -51,10 +51,10 @@ func TestDecisionLog(t *testing.T) {
 			answers[line.Decision.Image.Written] = *line.Decision
 		}
 	}
-	if got := answers[d.unsigned.ByDigest()]; got.Answer != "deny" || got.Allowed || got.User == "" || got.UID == "" || len(got.Rules) != 1 || got.Rules[0].Hash == "" || len(got.Reasons) == 0 {
+	if got := answers[d.unsigned.ByDigest()]; got.Result != "deny" || got.Allowed || got.User == "" || got.UID == "" || len(got.Rules) != 1 || got.Rules[0].Hash == "" || len(got.Reasons) == 0 {
 		t.Errorf("what was denied: %+v", got)
 	}
-	if got := answers[d.signed.ByDigest()]; got.Answer != "allow" || !got.Allowed || len(got.Rules) != 1 || len(got.Rules[0].Proofs) != 1 || got.Rules[0].Proofs[0].Key == "" {
+	if got := answers[d.signed.ByDigest()]; got.Result != "allow" || !got.Allowed || len(got.Rules) != 1 || len(got.Rules[0].Proofs) != 1 || got.Rules[0].Proofs[0].Key == "" {
 		t.Errorf("what was allowed: %+v", got)
 	}
 	_, scraped := get(t, "http://"+g.plain+"/metrics")

@@ -19,7 +19,7 @@ import (
 type refuser struct{}
 
 func (refuser) Decide(context.Context, gate.Request) gate.Outcome {
-	return gate.Outcome{Answer: gate.Deny}
+	return gate.Outcome{Result: gate.Deny}
 }
 func (refuser) Labels(context.Context, string) (map[string]string, error) { return nil, nil }
 func (refuser) FailOpen(*policy.Subject) bool                             { return false }
@@ -111,7 +111,7 @@ func TestShadowTellsItself(t *testing.T) {
 	check := &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, Rule: "r"}
 	review := admission.Review{
 		Door: admission.Mutate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Cause: admission.Decided,
-		Outcome: gate.Outcome{Answer: gate.Deny, Verdicts: []gate.Verdict{{Answer: gate.Deny, Decisions: []policy.Decision{{Check: check, Result: policy.Fail, Reasons: reasons}}}}},
+		Outcome: gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{{Result: gate.Deny, Decisions: []policy.Decision{{Check: check, Result: policy.Fail, Reasons: reasons}}}}},
 	}
 	for _, shadow := range []bool{false, true} {
 		review.Shadow = shadow

@@ -198,12 +198,12 @@ func (s seed) agrees(t *testing.T, reviews string, files ...string) {
 			allowed, why := r.allows(t, recorded, o)
 			outcome := decides(t, reader, made, recorded, o)
 			switch {
-			case outcome.Answer == gate.Unable && len(gaps) > 0:
+			case outcome.Result == gate.Error && len(gaps) > 0:
 				t.Logf("no bundle has what it asks for, which is said when one is made: %q", gaps)
-			case outcome.Answer == gate.Unable && len(outcome.Reasons) > 0 && strings.Contains(outcome.Reasons[0].Message, "request.userInfo"):
+			case outcome.Result == gate.Error && len(outcome.Reasons) > 0 && strings.Contains(outcome.Reasons[0].Message, "request.userInfo"):
 				t.Log("a manifest has no requester, so a rule that writes them down is indeterminate")
-			case (outcome.Answer == gate.Allow) != allowed:
-				t.Errorf("the bundle says %s, and the gateway allows: %t: %s\n%+v", outcome.Answer, allowed, why, outcome.Reasons)
+			case (outcome.Result == gate.Allow) != allowed:
+				t.Errorf("the bundle says %s, and the gateway allows: %t: %s\n%+v", outcome.Result, allowed, why, outcome.Reasons)
 			}
 		})
 	}
@@ -246,8 +246,8 @@ func TestBundleAgreesOnImages(t *testing.T) {
 					"spec": object{"containers": []any{object{"name": "a", "image": written}}},
 				}
 				allowed, why := r.allows(t, recorded, pod)
-				if outcome := decides(t, reader, made, recorded, pod); (outcome.Answer == gate.Allow) != allowed {
-					t.Errorf("%s: the bundle says %s, and the gateway allows: %t: %s", written, outcome.Answer, allowed, why)
+				if outcome := decides(t, reader, made, recorded, pod); (outcome.Result == gate.Allow) != allowed {
+					t.Errorf("%s: the bundle says %s, and the gateway allows: %t: %s", written, outcome.Result, allowed, why)
 				}
 			}
 		})

@@ -143,13 +143,13 @@ func ofPolicies(review admission.Review) []record.Event {
 		told := map[*policy.Policy]bool{}
 		for _, d := range v.Decisions {
 			p := d.Check.Policy
-			if told[p] || d.Result != policy.Fail && d.Result != policy.Undecided {
+			if told[p] || d.Result != policy.Fail && d.Result != policy.Indeterminate {
 				continue
 			}
 			told[p] = true
 			note := imageNote(review, v, "policy "+p.ID()+"/"+d.Check.Rule, d.Reasons[0])
 			reason := "PolicyViolation"
-			if d.Result == policy.Undecided {
+			if d.Result == policy.Indeterminate {
 				reason = "PolicyError"
 			}
 			events = append(events, eventOf(review, reason, policyOf(p), note))
@@ -177,7 +177,7 @@ func ofPolicies(review admission.Review) []record.Event {
 // ofRuling returns an event about a rule that denies the object itself.
 func ofRuling(review admission.Review, rule policy.RuleResult) record.Event {
 	reason := "PolicyViolation"
-	if rule.Ruling.Result == policy.Undecided {
+	if rule.Ruling.Result == policy.Indeterminate {
 		reason = "PolicyError"
 	}
 	note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + ": " + rule.Ruling.Reasons[0].Message
@@ -196,7 +196,7 @@ func ofMirrors(review admission.Review) []record.Event {
 		v := &review.Outcome.Verdicts[i]
 		for _, reason := range v.Reasons {
 			switch {
-			case reason.Code == policy.NotMirrored, reason.Code == policy.NoMirror && v.Answer == gate.Unable:
+			case reason.Code == policy.NotMirrored, reason.Code == policy.NoMirror && v.Result == gate.Error:
 				add(v, "MirrorError", reason)
 			case reason.Code == policy.NoMirror:
 				add(v, "MirrorViolation", reason)

@@ -46,25 +46,25 @@ func TestEventsOfMirrors(t *testing.T) {
 		change  func(*admission.Review)
 		events  []string // reason, action, kind that it regards, and the end of its note
 	}{
-		{"no target qualifies", gate.Verdict{Answer: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
+		{"no target qualifies", gate.Verdict{Result: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
 			[]string{"MirrorViolation Denied Pod mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
-		{"a target could not be asked", gate.Verdict{Answer: gate.Unable, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
+		{"a target could not be asked", gate.Verdict{Result: gate.Error, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
 			[]string{"MirrorError Denied Pod mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
-		{"no entry could be asked", gate.Verdict{Answer: gate.Unable, Reasons: []policy.Reason{unasked}}, nil,
+		{"no entry could be asked", gate.Verdict{Result: gate.Error, Reasons: []policy.Reason{unasked}}, nil,
 			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is"}},
-		{"what a policy denies is another event", gate.Verdict{Answer: gate.Deny, Decisions: []policy.Decision{asked}, Reasons: []policy.Reason{{Code: policy.MissingDigest}, unasked}}, nil,
+		{"what a policy denies is another event", gate.Verdict{Result: gate.Deny, Decisions: []policy.Decision{asked}, Reasons: []policy.Reason{{Code: policy.MissingDigest}, unasked}}, nil,
 			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is", "PolicyViolation Denied Pod policy ClusterPolicy/one/: missing-digest: "}},
-		{"the tag differs, at the first door, which alone knows", gate.Verdict{Answer: gate.Allow, Decisions: []policy.Decision{asked}, Warnings: []policy.Reason{about(policy.MirrorDiffers)}}, nil,
+		{"the tag differs, at the first door, which alone knows", gate.Verdict{Result: gate.Allow, Decisions: []policy.Decision{asked}, Warnings: []policy.Reason{about(policy.MirrorDiffers)}}, nil,
 			[]string{"MirrorDiffers Admitted Pod mirror RegistryMirror/hub[0]: mirror-differs: so it is: sha256:bb, and sha256:aa is used"}},
-		{"the object has no name", gate.Verdict{Answer: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, func(r *admission.Review) { r.Name = "" },
+		{"the object has no name", gate.Verdict{Result: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, func(r *admission.Review) { r.Name = "" },
 			[]string{"MirrorViolation Denied RegistryMirror mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
-		{"a dry run", gate.Verdict{Answer: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, func(r *admission.Review) { r.DryRun = true }, nil},
-		{"it is redirected", gate.Verdict{Answer: gate.Allow, Reasons: []policy.Reason{about(policy.Mirrored)}}, nil, nil},
-		{"it stays where it is", gate.Verdict{Answer: gate.Allow, Warnings: []policy.Reason{about(policy.NotMirrored)}}, nil, nil},
+		{"a dry run", gate.Verdict{Result: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, func(r *admission.Review) { r.DryRun = true }, nil},
+		{"it is redirected", gate.Verdict{Result: gate.Allow, Reasons: []policy.Reason{about(policy.Mirrored)}}, nil, nil},
+		{"it stays where it is", gate.Verdict{Result: gate.Allow, Warnings: []policy.Reason{about(policy.NotMirrored)}}, nil, nil},
 	} {
 		review, told := base, &tally{}
-		review.Allowed = c.verdict.Answer == gate.Allow
-		review.Outcome = gate.Outcome{Answer: c.verdict.Answer, Verdicts: []gate.Verdict{c.verdict}}
+		review.Allowed = c.verdict.Result == gate.Allow
+		review.Outcome = gate.Outcome{Result: c.verdict.Result, Verdicts: []gate.Verdict{c.verdict}}
 		if c.change != nil {
 			c.change(&review)
 		}
@@ -86,8 +86,8 @@ func TestRecorder(t *testing.T) {
 		return policy.Decision{Check: &policy.Check{Policy: p, Rule: rule}, Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.MissingDigest}}}
 	}
 	outcome := gate.Outcome{Verdicts: []gate.Verdict{
-		{Answer: gate.Deny, Decisions: []policy.Decision{failing(one, "a"), failing(one, "b"), failing(two, "a")}},
-		{Answer: gate.Allow, Decisions: []policy.Decision{{Check: &policy.Check{Policy: one}, Result: policy.Pass, Reasons: []policy.Reason{{}}}}},
+		{Result: gate.Deny, Decisions: []policy.Decision{failing(one, "a"), failing(one, "b"), failing(two, "a")}},
+		{Result: gate.Allow, Decisions: []policy.Decision{{Check: &policy.Check{Policy: one}, Result: policy.Pass, Reasons: []policy.Reason{{}}}}},
 	}}
 	base := admission.Review{Door: admission.Validate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "app", Cause: admission.Decided, Outcome: outcome}
 	for _, c := range []struct {

@@ -60,7 +60,7 @@ func (n *news) remember(of, said sum) {
 // without hashes of all policies and of trust.
 type newsLine struct {
 	Container, Written, Digest, Target string
-	Answer                             gate.Answer
+	Result                             gate.Result
 	Codes                              []policy.Code
 	Override                           string
 	Rules                              []newsRule
@@ -84,7 +84,7 @@ func sumsOf(d report.Decided) (of, said sum) {
 }
 
 func newsOf(line *decisionlog.Decision) newsLine {
-	t := newsLine{Answer: line.Answer, Override: line.Override}
+	t := newsLine{Result: line.Result, Override: line.Override}
 	if i := line.Image; i != nil {
 		t.Container, t.Written, t.Digest, t.Target = i.Container, i.Written, i.Digest, i.Target
 	}

@@ -34,9 +34,9 @@ func roundOf(t testing.TB, name, content string, change func(*gate.Outcome)) rep
 	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "h"}
 	o := gate.Outcome{
 		Subject: &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Name: name, Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"uid": name}})},
-		Answer:  gate.Deny, PolicyHash: "p", TrustGeneration: "t",
+		Result:  gate.Deny, PolicyHash: "p", TrustGeneration: "t",
 		Verdicts: []gate.Verdict{{
-			Image: policy.Image{Container: "c", Ref: ref}, Pinned: pinned, Answer: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "none"}},
+			Image: policy.Image{Container: "c", Ref: ref}, Pinned: pinned, Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: "none"}},
 			Decisions: []policy.Decision{{Check: &policy.Check{Policy: signed, Rule: "r"}, Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Unsigned}}}},
 		}},
 	}
@@ -58,7 +58,7 @@ func TestScansTellNews(t *testing.T) {
 		{"in other words, under another set of policies and trust", "a", func(o *gate.Outcome) {
 			o.PolicyHash, o.TrustGeneration, o.Verdicts[0].Reasons[0].Message, o.Duration = "q", "u", "no signature", time.Second
 		}, 0},
-		{"another answer", "a", func(o *gate.Outcome) { o.Verdicts[0].Answer = gate.Unable }, 1},
+		{"another answer", "a", func(o *gate.Outcome) { o.Verdicts[0].Result = gate.Error }, 1},
 		{"another reason", "a", func(o *gate.Outcome) { o.Verdicts[0].Reasons[0].Code = policy.NoAttestation }, 1},
 		{"another digest", "b", nil, 1},
 		{"another policy", "a", func(o *gate.Outcome) {

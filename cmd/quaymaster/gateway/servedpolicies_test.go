@@ -187,14 +187,14 @@ spec:
 						}
 						holds := func(of, object string, about, passes bool) {
 							outcome := s.decide(t, object)
-							ok := outcome.Answer == gate.Allow && len(outcome.Warnings) == 0
+							ok := outcome.Result == gate.Allow && len(outcome.Warnings) == 0
 							if kind == "MutatingPolicy" {
 								ok = ok && (outcome.Mutations > 0) == about
 							} else {
-								ok = (outcome.Answer == gate.Deny) == (about && !passes) && (ok || about && !passes)
+								ok = (outcome.Result == gate.Deny) == (about && !passes) && (ok || about && !passes)
 							}
 							if !ok {
-								t.Errorf("%s: %s: %s, %d mutations, %v %v", step.reason, of, outcome.Answer, outcome.Mutations, outcome.Reasons, outcome.Warnings)
+								t.Errorf("%s: %s: %s, %d mutations, %v %v", step.reason, of, outcome.Result, outcome.Mutations, outcome.Reasons, outcome.Warnings)
 							}
 						}
 						holds("a signed pod", pod("signed", signed.Name), c.pods, true)

@@ -26,15 +26,15 @@ func TestIndeterminate(t *testing.T) {
 	}{
 		{"preconditions: {all: [" + holds + "]}, " + add, policy.Pass, "it holds"},
 		{"preconditions: {all: [" + fails + "]}, " + add, policy.Skipped, "it does not"},
-		{"preconditions: {all: [" + doubt + "]}, " + add, policy.Undecided, "it is in doubt"},
+		{"preconditions: {all: [" + doubt + "]}, " + add, policy.Indeterminate, "it is in doubt"},
 		{"preconditions: {all: [" + doubt + "]}, " + same, policy.Skipped, "nothing would change"},
 		{"preconditions: {all: [" + doubt + ", " + fails + "]}, " + add, policy.Skipped, "another condition decides"},
 		{"preconditions: {any: [" + doubt + ", " + holds + "]}, " + add, policy.Pass, "another condition decides"},
 		{each(holds, "{metadata: {labels: {x: y}}}"), policy.Pass, "in a loop, it holds"},
 		{each(fails, "{metadata: {labels: {x: y}}}"), policy.Skipped, "in a loop, it does not"},
-		{each(doubt, "{metadata: {labels: {x: y}}}"), policy.Undecided, "in a loop, it is in doubt"},
+		{each(doubt, "{metadata: {labels: {x: y}}}"), policy.Indeterminate, "in a loop, it is in doubt"},
 		{each(doubt, "{metadata: {labels: {team: a}}}"), policy.Skipped, "in a loop, nothing would change"},
-		{"mutate: {patchStrategicMerge: {metadata: {labels: {(team): '>5', x: y}}}}", policy.Undecided, "a condition of the patch in doubt"},
+		{"mutate: {patchStrategicMerge: {metadata: {labels: {(team): '>5', x: y}}}}", policy.Indeterminate, "a condition of the patch in doubt"},
 		{"mutate: {patchStrategicMerge: {metadata: {labels: {(team): '{{ request.object.metadata.name }}', x: y}}}}", policy.Skipped, "one that does not hold"},
 	} {
 		r, err := compile(t, c.body)

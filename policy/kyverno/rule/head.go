@@ -140,7 +140,7 @@ func Skip(why string) *Answer {
 
 // Undecided is the answer of a rule that could not be evaluated.
 func Undecided(err error) *Answer {
-	return &Answer{Result: policy.Undecided, Reasons: []policy.Reason{ReasonOf(err)}}
+	return &Answer{Result: policy.Indeterminate, Reasons: []policy.Reason{ReasonOf(err)}}
 }
 
 // ReasonOf puts an error into words.

@@ -201,7 +201,7 @@ func (p *program) check(q *question, data variable.Context) outcome {
 // gravest returns the outcome that decides: each parameter is a rule of its own, so a
 // condition that leaves one out leaves out no other.
 func gravest(found []outcome) outcome {
-	for _, result := range []policy.Result{policy.Fail, policy.Undecided, policy.Pass} {
+	for _, result := range []policy.Result{policy.Fail, policy.Indeterminate, policy.Pass} {
 		if i := slices.IndexFunc(found, func(o outcome) bool { return o.result == result }); i >= 0 {
 			return found[i]
 		}

@@ -122,7 +122,7 @@ func TestWhereParametersAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ask(t, r, pod(t, two)); got.Result != policy.Undecided || !strings.Contains(got.Reasons[0].Message, "there is no cluster") {
+	if got := ask(t, r, pod(t, two)); got.Result != policy.Indeterminate || !strings.Contains(got.Reasons[0].Message, "there is no cluster") {
 		t.Errorf("without a cluster: %q %v", got.Result, got.Reasons)
 	}
 }
@@ -151,7 +151,7 @@ func TestWithoutATemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for spec, want := range map[string]policy.Result{
-		"{template: {spec: {containers: [{name: a, image: x}]}}}": policy.Pass, "{template: 7}": policy.Undecided,
+		"{template: {spec: {containers: [{name: a, image: x}]}}}": policy.Pass, "{template: 7}": policy.Indeterminate,
 	} {
 		s := pod(t, two)
 		s.Group, s.Kind = "apps", "Deployment"

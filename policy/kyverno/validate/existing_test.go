@@ -161,9 +161,9 @@ func TestEachParameter(t *testing.T) {
 		{"the first is left out, the second holds", []any{param("b", int64(1)), param("a", int64(9))}, policy.Pass},
 		{"both are left out", []any{param("b", int64(1)), param("c", int64(1))}, policy.Skipped},
 		{"the first cannot be evaluated, the second fails", []any{param("a", "x"), param("a", int64(1))}, policy.Fail},
-		{"the first cannot be evaluated, the second holds", []any{param("a", "x"), param("a", int64(9))}, policy.Undecided},
-		{"a condition cannot be evaluated, the other holds", []any{map[string]any{"max": int64(9)}, param("a", int64(9))}, policy.Undecided},
-		{"a condition cannot be evaluated, the other is left out", []any{map[string]any{"max": int64(9)}, param("b", int64(9))}, policy.Undecided},
+		{"the first cannot be evaluated, the second holds", []any{param("a", "x"), param("a", int64(9))}, policy.Indeterminate},
+		{"a condition cannot be evaluated, the other holds", []any{map[string]any{"max": int64(9)}, param("a", int64(9))}, policy.Indeterminate},
+		{"a condition cannot be evaluated, the other is left out", []any{map[string]any{"max": int64(9)}, param("b", int64(9))}, policy.Indeterminate},
 	} {
 		o := options(t)
 		o.CEL = validate.NewLanguage(validate.LanguageOptions{Params: limits{c.params}})
@@ -207,7 +207,7 @@ func TestScopeOfParameters(t *testing.T) {
 		}
 		got := ask(t, r, s)
 		if c.err != "" {
-			if got.Result != policy.Undecided || !strings.Contains(got.Reasons[0].Message, c.err) {
+			if got.Result != policy.Indeterminate || !strings.Contains(got.Reasons[0].Message, c.err) {
 				t.Errorf("%s: %q %v, want %s", c.reason, got.Result, got.Reasons, c.err)
 			}
 			continue

@@ -84,7 +84,7 @@ func (l *loops) check(q *question, data variable.Context) outcome {
 		switch found.result {
 		case policy.Pass:
 			applied, certain = applied+count, certain || count > 0 && !found.doubtful
-		case policy.Undecided:
+		case policy.Indeterminate:
 			if unsure == nil {
 				unsure = &found
 			}
@@ -125,7 +125,7 @@ func (l *loop) elements(q *question, data variable.Context) (outcome, int) {
 		switch found.result {
 		case policy.Pass:
 			applied, certain = applied+1, certain || !found.doubtful
-		case policy.Undecided:
+		case policy.Indeterminate:
 			if unsure == nil {
 				unsure = &found
 			}

@@ -13,7 +13,7 @@ import (
 // passes a rule nor takes it away. Each row has its twins: a value that is refused for
 // certain, and one that is admitted.
 func TestIndeterminate(t *testing.T) {
-	const pass, fail, undecided, skipped = policy.Pass, policy.Fail, policy.Undecided, policy.Skipped
+	const pass, fail, undecided, skipped = policy.Pass, policy.Fail, policy.Indeterminate, policy.Skipped
 	role := func(verbs string) string { return "{rules: [{verbs: " + verbs + "}]}" }
 	const loop = "list: 'request.object.spec.rules[]'"
 	bind := "deny: {conditions: {all: [{key: '{{ element.verbs }}', operator: %s, value: [bind, escalate]}]}}"
@@ -79,8 +79,8 @@ func TestDoubtIsNoExcuse(t *testing.T) {
 		before, now string
 		want        policy.Result
 	}{
-		{"{debug: 'true'}", "{debug: true}", policy.Fail}, {"{debug: true}", "{debug: 'true'}", policy.Undecided},
-		{"{debug: 'true'}", "{debug: 'true'}", policy.Undecided}, {"{debug: true, size: 1}", "{debug: true}", policy.Skipped}, {"{debug: true}", "{debug: false}", policy.Pass},
+		{"{debug: 'true'}", "{debug: true}", policy.Fail}, {"{debug: true}", "{debug: 'true'}", policy.Indeterminate},
+		{"{debug: 'true'}", "{debug: 'true'}", policy.Indeterminate}, {"{debug: true, size: 1}", "{debug: true}", policy.Skipped}, {"{debug: true}", "{debug: false}", policy.Pass},
 	} {
 		s := pod(t, c.now)
 		s.Operation, s.OldObject = "UPDATE", pod(t, c.before).Object
@@ -105,14 +105,14 @@ func TestImageData(t *testing.T) {
 		return context + "validate: {deny: {conditions: {any: [{key: \"{{ " + key + " }}\", operator: GreaterThan, value: 5}]}}}"
 	}
 	for body, want := range map[string]policy.Result{
-		deny("data.configData.layers"):                         policy.Undecided,
-		deny("made.layers"):                                    policy.Undecided,
-		deny("data.list[?size > `5`] | length(@)"):             policy.Undecided,
+		deny("data.configData.layers"):                         policy.Indeterminate,
+		deny("made.layers"):                                    policy.Indeterminate,
+		deny("data.list[?size > `5`] | length(@)"):             policy.Indeterminate,
 		deny("request.object.spec.size"):                       policy.Pass,
 		deny("request.object.spec.list[?x > `5`] | length(@)"): policy.Pass,
-		context + "validate: {foreach: [{list: data.list, deny: {conditions: {any: [{key: '{{ element.size }}', operator: GreaterThan, value: 5}]}}}]}":                                                      policy.Undecided,
+		context + "validate: {foreach: [{list: data.list, deny: {conditions: {any: [{key: '{{ element.size }}', operator: GreaterThan, value: 5}]}}}]}":                                                      policy.Indeterminate,
 		context + "validate: {foreach: [{list: request.object.spec.list, deny: {conditions: {any: [{key: '{{ element.x }}', operator: GreaterThan, value: 5}]}}}]}":                                          policy.Pass,
-		"context: [{name: found, imageRegistry: {reference: x, jmesPath: 'list[?size > `5`] | length(@)'}}], validate: {deny: {conditions: {any: [{key: '{{ found }}', operator: GreaterThan, value: 0}]}}}": policy.Undecided,
+		"context: [{name: found, imageRegistry: {reference: x, jmesPath: 'list[?size > `5`] | length(@)'}}], validate: {deny: {conditions: {any: [{key: '{{ found }}', operator: GreaterThan, value: 0}]}}}": policy.Indeterminate,
 	} {
 		o := options(t)
 		o.Rule.Context.Images = config{}

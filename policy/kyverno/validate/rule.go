@@ -98,7 +98,7 @@ func (o outcome) where(doubt error) outcome {
 	case o.result == policy.Pass:
 		o.doubtful = true
 	case o.result == policy.Fail:
-		o.result, o.reasons = policy.Undecided, append([]policy.Reason{rule.ReasonOf(doubt)}, o.reasons...)
+		o.result, o.reasons = policy.Indeterminate, append([]policy.Reason{rule.ReasonOf(doubt)}, o.reasons...)
 	}
 	return o
 }
@@ -206,7 +206,7 @@ func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 	if err != nil {
 		// Whether a failure denies is not known, so that it does.
 		act = policy.Enforce
-		if found.result == policy.Fail || found.result == policy.Undecided {
+		if found.result == policy.Fail || found.result == policy.Indeterminate {
 			found.reasons = append(found.reasons, rule.ReasonOf(field.Below(r.path, err)))
 		}
 	}

@@ -126,7 +126,7 @@ func TestValidate(t *testing.T) {
 		{"validate: {message: 'want $(./../pattern/spec/hostNetwork)', pattern: {spec: {=(hostNetwork): false}}}", "{hostNetwork: true}", policy.Fail, "validation error: want false. rule r", "a reference in the message, past an anchor"},
 		{"validate: {message: 'want $(/validate/pattern/none)', pattern: {spec: {=(hostNetwork): false}}}", "{hostNetwork: true}", policy.Fail, "want $(/validate/pattern/none). rule r", "a reference to nothing"},
 		{"validate: {pattern: {spec: {(hostNetwork): true, containers: [{image: '!*:latest'}]}}}", two, policy.Skipped, "", "an anchor that leaves the object alone"},
-		{"validate: {pattern: {spec: {containers: [{name: '{{request.object.metadata.labels.none}}'}]}}}", two, policy.Undecided, "validate.pattern: ", "a variable that is not there"},
+		{"validate: {pattern: {spec: {containers: [{name: '{{request.object.metadata.labels.none}}'}]}}}", two, policy.Indeterminate, "validate.pattern: ", "a variable that is not there"},
 		{"validate: {pattern: {metadata: {name: '{{request.name}}'}}}", two, policy.Pass, "", "a variable in a pattern"},
 
 		{"validate: {anyPattern: [{spec: {hostNetwork: true}}, {spec: {hostNetwork: false}}]}", two, policy.Pass, "", "one of two patterns"},
@@ -134,22 +134,22 @@ func TestValidate(t *testing.T) {
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}]}", two, policy.Skipped, "", "all leave it alone"},
 		{"validate: {anyPattern: [{spec: {(hostNetwork): true, x: y}}, {spec: {hostPID: true}}]}", two, policy.Fail, "rule r[1] failed", "one leaves it alone, and one does not hold"},
 
-		{"validate: {anyPattern: [{metadata: {name: '{{request.object.metadata.labels.none}}'}}]}", two, policy.Undecided, "validate.anyPattern[0]: ", "a variable that is not there, in one of several"},
+		{"validate: {anyPattern: [{metadata: {name: '{{request.object.metadata.labels.none}}'}}]}", two, policy.Indeterminate, "validate.anyPattern[0]: ", "a variable that is not there, in one of several"},
 
 		{"validate: {deny: {}}", two, policy.Fail, "validation error: rule r failed", "always"},
-		{"validate: {deny: {conditions: {any: [{key: 2h, operator: AnyIn, value: 1h-5Gi}]}}}", two, policy.Undecided, "the condition is indeterminate", "a condition that holds in one reading and not in another"},
+		{"validate: {deny: {conditions: {any: [{key: 2h, operator: AnyIn, value: 1h-5Gi}]}}}", two, policy.Indeterminate, "the condition is indeterminate", "a condition that holds in one reading and not in another"},
 		{"validate: {message: 'no {{request.name}}', deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: web}]}}}", two, policy.Fail, "no web", "a condition that holds"},
 		{"validate: {message: nay, deny: {conditions: {any: [{key: '{{request.name}}', operator: Equals, value: other}]}}}", two, policy.Pass, "", "a condition that does not"},
 		{"validate: {message: nay, deny: {conditions: {all: [{key: a, operator: Equals, value: a, message: its own}]}}}", two, policy.Fail, "nay; its own", "the condition's message"},
-		{"validate: {deny: {conditions: {all: [{key: '{{request.object.metadata.labels.none}}', operator: Equals, value: a}]}}}", two, policy.Undecided, "validate.deny.conditions: ", "a condition that cannot be asked"},
+		{"validate: {deny: {conditions: {all: [{key: '{{request.object.metadata.labels.none}}', operator: Equals, value: a}]}}}", two, policy.Indeterminate, "validate.deny.conditions: ", "a condition that cannot be asked"},
 		{"validate: {deny: {conditions: [{key: a, operator: Equals, value: a}]}}", two, policy.Fail, "rule r failed", "the old form"},
 
 		{"preconditions: {all: [{key: '{{request.name}}', operator: Equals, value: other}]}, validate: {deny: {}}", two, policy.Skipped, "preconditions not met", "preconditions that are not met"},
 		{"preconditions: {all: [{key: '{{request.name}}', operator: Equals, value: web}]}, validate: {deny: {}}", two, policy.Fail, "", "preconditions that are"},
-		{"preconditions: {all: [{key: '{{request.none}}', operator: Equals, value: web}]}, validate: {deny: {}}", two, policy.Undecided, "preconditions: ", "preconditions that cannot be asked"},
+		{"preconditions: {all: [{key: '{{request.none}}', operator: Equals, value: web}]}, validate: {deny: {}}", two, policy.Indeterminate, "preconditions: ", "preconditions that cannot be asked"},
 		{"context: [{name: num, variable: {jmesPath: length(request.object.spec.containers)}}], validate: {deny: {conditions: {any: [{key: '{{num}}', operator: GreaterThan, value: 1}]}}}", two, policy.Fail, "", "a context"},
 		{"context: [{name: num, configMap: {name: gone}}], validate: {pattern: {metadata: {name: web}}}", two, policy.Pass, "", "a context that nothing reads"},
-		{"context: [{name: num, configMap: {name: gone}}], validate: {pattern: {metadata: {name: '{{num.data.x}}'}}}", two, policy.Undecided, "there is no cluster", "a context that cannot be had"},
+		{"context: [{name: num, configMap: {name: gone}}], validate: {pattern: {metadata: {name: '{{num.data.x}}'}}}", two, policy.Indeterminate, "there is no cluster", "a context that cannot be had"},
 		{"context: [{name: num, configMap: {name: gone}}], validate: {message: '{{num.data.x}}', deny: {}}", two, policy.Fail, "{{num.data.x}}", "a context that cannot be had, in a message"},
 
 		{"validate: {foreach: [{" + list + ", pattern: {image: '!*:latest'}}]}", two, policy.Fail, "validation failure: validation error: rule r failed at path /image/", "an element that fails"},
@@ -158,17 +158,17 @@ func TestValidate(t *testing.T) {
 		{"validate: {message: '{{elementIndex}}', foreach: [{" + list + ", anyPattern: [{name: a}]}]}", two, policy.Fail, "validation failure: validation error: 1. rule r[0]", "the index in the message"},
 		{"validate: {foreach: [{list: request.object.metadata.labels.none, deny: {}}]}", two, policy.Skipped, "no element", "a list that is not there"},
 		{"validate: {foreach: [{list: '`[]`', deny: {}}]}", two, policy.Skipped, "no element", "an empty list"},
-		{"validate: {foreach: [{list: 'to_upper(request.object)', deny: {}}]}", two, policy.Undecided, "foreach[0].list: ", "a list that cannot be evaluated"},
+		{"validate: {foreach: [{list: 'to_upper(request.object)', deny: {}}]}", two, policy.Indeterminate, "foreach[0].list: ", "a list that cannot be evaluated"},
 		{"validate: {foreach: [{list: request.name, deny: {conditions: {any: [{key: '{{element}}', operator: Equals, value: web}]}}}]}", two, policy.Fail, "", "what is no list"},
 		{"validate: {foreach: [{" + list + ", preconditions: {any: [{key: '{{element.name}}', operator: Equals, value: c}]}, deny: {}}]}", two, policy.Skipped, "no element", "no element is concerned"},
 		{"validate: {foreach: [{" + list + ", preconditions: {any: [{key: '{{element.name}}', operator: Equals, value: b}]}, deny: {}}]}", two, policy.Fail, "", "one element is concerned"},
 		{"validate: {foreach: [{" + list + ", context: [{name: num, variable: {jmesPath: element.name}}], deny: {conditions: {any: [{key: '{{num}}', operator: Equals, value: b}]}}}]}", two, policy.Fail, "", "a context for each element"},
-		{"validate: {foreach: [{" + list + ", deny: {conditions: {any: [{key: '{{element.none}}', operator: Equals, value: b}]}}}]}", two, policy.Undecided, "", "an element that cannot be asked about"},
+		{"validate: {foreach: [{" + list + ", deny: {conditions: {any: [{key: '{{element.none}}', operator: Equals, value: b}]}}}]}", two, policy.Indeterminate, "", "an element that cannot be asked about"},
 		{"validate: {foreach: [{" + list + ", deny: {conditions: {any: [{key: \"{{element.name == 'a' && element.none || element.name}}\", operator: Equals, value: b}]}}}]}", two, policy.Fail, "", "a later element decides"},
 		{"validate: {foreach: [{" + list + ", pattern: {name: '?*'}}, {" + list + ", pattern: {name: a}}]}", two, policy.Fail, "", "the second of two loops"},
 		{"validate: {foreach: [{" + list + ", elementScope: false, pattern: {spec: {hostNetwork: false}}}]}", two, policy.Pass, "", "the object in place of the element"},
 		{"validate: {foreach: [{" + list + ", elementScope: false, pattern: {spec: {hostNetwork: true}}}]}", two, policy.Fail, "", "the object in place of the element, and it fails"},
-		{"validate: {foreach: [{list: '[`1`]', elementScope: true, pattern: {a: b}}]}", two, policy.Undecided, "elementScope is true", "a scope that cannot be"},
+		{"validate: {foreach: [{list: '[`1`]', elementScope: true, pattern: {a: b}}]}", two, policy.Indeterminate, "elementScope is true", "a scope that cannot be"},
 		{"validate: {foreach: [{list: '[`null`]', deny: {}}]}", two, policy.Skipped, "no element", "an element that is null"},
 		{"validate: {foreach: [{" + list + ", elementScope: true, pattern: {image: '*:*'}}]}", two, policy.Pass, "", "the element, in words"},
 		{"validate: {foreach: [{list: '[`1`]', elementScope: false, pattern: {spec: {hostNetwork: false}}}]}", two, policy.Pass, "", "the object, and an element that is none"},
@@ -178,7 +178,7 @@ func TestValidate(t *testing.T) {
 		{"validate: {podSecurity: {level: baseline}}", "{hostNetwork: true, containers: [{name: a, image: x}]}", policy.Fail, `It violates PodSecurity "baseline:`, "a standard that is not met"},
 		{"validate: {podSecurity: {level: baseline}}", "{containers: [{name: a, image: x}]}", policy.Pass, "", "a standard that is met"},
 		{"validate: {podSecurity: {level: baseline, exclude: [{controlName: Host Namespaces}]}}", "{hostNetwork: true, containers: [{name: a, image: x}]}", policy.Pass, "", "an exclusion"},
-		{"validate: {podSecurity: {level: baseline}}", "{hostNetwork: 7}", policy.Undecided, "podSecurity: ", "no pod"},
+		{"validate: {podSecurity: {level: baseline}}", "{hostNetwork: 7}", policy.Indeterminate, "podSecurity: ", "no pod"},
 
 		{"validate: {cel: {expressions: [{expression: 'object.spec.containers.size() < 3'}]}}", two, policy.Pass, "", "CEL that holds"},
 		{"validate: {message: m, cel: {expressions: [{expression: 'object.spec.containers.size() < 2'}]}}", two, policy.Fail, "m", "CEL that does not"},
@@ -186,21 +186,21 @@ func TestValidate(t *testing.T) {
 		{"validate: {cel: {expressions: [{expression: 'false', message: own, messageExpression: \"'of ' + object.metadata.name\"}]}}", two, policy.Fail, "of web", "a computed message"},
 		{"validate: {cel: {expressions: [{expression: 'false', message: own, messageExpression: 'string(object.metadata.labels.none)'}]}}", two, policy.Fail, "own", "a computed message that fails"},
 		{"validate: {cel: {expressions: [{expression: '1 > 2'}]}}", two, policy.Fail, "failed expression: 1 > 2", "no message"},
-		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}]}}", two, policy.Undecided, "expressions[0]", "CEL that cannot be evaluated"},
+		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}]}}", two, policy.Indeterminate, "expressions[0]", "CEL that cannot be evaluated"},
 		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}, {expression: 'false'}]}}", two, policy.Fail, "", "another expression decides"},
 		{"validate: {cel: {variables: [{name: num, expression: 'size(object.spec.containers)'}], expressions: [{expression: 'variables.num == 2'}]}}", two, policy.Pass, "", "variables"},
 		{"celPreconditions: [{name: a, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "preconditions in CEL"},
 		{"celPreconditions: [{name: Only for what is not named other, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "a precondition whose name is a sentence"},
 		{"celPreconditions: [{name: a, expression: \"request.operation == 'CREATE'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Fail, "", "preconditions in CEL that are met"},
-		{"celPreconditions: [{name: a, expression: 'object.metadata.labels.none == 1'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Undecided, "celPreconditions", "preconditions in CEL that cannot be asked"},
+		{"celPreconditions: [{name: a, expression: 'object.metadata.labels.none == 1'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Indeterminate, "celPreconditions", "preconditions in CEL that cannot be asked"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: a}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Pass, "", "a parameter"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {}}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Fail, "", "two parameters, of which one is exceeded"},
-		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "there is none", "a parameter that is gone"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "there is none", "a parameter that is gone"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone, parameterNotFoundAction: Allow}, expressions: [{expression: 'false'}]}}", two, policy.Pass, "", "a parameter that may be gone"},
-		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: forbidden}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "forbidden", "a parameter that cannot be read"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: forbidden}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "forbidden", "a parameter that cannot be read"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {}}, expressions: [{expression: 'size(object.spec.containers) >= params.max'}]}}", two, policy.Fail, "", "two parameters, of which the first is not reached"},
-		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {matchLabels: {of: forbidden}}, parameterNotFoundAction: Allow}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "forbidden", "parameters that cannot be listed"},
-		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Unknown}, paramRef: {name: a}, expressions: [{expression: 'true'}]}}", two, policy.Undecided, "no such kind", "parameters of a kind that is not there"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {matchLabels: {of: forbidden}}, parameterNotFoundAction: Allow}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "forbidden", "parameters that cannot be listed"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Unknown}, paramRef: {name: a}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "no such kind", "parameters of a kind that is not there"},
 	} {
 		r, err := compile(t, options(t), c.body)
 		if err != nil {
@@ -437,7 +437,7 @@ func TestExemptions(t *testing.T) {
 		{nil, true, policy.Fail, "none"},
 		{[]policy.PodSecurityExemption{{Control: "Host Namespaces"}}, true, policy.Pass, "the control"},
 		{[]policy.PodSecurityExemption{{Control: "HostPath Volumes"}}, true, policy.Fail, "another control"},
-		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, true, policy.Undecided, "no control"},
+		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, true, policy.Indeterminate, "no control"},
 		{[]policy.PodSecurityExemption{{Control: "Nonsense"}}, false, policy.Pass, "no control, and none is needed"},
 	} {
 		spec := fmt.Sprintf("{hostNetwork: %t, containers: [{name: a, image: x}]}", c.host)
@@ -455,7 +455,7 @@ func TestTheTimeEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	if got := r.Validate(ctx, policy.Case{Subject: pod(t, two)}); got.Result != policy.Undecided || got.Reasons[0].Code != policy.TimedOut {
+	if got := r.Validate(ctx, policy.Case{Subject: pod(t, two)}); got.Result != policy.Indeterminate || got.Reasons[0].Code != policy.TimedOut {
 		t.Errorf("%q %v", got.Result, got.Reasons)
 	}
 }
@@ -470,7 +470,7 @@ func FuzzCompile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := r.Validate(t.Context(), policy.Case{Subject: s}); got.Result == policy.Undecided && len(got.Reasons) == 0 {
+		if got := r.Validate(t.Context(), policy.Case{Subject: s}); got.Result == policy.Indeterminate && len(got.Reasons) == 0 {
 			t.Error("undecided without a reason")
 		}
 	})

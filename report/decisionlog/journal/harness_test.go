@@ -49,9 +49,9 @@ func admitted(t testing.TB) report.Decided {
 					map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9c6b5f4", "uid": "77", "controller": true},
 				}}}),
 			},
-			Answer: gate.Allow, PolicyHash: p.Hash, TrustGeneration: p.Hash,
+			Result: gate.Allow, PolicyHash: p.Hash, TrustGeneration: p.Hash,
 			Verdicts: []gate.Verdict{{
-				Image: policy.Image{Container: "web", Ref: ref}, Pinned: pinned, Answer: gate.Allow,
+				Image: policy.Image{Container: "web", Ref: ref}, Pinned: pinned, Result: gate.Allow,
 				Reasons: []policy.Reason{{Code: policy.Verified, Message: "signed by the release workflow"}},
 				Decisions: []policy.Decision{{
 					Check: &policy.Check{Policy: p, Rule: "by-release", Entry: "verifyImages[0]", Action: policy.Enforce}, Result: policy.Pass,

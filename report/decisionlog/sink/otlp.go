@@ -88,7 +88,7 @@ func recordOf(line *decisionlog.Line) log.Record {
 func isTrouble(line *decisionlog.Line) bool {
 	switch {
 	case line.Decision != nil:
-		return line.Decision.Undecided != "" || line.Decision.Answer != gate.Allow
+		return line.Decision.Undecided != "" || line.Decision.Result != gate.Allow
 	case line.Open != nil:
 		return line.Open.Torn != nil || line.Open.Damaged != "" || line.Open.Missing > 0
 	}

@@ -34,12 +34,12 @@ func Decided(from Source, policies func(id string) *policy.Policy, do func(repor
 func outcomeOf(lines []decisionlog.Entry, policies func(id string) *policy.Policy) gate.Outcome {
 	first := lines[0].Decision
 	o := gate.Outcome{
-		Subject: subjectOf(first), Answer: gate.Allow,
+		Subject: subjectOf(first), Result: gate.Allow,
 		PolicyHash: first.PolicySet, TrustGeneration: first.Trust, MirrorHash: first.Mirrors,
 	}
 	for i := range lines {
 		d := lines[i].Decision
-		o.Answer = worse(o.Answer, d.Answer)
+		o.Result = worse(o.Result, d.Result)
 		if d.Image != nil {
 			if v, ok := verdictOf(d, policies); ok {
 				o.Verdicts = append(o.Verdicts, v)
@@ -83,7 +83,7 @@ func verdictOf(d *decisionlog.Decision, policies func(id string) *policy.Policy)
 		return gate.Verdict{}, false
 	}
 	v := gate.Verdict{
-		Image: policy.Image{Container: d.Image.Container, Ref: ref}, Answer: d.Answer,
+		Image: policy.Image{Container: d.Image.Container, Ref: ref}, Result: d.Result,
 		Reasons: reasonsOf(d.Reasons), Warnings: reasonsOf(d.Warnings), Override: overrideOf(d),
 	}
 	if digest, err := image.ParseDigest(d.Image.Digest); err == nil {
@@ -123,7 +123,7 @@ func overrideOf(d *decisionlog.Decision) *policy.Override {
 	}
 	_, name, _ := strings.Cut(d.Override, "/")
 	made := &policy.Override{Name: name, Effect: policy.OverrideDeny}
-	if d.Answer == gate.Allow {
+	if d.Result == gate.Allow {
 		made.Effect = policy.OverrideAllow
 	}
 	return made
@@ -151,7 +151,7 @@ func ruleResultOf(r *decisionlog.Rule, p *policy.Policy) policy.RuleResult {
 		Policy: asLogged(p, r), Rule: r.Rule, Kind: policy.ValidateRule, Action: r.Action, Exception: policyException(r), Changed: r.Changed,
 		Ruling: policy.Ruling{Result: r.Result, Reasons: reasonOf(r)},
 	}
-	if r.Result == policy.Undecided && r.Reason != nil && r.Reason.Code == policy.PolicyError {
+	if r.Result == policy.Indeterminate && r.Reason != nil && r.Reason.Code == policy.PolicyError {
 		made.Err = errors.New(r.Reason.Message)
 	}
 	return made

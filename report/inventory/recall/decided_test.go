@@ -40,7 +40,7 @@ func TestDecided(t *testing.T) {
 	}
 	overridden := about(t, 6, gate.Deny)
 	overridden.Outcome.Verdicts[1].Override = &policy.Override{Name: "until-monday", Effect: policy.OverrideAllow}
-	overridden.Outcome.Verdicts[1].Answer, overridden.Outcome.Answer, overridden.Occasion.Allowed = gate.Allow, gate.Allow, true
+	overridden.Outcome.Verdicts[1].Result, overridden.Outcome.Result, overridden.Occasion.Allowed = gate.Allow, gate.Allow, true
 	broken := about(t, 7, gate.Allow)
 	broken.Outcome.Rules[0] = policy.RuleResult{Policy: broken.Outcome.Rules[0].Policy, Rule: "limits", Kind: policy.ValidateRule, Action: policy.Enforce, Err: errors.New("no ConfigMap")}
 	mutated := about(t, 8, gate.Allow)

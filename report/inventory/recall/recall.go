@@ -140,11 +140,11 @@ func recordOf(lines []decisionlog.Entry) report.Record {
 	}
 	r := report.Record{
 		Object: report.Object{APIVersion: first.Object.APIVersion, Kind: first.Object.Kind, Namespace: first.Object.Namespace, Name: first.Object.Name},
-		Answer: gate.Allow, Images: []report.Image{}, PolicySetHash: first.PolicySet, TrustGeneration: first.Trust, MirrorSetHash: first.Mirrors,
+		Result: gate.Allow, Images: []report.Image{}, PolicySetHash: first.PolicySet, TrustGeneration: first.Trust, MirrorSetHash: first.Mirrors,
 	}
 	for i := range lines {
 		d := lines[i].Decision
-		r.Answer = worse(r.Answer, d.Answer)
+		r.Result = worse(r.Result, d.Result)
 		if d.Image != nil {
 			r.Images = append(r.Images, imageOf(d))
 			continue
@@ -158,8 +158,8 @@ func recordOf(lines []decisionlog.Entry) report.Record {
 }
 
 // worse returns the more severe answer.
-func worse(a, b gate.Answer) gate.Answer {
-	for _, answer := range []gate.Answer{gate.Deny, gate.Unable} {
+func worse(a, b gate.Result) gate.Result {
+	for _, answer := range []gate.Result{gate.Deny, gate.Error} {
 		if a == answer || b == answer {
 			return answer
 		}

@@ -24,11 +24,11 @@ var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 // about is a pod with two images, of which one was proved by a key and the other is what
 // is said of it.
-func about(t testing.TB, n int, answer gate.Answer) report.Decided {
+func about(t testing.TB, n int, answer gate.Result) report.Decided {
 	t.Helper()
 	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "h1"}
 	small := &policy.Policy{Kind: "Policy", Namespace: "shop", Name: "small", Hash: "h2"}
-	verdict := func(name string, d policy.Decision, answer gate.Answer) gate.Verdict {
+	verdict := func(name string, d policy.Decision, answer gate.Result) gate.Verdict {
 		ref, err := image.Parse(name)
 		if err != nil {
 			t.Fatal(err)
@@ -38,7 +38,7 @@ func about(t testing.TB, n int, answer gate.Answer) report.Decided {
 			t.Fatal(err)
 		}
 		d.Check = &policy.Check{Policy: signed, Rule: "by-key", Action: policy.Enforce}
-		return gate.Verdict{Image: policy.Image{Container: "c", Ref: ref}, Pinned: pinned, Answer: answer, Reasons: d.Reasons, Decisions: []policy.Decision{d}}
+		return gate.Verdict{Image: policy.Image{Container: "c", Ref: ref}, Pinned: pinned, Result: answer, Reasons: d.Reasons, Decisions: []policy.Decision{d}}
 	}
 	proved := verdict("registry.example/web:1", policy.Decision{Result: policy.Pass, Reasons: []policy.Reason{{Code: policy.Verified}},
 		Facts: []verify.Fact{{Role: "signature", Format: "cosign", Signer: verify.Signer{KeyFingerprint: strings.Repeat("ab", 32)}}}}, gate.Allow)
@@ -55,7 +55,7 @@ func about(t testing.TB, n int, answer gate.Answer) report.Decided {
 				Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web-" + strconv.Itoa(n),
 				Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"uid": "u" + strconv.Itoa(n)}}),
 			},
-			Answer: answer, PolicyHash: "p", TrustGeneration: "t",
+			Result: answer, PolicyHash: "p", TrustGeneration: "t",
 			Verdicts: []gate.Verdict{proved, verdict("side", other, answer)},
 			Rules:    []policy.RuleResult{{Policy: small, Rule: "limits", Kind: policy.ValidateRule, Action: policy.Warn}},
 		},

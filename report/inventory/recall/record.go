@@ -14,7 +14,7 @@ import (
 // imageOf returns a line's verdict on an image.
 func imageOf(d *decisionlog.Decision) report.Image {
 	made := report.Image{
-		Container: d.Image.Container, Written: d.Image.Written, Reference: d.Image.Written, Answer: d.Answer, Matched: len(d.Rules) > 0,
+		Container: d.Image.Container, Written: d.Image.Written, Reference: d.Image.Written, Result: d.Result, Matched: len(d.Rules) > 0,
 		Override: d.Override, Reasons: reasonsOf(d.Reasons), Warnings: reasonsOf(d.Warnings),
 	}
 	if ref, err := image.Parse(d.Image.Written); err == nil {
@@ -27,13 +27,13 @@ func imageOf(d *decisionlog.Decision) report.Image {
 		made.Mirror = &report.Mirror{Name: d.Image.Mirror, Target: d.Image.Target, Attempts: []report.Attempt{}}
 	}
 	for i := range d.Rules {
-		made.Decisions = append(made.Decisions, checkOf(&d.Rules[i], d.Answer))
+		made.Decisions = append(made.Decisions, checkOf(&d.Rules[i], d.Result))
 	}
 	return made
 }
 
 // checkOf returns the result of a rule for an image with this answer.
-func checkOf(r *decisionlog.Rule, answer gate.Answer) report.Decision {
+func checkOf(r *decisionlog.Rule, answer gate.Result) report.Decision {
 	made := report.Decision{
 		Policy: policyOf(r), Rule: r.Rule, Entry: r.Entry, Action: r.Action, Result: r.Result,
 		Effect: effectOf(r, answer), Reasons: reasonOf(r), Exception: exceptionOf(r),
@@ -46,16 +46,16 @@ func checkOf(r *decisionlog.Rule, answer gate.Answer) report.Decision {
 
 // effectOf returns the effect of a result on the answer. A failure that did not cause a denial is
 // a warning.
-func effectOf(r *decisionlog.Rule, answer gate.Answer) report.Effect {
+func effectOf(r *decisionlog.Rule, answer gate.Result) report.Effect {
 	switch {
-	case r.Result != policy.Fail && r.Result != policy.Undecided:
+	case r.Result != policy.Fail && r.Result != policy.Indeterminate:
 		return report.EffectAllow
 	case answer == gate.Allow || r.Action == policy.Warn:
 		return report.EffectWarn
 	case r.Result == policy.Fail:
 		return report.EffectDeny
 	default:
-		return report.EffectUnable
+		return report.EffectError
 	}
 }
 
@@ -67,7 +67,7 @@ func ruleOf(r *decisionlog.Rule) report.Rule {
 	switch {
 	case r.Result == policy.Skipped:
 		made.Skipped, made.Result = "as the decision log says", ""
-	case r.Result == policy.Undecided && r.Reason != nil && r.Reason.Code == policy.PolicyError:
+	case r.Result == policy.Indeterminate && r.Reason != nil && r.Reason.Code == policy.PolicyError:
 		made.Error, made.Result = r.Reason.Message, ""
 	}
 	return made

@@ -73,13 +73,13 @@ func (r *Reported) Fill(known Inventory, at time.Time) {
 	for _, of := range r.order {
 		known.Add(report.Occasion{Time: at, Process: report.ProcessScan, Allowed: true}, report.Record{
 			Object: report.Object{APIVersion: of.about.APIVersion, Kind: of.about.Kind, Namespace: of.about.Namespace, Name: of.about.Name},
-			Answer: gate.Allow, Images: of.images,
+			Result: gate.Allow, Images: of.images,
 		}, of.about)
 	}
 }
 
 func reportedImage(i *result.Image) report.Image {
-	made := report.Image{Container: i.Container, Written: i.Written, Reference: i.Written, Answer: gate.Allow, Matched: true}
+	made := report.Image{Container: i.Container, Written: i.Written, Reference: i.Written, Result: gate.Allow, Matched: true}
 	if ref, err := image.Parse(i.Written); err == nil {
 		made.Reference = ref.String()
 	}
@@ -99,7 +99,7 @@ func reportedDecision(r *result.Result) report.Decision {
 	case result.Skip:
 		made.Result = policy.Skipped
 	case result.Error:
-		made.Result, made.Effect = policy.Undecided, report.EffectWarn
+		made.Result, made.Effect = policy.Indeterminate, report.EffectWarn
 	case result.Fail, result.Warn:
 		made.Result, made.Effect = policy.Fail, report.EffectWarn
 	}

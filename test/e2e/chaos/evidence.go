@@ -137,7 +137,7 @@ func (s *stand) tell(out io.Writer, before, after []footprint.Reading) {
 	rows := [][]string{head, append([]string{"before", "", "", "", "", "", "", "", ""}, footprint.Cells(before)...)}
 	for _, l := range s.lines {
 		row := []string{l.fault, seconds(l.lasted)}
-		for _, said := range []checker.Said{checker.Admitted, checker.Denied, checker.Unable, checker.Unanswered, checker.Away} {
+		for _, said := range []checker.Said{checker.Admitted, checker.Denied, checker.Error, checker.Unanswered, checker.Away} {
 			row = append(row, fmt.Sprint(l.counts[said]))
 		}
 		rows = append(rows, append(append(row, seconds(l.first), seconds(l.all)), footprint.Cells(l.after)...))

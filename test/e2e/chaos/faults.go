@@ -49,7 +49,7 @@ const within = 45 * time.Second
 var (
 	nothing     = checker.Allowance{}
 	noAnswer    = checker.Allowance{Unanswered: true}
-	notTheNew   = checker.Allowance{NewUnable: true}
+	notTheNew   = checker.Allowance{NewError: true}
 	noAPIServer = checker.Allowance{Unanswered: true, Away: true}
 )
 
@@ -72,8 +72,8 @@ func faults() []fault {
 		{name: "clock-back", allows: nothing, begin: step(-30 * time.Minute), clock: true},
 		{name: "registry-slow", allows: nothing, begin: weather(registry, slow)},
 		{name: "registry-lossy", allows: notTheNew, begin: weather(registry, lossy)},
-		{name: "registry-silent", allows: notTheNew, begin: weather(registry, silent), least: outlasts, shows: checker.Unable},
-		{name: "registry-gone", allows: notTheNew, begin: weather(registry, gone), shows: checker.Unable},
+		{name: "registry-silent", allows: notTheNew, begin: weather(registry, silent), least: outlasts, shows: checker.Error},
+		{name: "registry-gone", allows: notTheNew, begin: weather(registry, gone), shows: checker.Error},
 		{name: "webhook-slow", allows: nothing, begin: weather(webhook, slow)},
 		{name: "webhook-lossy", allows: noAnswer, begin: weather(webhook, lossy)},
 		{name: "redis-slow", allows: nothing, begin: weather(redis, slow)},
@@ -87,7 +87,7 @@ func faults() []fault {
 		{name: "certificate", allows: nothing, begin: expired, brief: true},
 		{name: "policies", allows: nothing, begin: storm, brief: true},
 		{name: "namespaces", allows: nothing, begin: thousand, brief: true},
-		{name: "night", allows: checker.Allowance{NewUnable: true, Unanswered: true}, begin: night, brief: true},
+		{name: "night", allows: checker.Allowance{NewError: true, Unanswered: true}, begin: night, brief: true},
 	}
 }
 

@@ -108,7 +108,7 @@ func TestCouldNotLook(t *testing.T) {
 		} {
 			t.Run(c.reason, func(t *testing.T) {
 				couldNotLook(t.Context(), t, port.snapshot, p.uri(c.key))
-				reasons := port.expect(t, signed, p.uri(c.key), gate.Unable, policy.CannotProve)
+				reasons := port.expect(t, signed, p.uri(c.key), gate.Error, policy.CannotProve)
 				keepSecrets(t, fmt.Sprintf("%+v", reasons))
 			})
 		}
@@ -177,7 +177,7 @@ func TestRotation(t *testing.T) {
 		port.expect(t, before, p.version("signing", 1), gate.Allow, policy.Verified)
 		port.expect(t, after, p.version("signing", 1), gate.Deny, wrongKey)
 		port.expect(t, after, p.version("signing", 2), gate.Allow, policy.Verified)
-		port.expect(t, after, p.version("signing", 3), gate.Unable, policy.CannotProve)
+		port.expect(t, after, p.version("signing", 3), gate.Error, policy.CannotProve)
 	})
 }
 
@@ -230,7 +230,7 @@ func TestWithdrawal(t *testing.T) {
 		keepSecrets(t, stale.Error())
 
 		port.clock.pass(24 * trust.DefaultKeyInterval)
-		port.expect(t, signed, uri, gate.Unable, policy.CannotProve)
+		port.expect(t, signed, uri, gate.Error, policy.CannotProve)
 	})
 }
 

@@ -120,7 +120,7 @@ func keyAt(uri string) verify.Authority {
 
 // decide judges an image under the key that the URI names, without memory of
 // earlier judgements.
-func (p *port) decide(t testing.TB, image gatetest.Image, uri string) (gate.Answer, []policy.Reason) {
+func (p *port) decide(t testing.TB, image gatetest.Image, uri string) (gate.Result, []policy.Reason) {
 	t.Helper()
 	set, err := policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{keyAt(uri)}}})
 	if err != nil {
@@ -141,11 +141,11 @@ func (p *port) decide(t testing.TB, image gatetest.Image, uri string) (gate.Answ
 	for _, verdict := range outcome.Verdicts {
 		reasons = append(reasons, verdict.Reasons...)
 	}
-	return outcome.Answer, reasons
+	return outcome.Result, reasons
 }
 
 // expect fails the test unless the image is judged so.
-func (p *port) expect(t testing.TB, image gatetest.Image, uri string, answer gate.Answer, code policy.Code) []policy.Reason {
+func (p *port) expect(t testing.TB, image gatetest.Image, uri string, answer gate.Result, code policy.Code) []policy.Reason {
 	t.Helper()
 	got, reasons := p.decide(t, image, uri)
 	if got != answer || len(reasons) == 0 || reasons[0].Code != code {

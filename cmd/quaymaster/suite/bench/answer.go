@@ -282,7 +282,7 @@ func finder(object workload.Object) policy.Finder {
 
 // Join adds the results of policies that were evaluated later.
 func (a *Answer) Join(later Answer) {
-	if len(a.Rules) == 0 && a.Err == nil && a.Outcome.Answer == "" {
+	if len(a.Rules) == 0 && a.Err == nil && a.Outcome.Result == "" {
 		*a = later
 		return
 	}
@@ -292,11 +292,11 @@ func (a *Answer) Join(later Answer) {
 	}
 	a.Outcome.Reasons = append(slices.Clip(a.Outcome.Reasons), later.Outcome.Reasons...)
 	a.Outcome.Warnings = append(slices.Clip(a.Outcome.Warnings), later.Outcome.Warnings...)
-	if rank(later.Outcome.Answer) > rank(a.Outcome.Answer) {
-		a.Outcome.Answer = later.Outcome.Answer
+	if rank(later.Outcome.Result) > rank(a.Outcome.Result) {
+		a.Outcome.Result = later.Outcome.Result
 	}
 }
 
-func rank(a gate.Answer) int {
-	return slices.Index([]gate.Answer{gate.Allow, gate.Unable, gate.Deny}, a)
+func rank(a gate.Result) int {
+	return slices.Index([]gate.Result{gate.Allow, gate.Error, gate.Deny}, a)
 }

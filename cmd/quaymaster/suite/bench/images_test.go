@@ -20,7 +20,7 @@ func TestEachImageIsNamed(t *testing.T) {
 	}
 	outcome := gate.Outcome{Verdicts: []gate.Verdict{
 		verdict("a", "registry.test/a:1", policy.Pass, policy.Reason{Code: policy.Verified, Message: "signed by a key"}),
-		verdict("b", "registry.test/b:1", policy.Undecided, policy.Reason{Code: policy.ImageNotFound, Message: "not found"}),
+		verdict("b", "registry.test/b:1", policy.Indeterminate, policy.Reason{Code: policy.ImageNotFound, Message: "not found"}),
 		verdict("c", "registry.test/c:1", policy.Fail, policy.Reason{Code: policy.Unsigned, Message: "no signature found"}, policy.Reason{Code: policy.MissingDigest, Message: "missing digest"}),
 	}}
 	var a Answer

@@ -50,7 +50,7 @@ func OfResult(result policy.Result, warns bool) Kind {
 	switch {
 	case result == policy.Skipped:
 		return Skip
-	case result == policy.Undecided:
+	case result == policy.Indeterminate:
 		return Error
 	case result != policy.Fail:
 		return Pass

@@ -20,12 +20,12 @@ const (
 	// Unchecked: no policy matches it.
 	Unchecked Verdict = "unchecked"
 	Denied    Verdict = "denied"
-	// Unable: something could not be verified.
-	Unable Verdict = "unable"
+	// Errored: something could not be verified.
+	Errored Verdict = "unable"
 )
 
 // Verdicts returns all verdicts, the most severe first.
-func Verdicts() []Verdict { return []Verdict{Denied, Unable, Warned, Unchecked, Allowed} }
+func Verdicts() []Verdict { return []Verdict{Denied, Errored, Warned, Unchecked, Allowed} }
 
 // Tally counts by verdict.
 type Tally struct {
@@ -33,7 +33,7 @@ type Tally struct {
 	Warned    int64 `json:"warned"`
 	Unchecked int64 `json:"unchecked"`
 	Denied    int64 `json:"denied"`
-	Unable    int64 `json:"unable"`
+	Errored   int64 `json:"unable"`
 }
 
 // Add counts one verdict.
@@ -47,17 +47,17 @@ func (t *Tally) Add(v Verdict) {
 		t.Unchecked++
 	case Denied:
 		t.Denied++
-	case Unable:
-		t.Unable++
+	case Errored:
+		t.Errored++
 	}
 }
 
 // Of returns the verdict on the object as a whole.
 func Of(o report.Occasion, r report.Record) Verdict {
 	switch {
-	case o.Undecided != "" || r.Answer == gate.Unable:
-		return Unable
-	case r.Answer == gate.Deny:
+	case o.Undecided != "" || r.Result == gate.Error:
+		return Errored
+	case r.Result == gate.Deny:
 		return Denied
 	case len(r.Warnings) > 0:
 		return Warned
@@ -73,7 +73,7 @@ func Of(o report.Occasion, r report.Record) Verdict {
 		}
 	}
 	for n := range r.Rules {
-		if rule := &r.Rules[n]; rule.Result == policy.Fail || rule.Result == policy.Undecided {
+		if rule := &r.Rules[n]; rule.Result == policy.Fail || rule.Result == policy.Indeterminate {
 			return Warned
 		}
 		matched = matched || r.Rules[n].Result != ""
@@ -87,10 +87,10 @@ func Of(o report.Occasion, r report.Record) Verdict {
 // OfImage returns the verdict on one image.
 func OfImage(image *report.Image) Verdict {
 	switch {
-	case image.Answer == gate.Deny:
+	case image.Result == gate.Deny:
 		return Denied
-	case image.Answer == gate.Unable:
-		return Unable
+	case image.Result == gate.Error:
+		return Errored
 	case len(image.Warnings) > 0:
 		return Warned
 	}
@@ -109,7 +109,7 @@ func OfImage(image *report.Image) Verdict {
 func Reason(r report.Record) (policy.Reason, bool) {
 	lists := [][]policy.Reason{r.Reasons}
 	for n := range r.Images {
-		if r.Images[n].Answer != gate.Allow {
+		if r.Images[n].Result != gate.Allow {
 			lists = append(lists, r.Images[n].Reasons)
 		}
 	}
@@ -131,7 +131,7 @@ func Reason(r report.Record) (policy.Reason, bool) {
 // Telling returns the reasons for any verdict other than allowed.
 func Telling(image *report.Image, verdict Verdict) []policy.Reason {
 	switch {
-	case image.Answer != gate.Allow:
+	case image.Result != gate.Allow:
 		return image.Reasons
 	case verdict != Warned || len(image.Warnings) > 0:
 		return image.Warnings

@@ -19,16 +19,16 @@ func TestOfImage(t *testing.T) {
 		want   verdict.Verdict
 		tells  string
 	}{
-		{"all are content, of which nothing need be told", report.Image{Answer: gate.Allow, Matched: true, Reasons: reasons("fine")}, verdict.Allowed, ""},
-		{"nobody speaks of it", report.Image{Answer: gate.Allow}, verdict.Unchecked, ""},
-		{"an override lets it in", report.Image{Answer: gate.Allow, Override: "o"}, verdict.Allowed, ""},
-		{"a warning", report.Image{Answer: gate.Allow, Matched: true, Warnings: reasons("hm")}, verdict.Warned, "hm"},
+		{"all are content, of which nothing need be told", report.Image{Result: gate.Allow, Matched: true, Reasons: reasons("fine")}, verdict.Allowed, ""},
+		{"nobody speaks of it", report.Image{Result: gate.Allow}, verdict.Unchecked, ""},
+		{"an override lets it in", report.Image{Result: gate.Allow, Override: "o"}, verdict.Allowed, ""},
+		{"a warning", report.Image{Result: gate.Allow, Matched: true, Warnings: reasons("hm")}, verdict.Warned, "hm"},
 		{
-			"a failure under audit", report.Image{Answer: gate.Allow, Matched: true, Decisions: []report.Decision{{Effect: report.EffectWarn, Reasons: reasons("audited")}}},
+			"a failure under audit", report.Image{Result: gate.Allow, Matched: true, Decisions: []report.Decision{{Effect: report.EffectWarn, Reasons: reasons("audited")}}},
 			verdict.Warned, "audited",
 		},
-		{"denied, whatever warns", report.Image{Answer: gate.Deny, Matched: true, Reasons: reasons("no"), Warnings: reasons("hm")}, verdict.Denied, "no"},
-		{"nobody could look", report.Image{Answer: gate.Unable, Matched: true, Reasons: reasons("timeout")}, verdict.Unable, "timeout"},
+		{"denied, whatever warns", report.Image{Result: gate.Deny, Matched: true, Reasons: reasons("no"), Warnings: reasons("hm")}, verdict.Denied, "no"},
+		{"nobody could look", report.Image{Result: gate.Error, Matched: true, Reasons: reasons("timeout")}, verdict.Errored, "timeout"},
 	} {
 		got := verdict.OfImage(&row.image)
 		tells := ""
@@ -43,23 +43,23 @@ func TestOfImage(t *testing.T) {
 
 // TestOf has the word for an object.
 func TestOf(t *testing.T) {
-	passed := report.Image{Answer: gate.Allow, Matched: true}
-	warned := report.Image{Answer: gate.Allow, Matched: true, Warnings: reasons("hm")}
+	passed := report.Image{Result: gate.Allow, Matched: true}
+	warned := report.Image{Result: gate.Allow, Matched: true, Warnings: reasons("hm")}
 	for _, row := range []struct {
 		reason   string
 		occasion report.Occasion
 		record   report.Record
 		want     verdict.Verdict
 	}{
-		{"its image is allowed", report.Occasion{}, report.Record{Answer: gate.Allow, Images: []report.Image{passed, {Answer: gate.Allow}}}, verdict.Allowed},
-		{"one of its images is warned of", report.Occasion{}, report.Record{Answer: gate.Allow, Images: []report.Image{passed, warned}}, verdict.Warned},
-		{"it is warned of itself", report.Occasion{}, report.Record{Answer: gate.Allow, Warnings: reasons("hm")}, verdict.Warned},
-		{"a rule fails that denies nothing", report.Occasion{}, report.Record{Answer: gate.Allow, Rules: []report.Rule{{Result: policy.Fail}}}, verdict.Warned},
-		{"a rule speaks of it alone", report.Occasion{}, report.Record{Answer: gate.Allow, Rules: []report.Rule{{Result: policy.Pass}}}, verdict.Allowed},
-		{"nobody speaks of it", report.Occasion{}, report.Record{Answer: gate.Allow, Images: []report.Image{{Answer: gate.Allow}}}, verdict.Unchecked},
-		{"it is denied", report.Occasion{}, report.Record{Answer: gate.Deny, Images: []report.Image{passed}}, verdict.Denied},
-		{"nobody could look", report.Occasion{}, report.Record{Answer: gate.Unable}, verdict.Unable},
-		{"nobody could decide", report.Occasion{Undecided: "too busy"}, report.Record{}, verdict.Unable},
+		{"its image is allowed", report.Occasion{}, report.Record{Result: gate.Allow, Images: []report.Image{passed, {Result: gate.Allow}}}, verdict.Allowed},
+		{"one of its images is warned of", report.Occasion{}, report.Record{Result: gate.Allow, Images: []report.Image{passed, warned}}, verdict.Warned},
+		{"it is warned of itself", report.Occasion{}, report.Record{Result: gate.Allow, Warnings: reasons("hm")}, verdict.Warned},
+		{"a rule fails that denies nothing", report.Occasion{}, report.Record{Result: gate.Allow, Rules: []report.Rule{{Result: policy.Fail}}}, verdict.Warned},
+		{"a rule speaks of it alone", report.Occasion{}, report.Record{Result: gate.Allow, Rules: []report.Rule{{Result: policy.Pass}}}, verdict.Allowed},
+		{"nobody speaks of it", report.Occasion{}, report.Record{Result: gate.Allow, Images: []report.Image{{Result: gate.Allow}}}, verdict.Unchecked},
+		{"it is denied", report.Occasion{}, report.Record{Result: gate.Deny, Images: []report.Image{passed}}, verdict.Denied},
+		{"nobody could look", report.Occasion{}, report.Record{Result: gate.Error}, verdict.Errored},
+		{"nobody could decide", report.Occasion{Undecided: "too busy"}, report.Record{}, verdict.Errored},
 	} {
 		if got := verdict.Of(row.occasion, row.record); got != row.want {
 			t.Errorf("%s: %s, want %s", row.reason, got, row.want)
@@ -73,7 +73,7 @@ func TestCounts(t *testing.T) {
 	for _, v := range append(verdict.Verdicts(), "other") {
 		tally.Add(v)
 	}
-	if tally != (verdict.Tally{Allowed: 1, Warned: 1, Unchecked: 1, Denied: 1, Unable: 1}) {
+	if tally != (verdict.Tally{Allowed: 1, Warned: 1, Unchecked: 1, Denied: 1, Errored: 1}) {
 		t.Errorf("one of each is counted as %+v", tally)
 	}
 	var results verdict.Results
@@ -83,7 +83,7 @@ func TestCounts(t *testing.T) {
 		kind   verdict.Kind
 	}{
 		{policy.Pass, false, verdict.Pass}, {policy.Fail, false, verdict.Fail}, {policy.Fail, true, verdict.Warn},
-		{policy.Undecided, true, verdict.Error}, {policy.Skipped, true, verdict.Skip},
+		{policy.Indeterminate, true, verdict.Error}, {policy.Skipped, true, verdict.Skip},
 	} {
 		got := verdict.OfResult(row.result, row.warns)
 		results.Add(got)

@@ -35,7 +35,7 @@ const (
 	Admitted Said = "admitted"
 	// Denied is the gateway's no, and Unable its "could not be verified".
 	Denied Said = "denied"
-	Unable Said = "could not look"
+	Error  Said = "could not look"
 	// Unanswered: the API server refuses, since it had no answer from the gateway.
 	Unanswered Said = "unanswered"
 	// Away: there is no answer of the API server's about the pod.
@@ -82,7 +82,7 @@ func Read(status int, text string) (said Said, reasons []string) {
 	case !strings.Contains(text, "denied the request"):
 		return Away, nil
 	case strings.Contains(text, "could not be verified"):
-		return Unable, reasons
+		return Error, reasons
 	}
 	return Denied, reasons
 }
@@ -96,8 +96,8 @@ type Window struct {
 
 // Allowance is what may be said in a window; a wrong image is refused all the same.
 type Allowance struct {
-	// NewUnable: "could not look", at an image that is new or not signed.
-	NewUnable bool
+	// NewError: "could not look", at an image that is new or not signed.
+	NewError bool
 	// Unanswered and Away as in Said.
 	Unanswered, Away bool
 }
@@ -108,8 +108,8 @@ func (w *Window) allows(a *Answer) bool {
 		return false
 	}
 	switch a.Said {
-	case Unable: // that there is no signature is remembered for seconds only
-		return (a.New || a.Truth != Signed) && w.Allows.NewUnable
+	case Error: // that there is no signature is remembered for seconds only
+		return (a.New || a.Truth != Signed) && w.Allows.NewError
 	case Unanswered:
 		return w.Allows.Unanswered
 	case Away:
@@ -157,7 +157,7 @@ func (a *Answer) judge() (Finding, bool) {
 		return found(WrongWord, "a signed image is denied: %s", a), true
 	case a.Said == Denied && !slices.Contains(a.Codes, a.Truth.code()):
 		return found(WrongWord, "it is not said that the image is %s: %s", a.Truth, a), true
-	case a.Said == Unable && speaks:
+	case a.Said == Error && speaks:
 		return found(WrongWord, "what could not be looked at is called so: %s", a), true
 	}
 	return Finding{}, false
@@ -182,7 +182,7 @@ func Stored(pods []Pod, answers []Answer, signed map[string]bool) []Finding {
 			all = append(all, found(WrongYes, "%s/%s is stored with %s", p.Namespace, p.Name, p.Image))
 		case a != nil && a.Digest != digest:
 			all = append(all, found(WrongYes, "stored with %s: %s", p.Image, a))
-		case a != nil && (a.Said == Denied || a.Said == Unable || a.Said == Unanswered):
+		case a != nil && (a.Said == Denied || a.Said == Error || a.Said == Unanswered):
 			all = append(all, found(Contradiction, "it is stored: %s", a))
 		}
 	}

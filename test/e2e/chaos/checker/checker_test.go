@@ -33,7 +33,7 @@ func denied(truth checker.Truth, code string) checker.Answer {
 
 func unable() checker.Answer {
 	a := denied(checker.Signed, "registry-unavailable")
-	a.Said = checker.Unable
+	a.Said = checker.Error
 	return a
 }
 
@@ -62,7 +62,7 @@ func TestAnswers(t *testing.T) {
 	window := func(allows checker.Allowance) []checker.Window {
 		return []checker.Window{{Fault: "storm", Start: at(90), End: at(95), Calm: at(100), Allows: allows}}
 	}
-	everything := window(checker.Allowance{NewUnable: true, Unanswered: true, Away: true})
+	everything := window(checker.Allowance{NewError: true, Unanswered: true, Away: true})
 	forged := admitted()
 	forged.Ran = "r.example/web:1@" + other
 	byTag := admitted()
@@ -97,8 +97,8 @@ func TestAnswers(t *testing.T) {
 		{"could not look, and calls it unsigned", calledUnsigned, everything, "WRONG WORD"},
 		{"could not look, and nothing fails", unable(), nil, "REFUSED"},
 		{"could not look at what is known, whatever fails", unable(), everything, "REFUSED"},
-		{"could not look at what is new, where new ones may meet that", fresh, window(checker.Allowance{NewUnable: true}), ""},
-		{"could not look at an unsigned one again, while that may be", said(denied(checker.Unsigned, ""), checker.Unable), window(checker.Allowance{NewUnable: true}), ""},
+		{"could not look at what is new, where new ones may meet that", fresh, window(checker.Allowance{NewError: true}), ""},
+		{"could not look at an unsigned one again, while that may be", said(denied(checker.Unsigned, ""), checker.Error), window(checker.Allowance{NewError: true}), ""},
 		{"could not look everywhere, and found another's signature on what another signed", partly(checker.Foreign), everything, ""},
 		{"could not look everywhere, and found another's signature on what is signed", partly(checker.Signed), everything, "WRONG WORD"},
 		{"could not look everywhere, and found another's signature on what nobody signed", partly(checker.Unsigned), everything, "WRONG WORD"},
@@ -127,7 +127,7 @@ func TestRead(t *testing.T) {
 	}{
 		{"created", http.StatusCreated, `{"kind":"Pod","note":"denied the request"}`, checker.Admitted, ""},
 		{"denied", http.StatusForbidden, deny + "denied of 1 image\n policy: there is no signature [unsigned]", checker.Denied, "unsigned"},
-		{"could not look", http.StatusForbidden, deny + "could not be verified of 1 image: [registry-unavailable] and [timed-out]", checker.Unable, "registry-unavailable timed-out"},
+		{"could not look", http.StatusForbidden, deny + "could not be verified of 1 image: [registry-unavailable] and [timed-out]", checker.Error, "registry-unavailable timed-out"},
 		{"nobody answered", http.StatusInternalServerError, `failed calling webhook "pods.quaymaster.dev": EOF`, checker.Unanswered, ""},
 		{"the API server's own trouble", http.StatusInternalServerError, "etcdserver: leader changed", checker.Away, ""},
 		{"a name that is taken", http.StatusConflict, "already exists", checker.Away, ""},
@@ -144,15 +144,15 @@ func TestRead(t *testing.T) {
 func line(a checker.Answer) decisionlog.Decision {
 	d := decisionlog.Decision{
 		Process: report.ProcessAdmission, Door: "validate", UID: "u1", Object: report.Resource{Kind: "Pod", Namespace: a.Namespace, Name: a.Pod},
-		Image: &decisionlog.Image{Written: a.Image, Digest: a.Digest}, Answer: gate.Allow, Allowed: true,
+		Image: &decisionlog.Image{Written: a.Image, Digest: a.Digest}, Result: gate.Allow, Allowed: true,
 		Rules: []decisionlog.Rule{{Result: policy.Pass, Proofs: []decisionlog.Proof{{Key: "k"}}}},
 	}
 	if a.Said == checker.Admitted {
 		return d
 	}
-	d.Allowed, d.Answer, d.Rules = false, gate.Deny, nil
-	if a.Said == checker.Unable {
-		d.Answer = gate.Unable
+	d.Allowed, d.Result, d.Rules = false, gate.Deny, nil
+	if a.Said == checker.Error {
+		d.Result = gate.Error
 	}
 	for _, code := range a.Codes {
 		d.Reasons = append(d.Reasons, decisionlog.Reason{Code: policy.Code(code)})
@@ -181,17 +181,17 @@ func TestReplay(t *testing.T) {
 		{"nothing was proved", admitted(), func(d *decisionlog.Decision) { d.Rules[0].Proofs = nil }, "LOST RECORD"},
 		{"no rule passed", admitted(), func(d *decisionlog.Decision) { d.Rules[0].Result = policy.Skipped }, "LOST RECORD"},
 		{"the log refused what was admitted", admitted(), func(d *decisionlog.Decision) {
-			d.Allowed, d.Answer, d.Reasons = false, gate.Unable, []decisionlog.Reason{{Code: "timed-out"}}
+			d.Allowed, d.Result, d.Reasons = false, gate.Error, []decisionlog.Reason{{Code: "timed-out"}}
 		}, "LOST RECORD, CONTRADICTION"},
 		{"the log calls a signed image unsigned", unable(), func(d *decisionlog.Decision) {
-			d.Answer, d.Reasons = gate.Deny, append(d.Reasons, decisionlog.Reason{Code: "unsigned"})
+			d.Result, d.Reasons = gate.Deny, append(d.Reasons, decisionlog.Reason{Code: "unsigned"})
 		}, "WRONG WORD"},
-		{"the log allowed what was denied", bare, func(d *decisionlog.Decision) { d.Allowed, d.Answer = true, gate.Allow }, "LOST RECORD, WRONG YES"},
-		{"the log allowed what is unsigned, and nobody heard of it", said(bare, checker.Unanswered), func(d *decisionlog.Decision) { d.Allowed, d.Answer = true, gate.Allow }, "WRONG YES"},
+		{"the log allowed what was denied", bare, func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "LOST RECORD, WRONG YES"},
+		{"the log allowed what is unsigned, and nobody heard of it", said(bare, checker.Unanswered), func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "WRONG YES"},
 		{"the reason is missing", bare, func(d *decisionlog.Decision) { d.Reasons = nil }, "LOST RECORD, WRONG WORD"},
 		{"the reason is another", foreign, func(d *decisionlog.Decision) { d.Reasons[0].Code = "unsigned" }, "LOST RECORD, WRONG WORD"},
-		{"could not look, and the log allowed", unable(), func(d *decisionlog.Decision) { d.Allowed, d.Answer = true, gate.Allow }, "LOST RECORD, CONTRADICTION"},
-		{"nobody decided", said(admitted(), checker.Unanswered), func(d *decisionlog.Decision) { d.Undecided, d.Answer = "timed-out", "" }, ""},
+		{"could not look, and the log allowed", unable(), func(d *decisionlog.Decision) { d.Allowed, d.Result = true, gate.Allow }, "LOST RECORD, CONTRADICTION"},
+		{"nobody decided", said(admitted(), checker.Unanswered), func(d *decisionlog.Decision) { d.Undecided, d.Result = "timed-out", "" }, ""},
 	} {
 		d := line(row.answer)
 		if row.change != nil {

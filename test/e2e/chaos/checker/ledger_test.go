@@ -19,7 +19,7 @@ func TestLedger(t *testing.T) {
 	answer(-time.Second/2, checker.Signed, checker.Admitted)   // wanted before
 	answer(time.Second, checker.Unsigned, checker.Denied)
 	answer(2*time.Second, checker.Signed, checker.Admitted)
-	answer(3*time.Second, checker.Unsigned, checker.Unable)
+	answer(3*time.Second, checker.Unsigned, checker.Error)
 	answer(5*time.Second, checker.Signed, checker.Admitted)
 	got := l.Look(moment)
 	if got.First.Sub(moment) != 3*time.Second || got.LastBad.Sub(moment) != 4*time.Second || got.Good != 1 || got.Waiting != 0 || got.Bad == nil {

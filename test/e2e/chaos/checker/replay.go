@@ -40,7 +40,7 @@ func (a *Answer) replay(lines []*decisionlog.Decision) []Finding {
 		if !slices.ContainsFunc(lines, a.proves) {
 			return []Finding{found(LostRecord, "%d lines, none of which allows it by a proof of %s: %s", len(lines), a.Digest, a)}
 		}
-	case Denied, Unable:
+	case Denied, Error:
 		if !slices.ContainsFunc(lines, a.refuses) {
 			return []Finding{found(LostRecord, "%d lines, none of which refuses it for %v: %s", len(lines), a.Codes, a)}
 		}
@@ -51,14 +51,14 @@ func (a *Answer) replay(lines []*decisionlog.Decision) []Finding {
 
 // proves: the line allows the pod, and says by which proof of the digest.
 func (a *Answer) proves(d *decisionlog.Decision) bool {
-	return d.Allowed && d.Answer == gate.Allow && d.Image.Digest == a.Digest && slices.ContainsFunc(d.Rules, func(r decisionlog.Rule) bool {
+	return d.Allowed && d.Result == gate.Allow && d.Image.Digest == a.Digest && slices.ContainsFunc(d.Rules, func(r decisionlog.Rule) bool {
 		return r.Result == policy.Pass && len(r.Proofs) > 0
 	})
 }
 
 // refuses: the line refuses the pod, and has each reason that was told.
 func (a *Answer) refuses(d *decisionlog.Decision) bool {
-	if d.Allowed || d.Answer == gate.Allow || len(d.Reasons) == 0 {
+	if d.Allowed || d.Result == gate.Allow || len(d.Reasons) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(a.Codes, func(code string) bool { return !has(d, code) })
@@ -73,17 +73,17 @@ func (a *Answer) against(d *decisionlog.Decision) (Finding, bool) {
 	switch {
 	case d.Undecided != "":
 		return Finding{}, false
-	case d.Answer == gate.Allow && a.Truth != Signed:
+	case d.Result == gate.Allow && a.Truth != Signed:
 		return found(WrongYes, "the log allows it: %s", a), true
-	case d.Answer == gate.Allow && d.Image.Digest != a.Digest:
+	case d.Result == gate.Allow && d.Image.Digest != a.Digest:
 		return found(WrongYes, "the log allows %s: %s", d.Image.Digest, a), true
-	case a.Truth == Signed && (d.Answer == gate.Deny || has(d, codeUnsigned) || has(d, codeForeign)):
+	case a.Truth == Signed && (d.Result == gate.Deny || has(d, codeUnsigned) || has(d, codeForeign)):
 		return found(WrongWord, "the log denies a signed image: %s", a), true
-	case d.Answer == gate.Deny && !has(d, a.Truth.code()):
+	case d.Result == gate.Deny && !has(d, a.Truth.code()):
 		return found(WrongWord, "the log does not say that the image is %s: %s", a.Truth, a), true
 	case a.Said == Admitted && !d.Allowed:
 		return found(Contradiction, "the log refuses it, door %s, request %s: %s", d.Door, d.UID, a), true
-	case (a.Said == Denied || a.Said == Unable) && d.Allowed:
+	case (a.Said == Denied || a.Said == Error) && d.Allowed:
 		return found(Contradiction, "the log allows it, door %s, request %s: %s", d.Door, d.UID, a), true
 	}
 	return Finding{}, false
