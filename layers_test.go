@@ -27,7 +27,7 @@ var layers = map[string]int{
 	"policy/internal/document": 4, "policy/pattern/comparison": 8, "policy/pattern": 9,
 	"policy/patch/internal/jsonvalue": 8, "policy/patch/internal/mergekey": 8, "policy/patch/internal/operation": 9, "policy/patch/internal/yamltemplate": 9, "policy/patch": 10,
 	"policy/podsecurity": 4, "policy/globalcontext": 8,
-	"policy/cel/library": 5, "policy/cel/internal/partial": 4, "policy/cel/internal/price": 5, "policy/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/celpolicy": 8,
+	"policy/cel/library": 5, "policy/cel/internal/partial": 4, "policy/cel/internal/price": 5, "policy/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/revision": 7, "policy/internal/celpolicy": 8,
 	"policy/imagevalidating/attestor": 9, "policy/imagevalidating": 10, "policy/validating": 10, "policy/mutating": 10,
 	"policy/kyverno/match": 6, "policy/kyverno/action": 7, "policy/kyverno/autogen": 10, "policy/kyverno/rulecontext": 9, "policy/kyverno/verifyimages": 10, "policy/kyverno/rule": 10,
 	"policy/kyverno/validate": 11, "policy/kyverno/mutate": 11, "policy/generating/record": 6, "policy/generating": 12, "policy/kyverno": 13,

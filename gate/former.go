@@ -74,9 +74,13 @@ func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
 		kept = append(kept, check)
 	}
 	p.plan.Checks = kept
+	p.images = slices.Clone(p.images)
+	for i := range p.images { // a rule that did not match it before evaluates it as a new one
+		p.images[i].Unchanged = p.images[i].Unchanged && !slices.ContainsFunc(kept, func(c policy.Check) bool { return c.Image.Pointer == p.images[i].Pointer })
+	}
 	for i := range p.plan.Results {
 		result := &p.plan.Results[i]
-		if result.Err != nil && p.isUnchanged(ctx, *result, standard) {
+		if result.Err != nil && !result.Renewed && p.isUnchanged(ctx, *result, standard) {
 			result.Err, result.Skip = nil, fmt.Sprintf("none of its images changed; it could not be asked: %v", result.Err)
 		}
 	}

@@ -198,14 +198,11 @@ func byName(covered map[called]*Exception) bool {
 }
 
 // except marks the checks that an exception covers.
-func (s *Set) except(ctx context.Context, checks []Check, subject *Subject) {
+func (s *Set) except(ctx context.Context, m ruleIn, checks []Check, subject *Subject) {
 	if len(checks) == 0 || len(s.exceptions) == 0 {
 		return
 	}
-	speaking := s.speaking(ctx, checks[0].Policy, checks[0].Rule, subject)
-	if len(speaking) == 0 {
-		return
-	}
+	speaking := s.speaking(ctx, m.policy, m.rule.Name(), subject)
 	var images []Image
 	for i := range checks {
 		images = append(images, checks[i].Image)
@@ -221,9 +218,6 @@ func (s *Set) except(ctx context.Context, checks []Check, subject *Subject) {
 // excepted returns the exception that makes the evaluation of a failed rule unnecessary:
 // exceptions exempt the object, or each of its images. Empty means that there is none.
 func (s *Set) excepted(ctx context.Context, p *Policy, rule string, subject *Subject, images []Image) *Exception {
-	if len(s.exceptions) == 0 {
-		return nil
-	}
 	speaking := s.speaking(ctx, p, rule, subject)
 	if len(speaking) == 0 {
 		return nil

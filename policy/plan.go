@@ -25,6 +25,8 @@ type RuleResult struct {
 	Skip string
 	// Err is the reason why the rule could not be evaluated; the subject is then undecided.
 	Err error
+	// Renewed: the rule did not match some images of the old object that did not change.
+	Renewed bool
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
 	// Judge has the last word on the checks of a rule about images; nil where they
@@ -78,13 +80,14 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 		return skipped("it is about Kubernetes objects")
 	}
 	images, unreadable := ImagesOf(ctx, m.rule, subject, find)
+	images, renewed := s.renew(ctx, m, subject, images)
 	failed := func(err error) ([]Check, []RuleResult) {
 		if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
 			return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: e.words(), Exception: e}}
 		}
-		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}}
+		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Renewed: renewed, Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}}
 	}
-	if unreadable == nil && allUnchanged(images) && !speaksOfObject(m.rule) {
+	if unreadable == nil && len(images) > 0 && !slices.ContainsFunc(images, isNew) && !speaksOfObject(m.rule) {
 		return skipped(unchanged)
 	}
 	planned, judges, err := planUnderAllNames(ctx, m.rule, subject, images)
@@ -116,7 +119,7 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 			return failed(err)
 		}
 	}
-	s.except(ctx, checks, subject)
+	s.except(ctx, m, checks, subject)
 	return checks, s.ruled(ctx, m, subject, images, judges)
 }
 
@@ -222,9 +225,7 @@ func sourceNames(own, all []Image, turn int) (named []Image, renamed bool) {
 // unchanged is the reason why a rule is not evaluated again.
 const unchanged = "the images that it names ran before this update"
 
-func allUnchanged(images []Image) bool {
-	return len(images) > 0 && !slices.ContainsFunc(images, func(i Image) bool { return !i.Unchanged })
-}
+func isNew(i Image) bool { return !i.Unchanged }
 
 // NeedsDigest reports whether the check needs the image's digest from a registry.
 func (c *Check) NeedsDigest() bool {

@@ -82,6 +82,9 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	return c, nil
 }
 
+// SelectsObjects reports whether the constraint selects objects by their labels.
+func (c *Constraint) SelectsObjects() bool { return c.object != nil && !c.object.Empty() }
+
 func compileRules(docs []admission.NamedRuleWithOperations, path string, resources Resources) ([]rule, error) {
 	if len(docs) > maxRules {
 		return nil, field.Fail(path, "%d rules are more than %d", len(docs), maxRules)

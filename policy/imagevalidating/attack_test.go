@@ -136,3 +136,37 @@ func TestWeakWitness(t *testing.T) {
 		expect(t, h.decide(t, pod(t, built.Name), text), name, c.answer, "")
 	}
 }
+
+// TestUpdatesThatSelect: images that did not change are verified where the update brings the
+// object under the policy, or changes what its attestors depend on.
+func TestUpdatesThatSelect(t *testing.T) {
+	h := newHarbor(t)
+	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
+	byLabel := edit(with(allSigned), "  matchConstraints:\n", "  matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n")
+	byCondition := edit(with(allSigned), "spec:\n", "spec:\n  matchConditions: [{name: prod, expression: \"has(object.metadata.labels) && object.metadata.labels[?'env'].orValue('') == 'prod'\"}]\n")
+	labelled := func(image, env string) object {
+		o := object{images: []string{image}, labels: map[string]string{"app": "web"}}
+		if env != "" {
+			o.labels["env"] = env
+		}
+		return o
+	}
+	for _, c := range []struct {
+		reason, text string
+		old, now     object
+		answer       gate.Answer
+		word         string
+	}{
+		{"a selected label is added to an unsigned image", byLabel, labelled(bad, ""), labelled(bad, "prod"), gate.Deny, "unsigned"},
+		{"to a signed one", byLabel, labelled(good, ""), labelled(good, "prod"), gate.Allow, ""},
+		{"it was there", byLabel, labelled(bad, "prod"), labelled(bad, "prod"), gate.Allow, ""},
+		{"another label is added", byLabel, labelled(bad, ""), labelled(bad, "test"), gate.Allow, ""},
+		{"a match condition begins to hold", byCondition, labelled(bad, ""), labelled(bad, "prod"), gate.Deny, "unsigned"},
+		{"and the image is signed", byCondition, labelled(good, ""), labelled(good, "prod"), gate.Allow, ""},
+		{"it held before", byCondition, labelled(bad, "prod"), labelled(bad, "prod"), gate.Allow, ""},
+	} {
+		request := c.now.request(t)
+		request.Old, request.Subject.Operation = c.old.request(t).Object, "UPDATE"
+		expect(t, h.decide(t, request, c.text), c.reason, c.answer, c.word)
+	}
+}

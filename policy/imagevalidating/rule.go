@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
+	"github.com/quaymaster/quaymaster/policy/internal/revision"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -42,6 +43,7 @@ var (
 	_ policy.Pinner    = (*rule)(nil)
 
 	_ policy.OfDocuments = (*rule)(nil)
+	_ policy.Rematching  = (*rule)(nil)
 )
 
 // Name returns the rule's name: the policy's, or a generated one.
@@ -70,6 +72,19 @@ func (r *rule) SpeaksOfObject() bool { return r.program.ofObject || r.program.mi
 // PinsNamed reports whether images are pinned in objects that no rule about pods
 // follows up.
 func (r *rule) PinsNamed() bool { return r.named && r.mutate && !r.json && !r.quiet }
+
+// MayRematch reports whether an update may bring an object under the rule, or change what a
+// validation reads of it.
+func (r *rule) MayRematch() bool {
+	p := r.program
+	return r.match != nil && r.match.SelectsObjects() || len(p.conditions)+len(p.extractors) > 0 || !p.fixed || p.ofObject || p.mixed
+}
+
+// ReadsUpdate reports whether an update changed an object that the attestors may depend on.
+// Validations of the object are evaluated at every update anyway.
+func (r *rule) ReadsUpdate(s *policy.Subject) bool {
+	return !r.program.fixed && (revision.Changes(s, "spec") || revision.Changes(s, "metadata"))
+}
 
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.
 func (r *rule) OnlyDocuments() bool { return r.json }

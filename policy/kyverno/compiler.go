@@ -301,6 +301,7 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 	}
 	p.asks = true
 	compiled.targets = compiled.selection.Match.Targets()
+	compiled.selects = !compiled.coversPods(doc)
 	if err := askable(compiled.targets, path, true); err != nil {
 		return err
 	}
@@ -313,7 +314,6 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 		follower.name, follower.template = g.Name, g.Template
 		follower.selection = compiled.selection.ForKinds(g.Kinds)
 		follower.targets = follower.selection.Match.Targets()
-		follower.named = !compiled.coversPods(doc)
 		addRule(p.out, &follower)
 	}
 	return nil

@@ -211,6 +211,13 @@ func (c *Compiler) compileScope(d *exceptionDocument) (policy.ExceptionScope, er
 	return scope, errors.Join(err, field.Below("spec.conditions", problem), document.EmptyConditions(d.Spec.Conditions, "spec.conditions"))
 }
 
+// MayRematch reports whether the exception selects objects by names, labels, annotations or
+// conditions.
+func (e exceptionScope) MayRematch() bool {
+	_, plain := e.match.AboutPods()
+	return !plain || e.conditions != nil
+}
+
 // Covers evaluates match and conditions. An indeterminate object is not covered.
 func (e exceptionScope) Covers(_ context.Context, s *policy.Subject) (bool, error) {
 	matched, err := e.match.Matches(s, match.Excepting).Result()

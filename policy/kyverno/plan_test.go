@@ -673,3 +673,50 @@ func TestPlanConcurrently(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestUpdatesThatSelect: an image that the object had before is unchanged to a rule only if the
+// rule matched the old object.
+func TestUpdatesThatSelect(t *testing.T) {
+	const pods = "kinds: [Pod]"
+	object := func(labels map[string]any) policy.Content {
+		return policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "web", "labels": labels}, "spec": map[string]any{}})
+	}
+	prod, none, skipped := map[string]any{"env": "prod"}, map[string]any{}, map[string]any{"env": "prod", "skip": "yes"}
+	byLabel := compile(t, nil, pods, pods+"\n          selector: {matchLabels: {env: prod}}")
+	excluded := compile(t, nil, "    verifyImages:", "    exclude: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {skip: 'yes'}}}}]}\n    verifyImages:")
+	condition := compile(t, nil, "    verifyImages:", "    preconditions: {all: [{key: \"{{ request.object.metadata.labels.env || '' }}\", operator: Equals, value: prod}]}\n    verifyImages:")
+	all := compile(t, nil, "", "")
+	for _, c := range []struct {
+		reason   string
+		policy   *policy.Policy
+		old, now map[string]any
+		checks   bool
+		selects  bool
+	}{
+		{"a selected label is added", byLabel, none, prod, true, true},
+		{"it was there", byLabel, prod, prod, false, true},
+		{"it is removed", byLabel, prod, none, false, true},
+		{"an exclusion ends", excluded, skipped, prod, true, true},
+		{"an exclusion begins", excluded, prod, skipped, false, true},
+		{"it was not excluded before", excluded, none, prod, false, true},
+		{"a precondition begins to hold", condition, none, prod, true, true},
+		{"it held before", condition, prod, prod, false, true},
+		{"every pod", all, none, prod, false, false},
+	} {
+		set, err := policy.NewSet(c.policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := pod("default")
+		s.Operation, s.Object, s.OldObject = "UPDATE", object(c.now), object(c.old)
+		stood := container("nginx")
+		stood.Unchanged = true
+		plan := set.Plan(t.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{stood}, nil })
+		if got := len(plan.Checks) > 0; got != c.checks {
+			t.Errorf("%s: checked %t, want %t: %+v", c.reason, got, c.checks, plan.Results)
+		}
+		if got := c.policy.RematchesIn(s, nil); got != c.selects {
+			t.Errorf("%s: may match after an update of metadata %t, want %t", c.reason, got, c.selects)
+		}
+	}
+}

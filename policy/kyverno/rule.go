@@ -40,17 +40,18 @@ type compiledRule struct {
 	namespaced bool
 	// targets are the kinds that match may select.
 	targets []policy.Target
-	// named: no rule is sure to match the pods that come of its objects.
-	named bool
+	// selects: more than kind and namespace decides which objects it matches.
+	selects bool
 }
 
 var (
-	_ policy.Selective = (*compiledRule)(nil)
-	_ policy.Pinner    = (*compiledRule)(nil)
+	_ policy.Selective  = (*compiledRule)(nil)
+	_ policy.Pinner     = (*compiledRule)(nil)
+	_ policy.Rematching = (*compiledRule)(nil)
 )
 
 func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule, error) {
-	r := &compiledRule{name: doc.Name, path: path, actions: p.actions, reads: readingOf(doc), namespaced: p.out.Namespace != "", named: true}
+	r := &compiledRule{name: doc.Name, path: path, actions: p.actions, reads: readingOf(doc), namespaced: p.out.Namespace != ""}
 	var errs []error
 	var err error
 	r.selection, err = match.CompileSelection(doc.Match, doc.Exclude, path, p.out.Namespace)
@@ -174,8 +175,15 @@ func (r *compiledRule) Targets() []policy.Target { return r.targets }
 // PinsNamed reports whether an entry pins images in objects that no rule about pods
 // follows up.
 func (r *compiledRule) PinsNamed() bool {
-	return r.named && slices.ContainsFunc(r.entries, (*verifyimages.Entry).Pins)
+	return (len(r.template) == 0 || r.selects) && slices.ContainsFunc(r.entries, (*verifyimages.Entry).Pins)
 }
+
+// MayRematch reports whether an update may bring an object under the rule.
+func (r *compiledRule) MayRematch() bool { return r.selects }
+
+// ReadsUpdate returns false: as in Kyverno, signers and conditions that read the object are not
+// evaluated again for an image that the rule matched before.
+func (r *compiledRule) ReadsUpdate(*policy.Subject) bool { return false }
 
 // ImagePatterns returns the image patterns of the entries, unless they depend on a variable or on
 // the result of an extractor.

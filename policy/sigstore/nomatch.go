@@ -64,7 +64,19 @@ type noMatchRule struct {
 	everything []selected
 }
 
-var _ policy.Selective = (*noMatchRule)(nil)
+var (
+	_ policy.Selective  = (*noMatchRule)(nil)
+	_ policy.Rematching = (*noMatchRule)(nil)
+)
+
+// MayRematch reports whether a policy selects objects by labels: an update may then take the
+// object away from it.
+func (r *noMatchRule) MayRematch() bool {
+	return slices.ContainsFunc(r.rules, func(one *rule) bool { return selectsByLabels(one.match) })
+}
+
+// ReadsUpdate returns false: only the policies' selectors read the object.
+func (r *noMatchRule) ReadsUpdate(*policy.Subject) bool { return false }
 
 // Name returns the rule's name.
 func (r *noMatchRule) Name() string { return "no-match-policy" }

@@ -366,6 +366,53 @@ func TestConfigAtTheGate(t *testing.T) {
 	}
 }
 
+// TestUpdatesAtTheGate: an update that brings an object under a policy, or changes what
+// spec.policy reads of it, has its images verified although they are the same.
+func TestUpdatesAtTheGate(t *testing.T) {
+	y := newYard(t)
+	of := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("testdata", "policies", name+".yaml"))
+		done(t, err)
+		return string(text)
+	}
+	labelled := func(text string) string {
+		return strings.Replace(text, "spec:\n", "spec:\n  match: [{resource: pods, version: v1, selector: {matchLabels: {team: shop}}}]\n", 1)
+	}
+	foreign := strings.Replace(podObject, `"team":"shop"`, `"team":"back"`, 1)
+	shared := strings.Replace(podObject, `"spec":{`, `"spec":{"hostNetwork":true,`, 1)
+	scaled := func(replicas string) string {
+		return strings.Replace(podObject, `"spec":{`, `"spec":{"hostNetwork":true,"replicas":`+replicas+`,`, 1)
+	}
+	for _, c := range []struct {
+		reason, policy, old, now string
+		signed                   bool
+		want                     gate.Answer
+	}{
+		{"the selected label is added to an unsigned image", labelled(of("key")), foreign, podObject, false, gate.Deny},
+		{"to a signed one", labelled(of("key")), foreign, podObject, true, gate.Allow},
+		{"it was there", labelled(of("key")), podObject, podObject, false, gate.Allow},
+		{"it is removed", labelled(of("key")), podObject, foreign, false, gate.Allow},
+		{"the spec is no longer what it must be", of("own-network"), podObject, shared, true, gate.Deny},
+		{"the labels are no longer", of("own-network"), podObject, foreign, true, gate.Deny},
+		{"both are", of("own-network"), foreign, podObject, true, gate.Allow},
+		{"they were not before, either", of("own-network"), shared, shared, true, gate.Allow},
+		{"it is scaled down", of("own-network"), scaled("3"), scaled("2"), true, gate.Allow},
+		{"it is scaled up", of("own-network"), scaled("2"), scaled("3"), true, gate.Deny},
+	} {
+		g, err := y.Gate(y.compile(t, c.policy))
+		done(t, err)
+		image := y.build("shop")
+		if c.signed {
+			byKey(release)(t, y, image)
+		}
+		asked := request(t, c.now, image.Name)
+		asked.Old, asked.Subject.Operation = request(t, c.old, image.Name).Object, "UPDATE"
+		if out := g.Decide(t.Context(), asked); out.Answer != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		}
+	}
+}
+
 // everyPolicyIsUsed: each file accepts something and refuses something, but for those
 // that say that they never do.
 func everyPolicyIsUsed(t *testing.T, seen map[string]map[gate.Result]bool) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/revision"
 )
 
 // ruleName is the name of a policy's one rule.
@@ -42,8 +43,9 @@ type rule struct {
 }
 
 var (
-	_ policy.Selective = (*rule)(nil)
-	_ policy.Pinner    = (*rule)(nil)
+	_ policy.Selective  = (*rule)(nil)
+	_ policy.Pinner     = (*rule)(nil)
+	_ policy.Rematching = (*rule)(nil)
 )
 
 // shape determines how the authorities combine: one of them suffices. A check can express
@@ -97,6 +99,24 @@ func (r *rule) PinsNamed() bool {
 	return !slices.ContainsFunc(r.match, func(s selected) bool {
 		return s.kind == "Pod" && (s.labels == nil || s.labels.empty())
 	})
+}
+
+// MayRematch reports whether the policy selects objects by labels, or reads them.
+func (r *rule) MayRematch() bool {
+	return selectsByLabels(r.match) || r.overall != nil && (r.overall.spec || r.overall.meta)
+}
+
+func selectsByLabels(list []selected) bool {
+	return slices.ContainsFunc(list, func(s selected) bool { return s.labels != nil && !s.labels.empty() })
+}
+
+// ReadsUpdate reports whether an update changed what spec.policy reads of the object. As in
+// policy-controller, fewer replicas are no change: an object may always be scaled down.
+func (r *rule) ReadsUpdate(s *policy.Subject) bool {
+	if r.overall == nil {
+		return false
+	}
+	return r.overall.meta && revision.Changes(s, "metadata") || r.overall.spec && revision.Changes(s, "spec") && !revision.ScalesDown(s)
 }
 
 // ImagePatterns returns the globs, unless one has a wildcard for the registry, which may

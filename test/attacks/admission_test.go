@@ -112,6 +112,30 @@ func admissionAttacks() []attack {
 			s.refused(request{unmutated: true, now: deployment(image.Name)}, policy.MissingDigest)
 			s.refused(request{now: deployment(s.built("unsigned").Name)}, policy.Unsigned)
 		}),
+		row("label-after-the-image", "A policy selects pods by a label. A pod with an unsigned image is created without the label, and an update adds it, or ends an exclusion. It is denied, though the image did not change.", "policies that select by labels, and images that count as unchanged", func(s *scene) {
+			good, evil := s.signed("signed").ByDigest(), s.built("unsigned").ByDigest()
+			of := func(image string, labels object) object {
+				return with(pod(image), "metadata", object{"labels": labels})
+			}
+			update := func(image string, old, now object) request {
+				return request{operation: "UPDATE", old: of(image, old), now: of(image, now)}
+			}
+			prod, none, free := object{"env": "prod"}, object{"app": "web"}, object{"app": "web", "free": "yes"}
+			cluster := strings.Replace(signedBy(ofKey), "kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {env: prod}}", 1)
+			valid := strings.Replace(validating("  validations: [{expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}]\n"),
+				"  matchConstraints: {", "  matchConstraints: {objectSelector: {matchLabels: {env: prod}}, ", 1)
+			for _, selecting := range []string{cluster, valid} {
+				s.policies(selecting)
+				s.admitted(of(evil, none))
+				s.admitted(update(good, none, prod))
+				s.admitted(update(evil, none, free))
+				s.refused(update(evil, none, prod), policy.Unsigned)
+			}
+			s.policies(strings.Replace(signedBy(ofKey), "    verifyImages:", "    exclude: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {free: 'yes'}}}}]}\n    verifyImages:", 1))
+			s.admitted(of(evil, free))
+			s.admitted(update(good, free, none))
+			s.refused(update(evil, free, none), policy.Unsigned)
+		}),
 		row("value-that-becomes-an-image", "An expression names images by the names of parameters. An unsigned image comes in under another name, and an update renames it. It is denied, though the text did not change.", "kyverno 16260: typed parameters", func(s *scene) {
 			s.policies(strings.Replace(validating("  validations: [{expression: 'images.bundle.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}]\n"), "spec:\n",
 				"spec:\n  validationConfigurations: {required: false}\n  images: [{name: bundle, expression: \"object.spec.params.filter(p, p.name == 'bundle').map(p, p.value)\"}]\n", 1))

@@ -41,13 +41,14 @@ const (
 
 // questions collects the requirements of policies for one endpoint.
 type questions struct {
-	phase     phase
-	halved    bool                                // see bounds
-	mutates   func(*policy.Policy, Resource) bool // whether images in its objects are changed
-	resources []Resource
-	excluded  []string
-	labelled  func(*policy.Policy) bool // may be nil
-	asked     map[name]*question
+	phase      phase
+	halved     bool                                // see bounds
+	mutates    func(*policy.Policy, Resource) bool // whether images in its objects are changed
+	resources  []Resource
+	excluded   []string
+	exceptions []*policy.Exception
+	labelled   func(*policy.Policy) bool // may be nil
+	asked      map[name]*question
 	// served holds the versions of each resource.
 	served map[name][]string
 	// kinds holds the resources of each kind.
@@ -60,7 +61,7 @@ type questions struct {
 // ask evaluates the policies for one endpoint.
 func (in Input) ask(at phase) *questions {
 	q := &questions{
-		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
+		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources, exceptions: in.Exceptions, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
 		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
 	}
 	for _, r := range in.Resources {
@@ -210,7 +211,7 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 			}
 			asked := questionOf(own, name{r.Group, resource}, &question{kind: r.Kind, namespaced: r.Namespaced})
 			said := newSetting(p, r, brought)
-			said.outside = said.outside || t.objects
+			said.outside = said.outside || t.objects || p.RematchesIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind}, q.exceptions)
 			said.narrow(r)
 			said.labelled = q.labelled != nil && q.labelled(p)
 			if q.phase == shadowDoor {

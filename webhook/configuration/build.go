@@ -41,7 +41,8 @@ const (
 const notEnforced = "admissions.enforcer/disabled"
 
 // specUnchanged excludes updates that do not change spec, such as those of finalizers, because the
-// engine only evaluates changed images. CREATE has no oldObject; a webhook that was not split (see
+// engine evaluates changed images, and unchanged ones only if a policy selects or reads the object
+// by something else, for which this condition is left out. CREATE has no oldObject; a webhook that was not split (see
 // split) includes it. Objects without a spec are included. Changes of a Pod's record of its
 // original images are also included: only the gateway writes that record, and a forged one must be
 // corrected.

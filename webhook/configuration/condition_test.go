@@ -1,9 +1,14 @@
 package configuration
 
 import (
+	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // TestSpecUnchanged evaluates the condition as the API server does: with the
@@ -64,5 +69,62 @@ func TestSpecUnchanged(t *testing.T) {
 				t.Errorf("asked is %v, want %v", got.Value(), test.asked)
 			}
 		})
+	}
+}
+
+// selecting is a rule about images of pods that selects them by labels, or does not.
+type selecting bool
+
+func (selecting) Name() string                                  { return "selecting" }
+func (selecting) Extractors(*policy.Subject) []policy.Extractor { return nil }
+func (r selecting) MayRematch() bool                            { return bool(r) }
+func (selecting) ReadsUpdate(*policy.Subject) bool              { return false }
+func (selecting) Targets() []policy.Target                      { return podTargets() }
+func (selecting) ImagePatterns() ([]string, bool)               { return nil, false }
+func (selecting) Plan(context.Context, *policy.Subject, []policy.Image) (policy.RulePlan, error) {
+	return policy.RulePlan{}, nil
+}
+
+func podTargets() []policy.Target { return []policy.Target{{Version: "v1", Kind: "Pod"}} }
+
+// someScope covers some objects, by what an update may change.
+type someScope struct{}
+
+func (someScope) Covers(context.Context, *policy.Subject) (bool, error) { return false, nil }
+
+// TestUpdatesOfMetadata reach the gateway where they may bring an object under a rule, or out of
+// an exception.
+func TestUpdatesOfMetadata(t *testing.T) {
+	excepting := func(name string) *policy.Exception {
+		return &policy.Exception{Namespace: "n", Name: "e", Rules: []policy.ExceptedRule{{Policy: name, Rules: []string{"*"}}}, Scope: someScope{}}
+	}
+	for _, c := range []struct {
+		reason     string
+		rule       selecting
+		exceptions []*policy.Exception
+		left       bool
+	}{
+		{"a rule for every pod", false, nil, true},
+		{"a rule by labels", true, nil, false},
+		{"an exception to the rule", false, []*policy.Exception{excepting("p")}, false},
+		{"an exception to another one", false, []*policy.Exception{excepting("q")}, true},
+	} {
+		in := whole(t)
+		in.Policies = []*policy.Policy{{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{c.rule}, Targets: podTargets()}}
+		in.Exceptions, in.Mirrors, in.Shadow = c.exceptions, NoMirrors, false
+		made, err := Build(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range append(validating(made.Mutating.Webhooks), made.Validating.Webhooks...) {
+			for _, rule := range w.Rules {
+				if !slices.Contains(rule.Resources, "pods") || !slices.Contains(rule.Operations, admission.Update) {
+					continue
+				}
+				if left := slices.ContainsFunc(w.MatchConditions, func(m admission.MatchCondition) bool { return m.Expression == specUnchanged }); left != c.left {
+					t.Errorf("%s: %s leaves out updates of metadata %t, want %t", c.reason, w.Name, left, c.left)
+				}
+			}
+		}
 	}
 }

@@ -21,6 +21,8 @@ import (
 type Input struct {
 	// Policies of the active set, including broken ones. Their order does not matter.
 	Policies []*policy.Policy
+	// Exceptions to them.
+	Exceptions []*policy.Exception
 	// Resources that the API server serves; at least one. See Served.
 	Resources []Resource
 	// Failed are the group versions with failed discovery. A Reconciler takes their resources from
@@ -37,11 +39,8 @@ type Input struct {
 	Accounts []string
 	// ExcludedNamespaces are further excluded ones.
 	ExcludedNamespaces []string
-	// MutateControllers are the kinds of pod controllers that are pinned like Pods, as in
-	// Deployment.
-	MutateControllers []string
-	// OnlyPods disables changes of images in objects other than pods, whatever rules name.
-	OnlyPods bool
+	// Pinning is which objects other than pods are changed.
+	Pinning
 	// Mirrors is the requirement of mirrors; unset, there are none.
 	Mirrors Mirrors
 	// Labelled are the policies that apply only to namespaces with a label. Resources without other
@@ -60,6 +59,15 @@ type Input struct {
 	// Owner is a cluster-scoped object of the release. Its deletion also deletes the
 	// configurations. The zero value means that they must be deleted by hand.
 	Owner metav1.OwnerReference
+}
+
+// Pinning selects the objects, other than pods, in which images are pinned.
+type Pinning struct {
+	// MutateControllers are the kinds of pod controllers that are pinned like Pods, as in
+	// Deployment.
+	MutateControllers []string
+	// OnlyPods disables changes of images in objects other than pods, whatever rules name.
+	OnlyPods bool
 }
 
 // Labelled identifies the policies that apply only to namespaces with a label of that value.

@@ -16,7 +16,8 @@ const minSeconds, defaultSeconds, maxSeconds = 1, 10, 30
 
 // setting combines the policies for a resource in some namespaces. It is immutable.
 type setting struct {
-	// closed: a policy fails closed. outside: an image may be outside of spec.
+	// closed: a policy fails closed. outside: an image may be outside of spec, or something else
+	// there may bring the object under a policy.
 	closed, outside bool
 	// labelled: the setting applies only to namespaces with Input.Labelled's label.
 	labelled bool
