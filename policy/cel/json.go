@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
+
+	"github.com/quaymaster/quaymaster/policy/cel/internal/partial"
 )
 
 // adapter converts decoded JSON, the most common input of expressions, without the library's
@@ -43,13 +45,21 @@ const (
 // One of which only the float64 next to it is left is indeterminate, since another integer
 // may have been written.
 func number(v float64) ref.Val {
-	switch size := math.Abs(v); {
-	case v != math.Trunc(v) || size >= integersBelow:
-		return types.Double(v)
-	case size < exactBelow:
-		return types.Int(v)
+	if err := lost(v); err != nil {
+		return types.WrapErr(err)
 	}
-	return types.WrapErr(&UnknownError{Gaps: []error{fmt.Errorf("an integer near %.0f is too large to be read exactly", v)}})
+	if v != math.Trunc(v) || math.Abs(v) >= integersBelow {
+		return types.Double(v)
+	}
+	return types.Int(v)
+}
+
+// lost returns why an integer is unknown.
+func lost(v float64) error {
+	if size := math.Abs(v); v != math.Trunc(v) || size >= integersBelow || size < exactBelow {
+		return nil
+	}
+	return &UnknownError{Gaps: []error{fmt.Errorf("an integer near %.0f is too large to be read exactly", v)}}
 }
 
 // Doubles converts decoded JSON to a value with every number as a double. Kyverno does so for
@@ -61,14 +71,18 @@ func Doubles(native any) ref.Val { return types.DefaultTypeAdapter.NativeToValue
 type object map[string]any
 
 var (
-	_ traits.Mapper = object(nil)
-	_ traits.Zeroer = object(nil)
+	_ traits.Mapper   = object(nil)
+	_ traits.Zeroer   = object(nil)
+	_ partial.Decoded = object(nil)
 )
 
 // whole is the library's map, for the rarely used operations.
 func (o object) whole() traits.Mapper {
 	return types.NewStringInterfaceMap(adapter{types.DefaultTypeAdapter}, o)
 }
+
+// Lost implements partial.Decoded.
+func (object) Lost(number float64) error { return lost(number) }
 
 // Find implements traits.Mapper.
 func (o object) Find(key ref.Val) (ref.Val, bool) {
@@ -123,14 +137,18 @@ func (o object) Value() any { return map[string]any(o) }
 type list []any
 
 var (
-	_ traits.Lister = list(nil)
-	_ traits.Zeroer = list(nil)
+	_ traits.Lister   = list(nil)
+	_ traits.Zeroer   = list(nil)
+	_ partial.Decoded = list(nil)
 )
 
 // whole is the library's list, for the rarely used operations.
 func (l list) whole() traits.Lister {
 	return types.NewDynamicList(adapter{types.DefaultTypeAdapter}, []any(l))
 }
+
+// Lost implements partial.Decoded.
+func (list) Lost(number float64) error { return lost(number) }
 
 // Get implements traits.Indexer.
 func (l list) Get(index ref.Val) ref.Val {

@@ -42,6 +42,7 @@ func TestNumbers(t *testing.T) {
 	data := map[string]any{
 		"n": 3.0, "uid": 1000650000.0, "half": 2.5, "minus": -7.0, "zero": 0.0, "list": []any{4.0, 1.0, 2.0}, "in": map[string]any{"deep": 9.0},
 		"most": float64(1<<53 - 1), "unsure": float64(1 << 53), "lost": 9007199254740994.0, "huge": 1e300, "exact": int64(9007199254740993),
+		"large": []any{float64(1 << 53), 1.0}, "wide": map[string]any{"deep": []any{float64(1 << 53), 1.0}},
 	}
 	const (
 		held = iota
@@ -74,6 +75,20 @@ func TestNumbers(t *testing.T) {
 		"o.lost > 0":                                                                                  unknown,
 		"o.lost != 1":                                                                                 unknown,
 		"has(o.lost) && type(o.huge) == double":                                                       held,
+		"sets.contains(o.large, [9007199254740993])":                                                  unknown,
+		"sets.intersects(o.large, [1])":                                                               unknown,
+		"sets.equivalent([o.?lost], [o.?lost])":                                                       unknown,
+		"o.large.distinct().size() == 2":                                                              unknown,
+		"o.large.indexOf(9007199254740993) == -1":                                                     unknown,
+		"o.large.lastIndexOf(9007199254740993) == -1":                                                 unknown,
+		"[o.wide].indexOf(o.wide) == -1":                                                              unknown,
+		"o.large.isSorted()":                                                                          unknown,
+		"json.marshal(o.wide) == ''":                                                                  unknown,
+		"sets.contains(o.list, [4, 1]) && o.list.distinct().size() == 3 && o.list.indexOf(2) == 2":    held,
+		"o.large.reverse()[0] == 1 && o.large.slice(1, 2) == [1] && o.large.last().value() == 1":      held,
+		"optional.of(o.wide).value().deep.size() == 2 && o.?wide.hasValue()":                          held,
+		"o.large.first().value() == 1":                                                                unknown,
+		"sets.contains(http.Get('https://a.test').large, [1.0])":                                      held, // doubles in Kyverno, too
 		"type(resource.Get('v1', 'pods', 'a', 'b').n) == int":                                         held,
 		"resource.List('v1', 'pods', 'a').items.all(x, x.n + 1 == 4)":                                 held,
 		"resource.Post('v1', 'pods', 'a', {'x': o.n}).n + 1 == 4":                                     held,

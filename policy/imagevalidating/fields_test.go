@@ -175,6 +175,31 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
+// TestOperations: at operations that bring no image nothing is evaluated, so that a policy of
+// which a validation may fail there is refused.
+func TestOperations(t *testing.T) {
+	ofObject := edit(minimal, "  validations:\n", "  validations:\n  - expression: oldObject.metadata.name != 'a'\n")
+	some := edit(minimal, "images.containers.all(", "images.containers.exists(")
+	for _, c := range []struct{ reason, text, operations, want string }{
+		{"images alone", minimal, "[CREATE, UPDATE]", ""},
+		{"images alone, which hold without one", minimal, "[CREATE, UPDATE, DELETE, CONNECT]", ""},
+		{"and by a pattern", minimal, "['*']", ""},
+		{"the object", ofObject, "[CREATE, UPDATE]", ""},
+		{"the object at a deletion", ofObject, "[CREATE, UPDATE, DELETE]", "spec.matchConstraints.resourceRules[0].operations[2]: DELETE"},
+		{"the object at a connection", ofObject, "[CONNECT, CREATE]", "spec.matchConstraints.resourceRules[0].operations[0]: CONNECT"},
+		{"the object, by a pattern", ofObject, "['*']", "spec.matchConstraints.resourceRules[0].operations[0]: *"},
+		{"an image that must be there", some, "[UPDATE, DELETE]", "spec.matchConstraints.resourceRules[0].operations[1]: DELETE"},
+		{"and its twin", some, "[UPDATE]", ""},
+		{"deletions alone", minimal, "[DELETE]", "spec.matchConstraints.resourceRules: are about neither CREATE nor UPDATE"},
+		{"connections alone", minimal, "[CONNECT, DELETE]", "spec.matchConstraints.resourceRules: are about neither CREATE nor UPDATE"},
+	} {
+		_, err := compile(edit(c.text, "operations: [CREATE]", "operations: "+c.operations))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
+		}
+	}
+}
+
 // TestBounds: of each list as many as there may be, and one more.
 func TestBounds(t *testing.T) {
 	list := func(n int, entry func(i int) string) string {
@@ -195,7 +220,7 @@ func TestBounds(t *testing.T) {
 		{"secrets", 200, func(n int) string { return "  credentials: {secrets: " + list(n, same("a")) + "}" }, "spec.credentials: more than 200"},
 		{"providers", 200, func(n int) string { return "  credentials: {providers: " + list(n, same("default")) + "}" }, "spec.credentials: more than 200"},
 		{"images", 200, func(n int) string {
-			return "  images: " + list(n, func(i int) string { return fmt.Sprintf("{name: a%d, expression: '[object.a]'}", i) })
+			return "  images: " + list(n, func(i int) string { return fmt.Sprintf("{name: a%d, expression: '[object.metadata.name]'}", i) })
 		}, "spec.images: 201 are more than 200"},
 		{"references", 200, func(n int) string { return "  matchImageReferences: " + list(n, same("{glob: 'a.example/*'}")) }, "spec.matchImageReferences: 201 are more than 200"},
 		{"the length of a glob", 1024, func(n int) string {
@@ -354,6 +379,9 @@ func TestUndefinedFields(t *testing.T) {
 		{"in a validation", minimal + "  - expression: " + bad + " != true\n", "spec.validations[1].expression"},
 		{"in a message", minimal + "  - {expression: 'true', messageExpression: string(" + bad + ")}\n", "spec.validations[1].messageExpression"},
 		{"in an annotation", minimal + "  auditAnnotations: [{key: a, valueExpression: string(" + bad + ")}]\n", "spec.auditAnnotations[0].valueExpression"},
+		{"in an extractor", strings.Replace(minimal, "spec:\n", "spec:\n  images: [{name: a, expression: '[string("+bad+")]'}]\n", 1), "spec.images[0].expression"},
+		{"in an extractor that takes it for empty", strings.Replace(minimal, "spec:\n", "spec:\n  images: [{name: a, expression: 'object.spec.?sidecars.orValue([]).map(c, c.image)'}]\n", 1), "spec.images[0].expression"},
+		{"a field in an extractor", strings.Replace(minimal, "spec:\n", "spec:\n  images: [{name: a, expression: 'object.spec.?initContainers.orValue([]).map(c, c.image)'}]\n", 1), ""},
 		{"of a namespace's policy", strings.Replace(minimal, "kind: Image", "kind: NamespacedImage", 1) + "  matchConditions: [{name: a, expression: " + bad + " != true}]\n", "spec.matchConditions[0].expression"},
 		{"of documents", strings.Replace(minimal, "spec:\n", "spec:\n  evaluation: {mode: JSON}\n", 1) + "  variables: [{name: a, expression: " + bad + "}]\n", ""},
 	} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/celpolicy"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -45,7 +46,12 @@ func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgemen
 	for i, found := range h.attribute(ctx, everybody, joint) {
 		out.Decisions[i] = h.decision(i, found)
 	}
-	out.AuditAnnotations = h.rule.program.annotations.Words(ctx, joint.activation)
+	words, errs := h.rule.program.annotations.Words(ctx, joint.activation)
+	out.AuditAnnotations = words
+	errs = slices.DeleteFunc(errs, hingesOnLeft)
+	if len(errs) > 0 {
+		out.Object = worse(out.Object, policy.Ruling{Result: policy.Indeterminate, Reasons: celpolicy.AnnotationReasons(errs)})
+	}
 	return out
 }
 

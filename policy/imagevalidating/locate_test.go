@@ -25,7 +25,7 @@ func params(values ...any) map[string]any {
 
 // bundled is a policy whose images are the values that an expression leaves.
 func bundled(expression string) string {
-	return edit(with("images.bundle.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n",
+	return edit(ofAnyFields(with("images.bundle.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)")), "spec:\n",
 		"spec:\n  images: [{name: bundle, expression: \""+expression+"\"}]\n")
 }
 
@@ -192,8 +192,9 @@ func TestWarnings(t *testing.T) {
 		{"it is verified", with(allSigned), ""},
 		{"it is not required", edit(with("object.metadata.name != ''"), "spec:\n", "spec:\n  validationConfigurations: {required: false}\n"), ""},
 		{"a variable that nothing reads verifies", edit(with("object.metadata.name != ''"), "spec:\n", "spec:\n  variables: [{name: v, expression: \"verifyImageSignatures('a', [attestors.ours])\"}]\n"), required},
-		{"images at no place", bundled("object.spec.params.map(p, p.value + '')"), "names no place"},
-		{"images at places", bundled(byFilter), ""},
+		{"images at no place", edit(with("images.bundle.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  images: [{name: bundle, expression: \"object.spec.containers.map(p, p.image + '')\"}]\n"), "names no place"},
+		{"images at places", edit(with("images.bundle.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), "spec:\n", "spec:\n  images: [{name: bundle, expression: \"object.spec.containers.filter(p, p.name == 'a').map(p, p.image)\"}]\n"), ""},
+		{"fields of another version", bundled(byFilter), "undefined field"},
 	} {
 		got := strings.Join(h.policy(t, c.text).Warnings, " ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

@@ -12,7 +12,12 @@ import (
 
 // naming is a policy that names images by an expression.
 func naming(expression string) string {
-	return edit(minimal, "spec:\n", "spec:\n  images: [{name: named, expression: \""+expression+"\"}]\n")
+	return ofAnyFields(edit(minimal, "spec:\n", "spec:\n  images: [{name: named, expression: \""+expression+"\"}]\n"))
+}
+
+// ofAnyFields lets expressions read fields that pods do not have: another version may have them.
+func ofAnyFields(text string) string {
+	return edit(text, "apiVersions: [v1], operations", "apiVersions: [v1, v9], operations")
 }
 
 // TestPlaces: where the images stand that an expression names is read from it; where it
@@ -128,8 +133,9 @@ func TestStandardPlaces(t *testing.T) {
 			t.Errorf("%s: of a Task: %+v", expression, got)
 		}
 	}
-	deployment := own.Rules[1].Extractors(&policy.Subject{Group: "apps", Version: "v1", Kind: "Deployment"})
-	if last := deployment[len(deployment)-1]; last.Path != "/spec/template/spec/steps/*/image" {
+	follows := must(compile(edit(naming("object.spec.hostAliases.map(s, s.ip)"), "[v1, v9]", "[v1]")))(t)
+	deployment := follows.Rules[1].Extractors(&policy.Subject{Group: "apps", Version: "v1", Kind: "Deployment"})
+	if last := deployment[len(deployment)-1]; last.Path != "/spec/template/spec/hostAliases/*/ip" {
 		t.Errorf("of the template: %+v", last)
 	}
 }

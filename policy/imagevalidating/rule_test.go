@@ -118,7 +118,7 @@ func TestExtractors(t *testing.T) {
 	}
 	const wants = "images.steps.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"
 	extract := func(expression string) string {
-		return edit(with(wants), "spec:\n", "spec:\n  images: [{name: steps, expression: '"+expression+"'}]\n")
+		return edit(ofAnyFields(with(wants)), "spec:\n", "spec:\n  images: [{name: steps, expression: '"+expression+"'}]\n")
 	}
 	for _, c := range []struct {
 		reason, text string
@@ -136,7 +136,8 @@ func TestExtractors(t *testing.T) {
 		{"and their twin", extract("object.spec.containers.map(c, c.image)"), object{images: []string{bad}}, gate.Deny, "unsigned"},
 		{"made up", extract("object.spec.containers.map(c, c.image + \"-debug\")"), object{images: []string{good}}, gate.Error, "no place"},
 		{"that fails", extract("object.spec.missing.map(c, c.image)"), object{images: []string{good}}, gate.Error, "no such key"},
-		{"in a template", extract("object.spec.?steps.orValue([]).map(s, s.image)"), object{kind: "Deployment", spec: steps(bad)}, gate.Deny, "unsigned"},
+		{"in a template", edit(extract("object.spec.?initContainers.orValue([]).map(s, s.image)"), "[v1, v9]", "[v1]"), object{kind: "Deployment", spec: map[string]any{"initContainers": steps(bad)["steps"]}}, gate.Deny, "unsigned"},
+		{"in a template, and signed", edit(extract("object.spec.?initContainers.orValue([]).map(s, s.image)"), "[v1, v9]", "[v1]"), object{kind: "Deployment", spec: map[string]any{"initContainers": steps(good)["steps"]}}, gate.Allow, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			expect(t, h.decide(t, c.object.request(t), c.text), c.reason, c.answer, c.word)
@@ -318,6 +319,9 @@ func TestObject(t *testing.T) {
 	if len(out.AuditAnnotations) != 1 || out.AuditAnnotations["ImageValidatingPolicy/signed/env"] != "prod" {
 		t.Errorf("audit annotations: %v", out.AuditAnnotations)
 	}
+	silent := edit(with(allSigned), "spec:\n", "spec:\n  auditAnnotations: [{key: env, valueExpression: string(object.metadata.labels.env)}]\n")
+	expect(t, h.decide(t, object{images: []string{good}, labels: prod}.request(t), silent), "an annotation", gate.Allow, "")
+	expect(t, h.decide(t, pod(t, good), silent), "an annotation that cannot be evaluated", gate.Error, "spec.auditAnnotations[0].valueExpression")
 	faulty := edit(labelled, "\"'want prod and found ' + variables.env\"", "string(dyn(object).missing)")
 	expect(t, h.decide(t, pod(t, good), faulty), "a message that fails", gate.Deny, "the validation does not hold")
 }

@@ -145,7 +145,11 @@ func (r *rule) mutate(ctx context.Context, about target, activation *cel.Activat
 			activation = shown(after)
 		}
 	}
-	out := policy.Mutated{Result: policy.Pass, Properties: r.program.annotations.Words(ctx, activation)}
+	words, errs := r.program.annotations.Words(ctx, activation)
+	if len(errs) > 0 {
+		return policy.Mutated{Result: policy.Indeterminate, Reasons: celpolicy.AnnotationReasons(errs), Properties: words}
+	}
+	out := policy.Mutated{Result: policy.Pass, Properties: words}
 	if !reflect.DeepEqual(now.object, about.object) {
 		out.Object = now.object
 	}

@@ -255,6 +255,12 @@ func TestOrder(t *testing.T) {
 	if !strings.Contains(written(changed), `"count":"2"`) || results[0].Properties["count"] != "2" {
 		t.Error(written(changed), results)
 	}
+	faulty := compile(t, head+about("pods", merges("Object{metadata: Object.metadata{annotations: {'a': 'b'}}}")+
+		"  auditAnnotations: [{key: count, valueExpression: \"string(object.metadata.annotations.count)\"}]\n"))
+	changed, results = mutate(t, subject(t, pod(onePod)), []*policy.Policy{faulty})
+	if what, why := verdict(results); changed != nil || what != "undecided" || !strings.Contains(why, "spec.auditAnnotations") {
+		t.Error("an annotation that cannot be evaluated:", written(changed), what, why)
+	}
 	two := subject(t, pod("{containers: [{name: a}, {name: b}]}"))
 	if what, why := verdict(second(mutate(t, two, []*policy.Policy{p}))); what != "skip" {
 		t.Error("a condition that does not hold:", what, why)

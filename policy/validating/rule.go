@@ -78,7 +78,11 @@ func (r *rule) evaluate(ctx context.Context, about policy.Case) policy.Validated
 	}
 	activation := r.program.scope.NewActivation(inputs)
 	out := r.judge(ctx, activation)
-	out.AuditAnnotations = r.program.annotations.Words(ctx, activation)
+	words, errs := r.program.annotations.Words(ctx, activation)
+	if len(errs) > 0 && out.Result == policy.Pass {
+		out = r.undecided(celpolicy.AnnotationReasons(errs))
+	}
+	out.AuditAnnotations = words
 	return out
 }
 

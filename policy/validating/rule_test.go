@@ -308,11 +308,25 @@ func TestEnded(t *testing.T) {
 
 func TestAuditAnnotations(t *testing.T) {
 	more := "  auditAnnotations: [{key: who, valueExpression: string(object.metadata.name)}, {key: none, valueExpression: 'null'}, {key: wrong, valueExpression: string(object.metadata.labels.none)}]\n"
-	for _, entry := range []string{"", "  validations: [{expression: 'true'}]\n", "  validations: [{expression: 'false'}]\n"} {
-		p := compile(t, head+about("pods", more+entry))
-		got := validate(t, subject(t, pod(onePod)), []*policy.Policy{p})[0].AuditAnnotations
-		if got["who"] != "web" || len(got) != 2 || !strings.HasPrefix(got["wrong"], "cannot be evaluated: ") {
-			t.Errorf("%q: %v", entry, got)
+	labelled := strings.Replace(pod(onePod), "app: web", "none: x", 1)
+	for _, c := range []struct {
+		entry     string
+		faulty    policy.Result
+		evaluated policy.Result
+	}{
+		{"", policy.Indeterminate, policy.Pass}, // as Kubernetes' and Kyverno's failure policy decides
+		{"  validations: [{expression: 'true'}]\n", policy.Indeterminate, policy.Pass},
+		{"  validations: [{expression: 'false'}]\n", policy.Fail, policy.Fail},
+	} {
+		p := compile(t, head+about("pods", more+c.entry))
+		got := validate(t, subject(t, pod(onePod)), []*policy.Policy{p})[0]
+		words := got.AuditAnnotations
+		if words["who"] != "web" || len(words) != 2 || !strings.HasPrefix(words["wrong"], "cannot be evaluated: ") || got.Ruling.Result != c.faulty {
+			t.Errorf("%q: %v", c.entry, got)
+		}
+		got = validate(t, subject(t, labelled), []*policy.Policy{p})[0]
+		if got.AuditAnnotations["wrong"] != "x" || got.Ruling.Result != c.evaluated {
+			t.Errorf("%q, with the label: %v", c.entry, got)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	names "k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
@@ -55,21 +56,32 @@ func (a Annotations) Programs() []*cel.Program {
 }
 
 // Words returns the values of the annotations, by key. The value of one that cannot be evaluated
-// is the error: annotations decide nothing.
-func (a Annotations) Words(ctx context.Context, activation *cel.Activation) map[string]string {
+// is the error. The errors are returned, too: Kubernetes and Kyverno apply the failure policy to
+// them, so that a rule with one does not pass.
+func (a Annotations) Words(ctx context.Context, activation *cel.Activation) (words map[string]string, errs []error) {
 	if len(a) == 0 {
-		return nil
+		return nil, nil
 	}
-	words := map[string]string{}
+	words = map[string]string{}
 	for _, one := range a {
 		value, err := one.value.Eval(ctx, activation)
 		if err != nil {
 			words[one.key] = "cannot be evaluated: " + Shorten(err.Error())
+			errs = append(errs, err)
 			continue
 		}
 		if text, ok := value.Value().(string); ok && text != "" {
 			words[one.key] = Bounded(text)
 		}
 	}
-	return words
+	return words, errs
+}
+
+// AnnotationReasons are the reasons for errors of Words.
+func AnnotationReasons(errs []error) (reasons []policy.Reason) {
+	for _, err := range errs {
+		found, _ := Reasons(err, "spec.auditAnnotations")
+		reasons = append(reasons, found...)
+	}
+	return reasons
 }

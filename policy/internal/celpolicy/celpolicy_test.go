@@ -453,13 +453,16 @@ func TestAnnotations(t *testing.T) {
 		if size > celpolicy.MaxMessage {
 			want += "..."
 		}
-		words := list.Words(t.Context(), scope.NewActivation(cel.Inputs{More: &celpolicy.Seen{Subject: &policy.Subject{Object: policy.ContentOf(object)}}}))
+		words, errs := list.Words(t.Context(), scope.NewActivation(cel.Inputs{More: &celpolicy.Seen{Subject: &policy.Subject{Object: policy.ContentOf(object)}}}))
+		if reasons := celpolicy.AnnotationReasons(errs); len(reasons) != 1 || reasons[0].Path != "spec.auditAnnotations" || !strings.Contains(reasons[0].Message, "no such key: none") {
+			t.Errorf("%d bytes: %v", size, reasons)
+		}
 		if len(words) != 2 || words["text"] != want || !strings.HasPrefix(words["wrong"], "cannot be evaluated: ") {
 			t.Errorf("%d bytes: %.100v", size, words)
 		}
 	}
-	if words := celpolicy.Annotations(nil).Words(t.Context(), nil); words != nil {
-		t.Error("none say", words)
+	if words, errs := celpolicy.Annotations(nil).Words(t.Context(), nil); words != nil || errs != nil {
+		t.Error("none say", words, errs)
 	}
 }
 
@@ -646,6 +649,59 @@ func TestSeen(t *testing.T) {
 	for member, known := range map[string]bool{"operation": true, "options": false} { // what may be absent is found, or nobody knows it
 		if value, found := request.(traits.Mapper).Find(types.String(member)); !found || types.IsError(value) == known {
 			t.Errorf("request.%s: %v, found %t", member, value, found)
+		}
+	}
+}
+
+// TestOwnNamespace is namespaceObject of a request for a Namespace: null in Kubernetes, and
+// the stored Namespace in Kyverno. Its new labels are the requester's.
+func TestOwnNamespace(t *testing.T) {
+	scope := scopeOf(t)
+	labelled := func(team string) policy.Content {
+		return policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "shop", "labels": map[string]any{"team": team}}})
+	}
+	created := policy.Subject{
+		Version: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop", Operation: "CREATE", Object: labelled("new"),
+		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "new"},
+	}
+	updated, deleted, lost, finalized, file, other := created, created, created, created, created, created
+	updated.Operation, updated.OldObject = "UPDATE", labelled("old")
+	deleted.Operation, deleted.Object, deleted.OldObject = "DELETE", policy.Content{}, labelled("old")
+	lost.Operation = "UPDATE"
+	finalized.Operation, finalized.Subresource, finalized.OldObject = "UPDATE", "finalize", labelled("old")
+	file.Namespace, file.NamespaceKnown = "", false
+	other.Group, other.Object = "example.test", labelled("none")
+	const team, none = "namespaceObject.metadata.labels.team == 'old'", "namespaceObject == null"
+	for _, c := range []struct {
+		reason, expression string
+		subject            policy.Subject
+		kyverno, own       string
+	}{
+		{"an update", team, updated, "true", "no such"},
+		{"and not what it sets", "namespaceObject.metadata.labels.team == 'new'", updated, "false", "no such"},
+		{"a deletion", team, deleted, "true", "no such"},
+		{"a creation", none, created, "true", "true"},
+		{"in none for Kubernetes", none, updated, "false", "true"},
+		{"an update of which the old object is missing", none, lost, "the stored Namespace is not known", "true"},
+		{"a subresource that brings the Namespace", team, finalized, "true", "no such"},
+		{"a file", none, file, "true", "true"},
+		{"a kind of another group with the name", "namespaceObject.metadata.labels.team == 'new'", other, "true", "true"},
+	} {
+		p, err := scope.Compile("at", c.expression, celgo.BoolType)
+		if err != nil {
+			t.Fatal(c.reason, err)
+		}
+		for _, language := range []struct {
+			inputs cel.Inputs
+			want   string
+		}{
+			{cel.Inputs{More: &celpolicy.Seen{Subject: &c.subject}}, c.kyverno},
+			{cel.Inputs{Variables: celpolicy.Variables(&c.subject, nil, nil)}, c.own},
+		} {
+			held, err := p.Bool(t.Context(), scope.NewActivation(language.inputs))
+			if got := outcome(fmt.Sprint(held), err); !strings.Contains(got, language.want) {
+				t.Errorf("%s: %s, want %s", c.reason, got, language.want)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package celpolicy
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -55,6 +56,8 @@ type Seen struct {
 	Template Template
 	// Pinned are the texts, by pointer, that the stored object will have.
 	Pinned map[string]string
+	// kubernetes: namespaceObject of a Namespace is null, as in Kubernetes.
+	kubernetes bool
 }
 
 var _ cel.Values = (*Seen)(nil)
@@ -74,14 +77,18 @@ func (v *Seen) Value(variable string) (any, bool) {
 	case RequestName:
 		return requestOf(s), true
 	case NamespaceName:
+		if isNamespace(s) {
+			return v.ownNamespace(), true
+		}
 		return NamespaceObject(s), true
 	}
 	return nil, false
 }
 
-// Variables are the values that Seen has, for callers that add others to them.
+// Variables are the values of Kubernetes' own language: those that Seen has, except that a
+// Namespace is in none.
 func Variables(s *policy.Subject, t Template, pinned map[string]string) map[string]any {
-	seen := &Seen{Subject: s, Template: t, Pinned: pinned}
+	seen := &Seen{Subject: s, Template: t, Pinned: pinned, kubernetes: true}
 	all := map[string]any{}
 	for _, name := range []string{ObjectName, OldObjectName, RequestName, NamespaceName} {
 		all[name] = func() any {
@@ -148,6 +155,26 @@ func (r request) Members() (map[string]any, error) {
 		return nil, &admissionrequest.UnknownError{Member: "a part of " + RequestName}
 	}
 	return r.known.Members(), nil
+}
+
+func isNamespace(s *policy.Subject) bool {
+	return s.Group == "" && s.Kind == "Namespace" && !s.Bare
+}
+
+// ownNamespace is namespaceObject of a request for a Namespace, which the API server sends with
+// its own name as the namespace: for Kyverno the stored Namespace, never the new one, of which
+// the requester writes the labels. A subresource brings a body that is not it.
+func (v *Seen) ownNamespace() any {
+	s := v.Subject
+	switch old := s.OldObject.Map(); {
+	case v.kubernetes, s.Namespace == "":
+		return nil
+	case old != nil && !s.OldObject.IsAssumed() && !s.IsBody():
+		return native(old)
+	case s.Operation == "CREATE" && s.Subresource == "":
+		return nil
+	}
+	return types.WrapErr(&cel.UnknownError{Gaps: []error{errors.New("the stored Namespace is not known here")}})
 }
 
 // NamespaceObject is the object's namespace with its name and labels, the only known fields; null

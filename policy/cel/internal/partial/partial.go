@@ -18,6 +18,13 @@ type Map interface {
 	Unknown() error
 }
 
+// Decoded is a list or a map of decoded JSON of which a number may be lost.
+type Decoded interface {
+	// Lost returns why a number is unknown, as that of an integer past 2^53; nil where it is
+	// known.
+	Lost(number float64) error
+}
+
 // maxParts bounds a walk: an expression can share one part many times, so that a value is
 // exponentially larger than the memory it takes.
 const maxParts = 1 << 20
@@ -26,9 +33,16 @@ var errTooLarge = errors.New("a value of more than 1,048,576 parts")
 
 // Unknown returns why a value, or a part of it, is unknown; nil where all of it is known. A
 // value of more than maxParts parts counts as unknown.
-func Unknown(value ref.Val) error { return (&walk{left: maxParts}).value(value) }
+func Unknown(value ref.Val) error { return (&walk{left: maxParts, numbers: true}).value(value) }
 
-type walk struct{ left int }
+// UnknownMembers is Unknown for a function that returns parts as they are: a number that is
+// unknown stays so in its result.
+func UnknownMembers(value ref.Val) error { return (&walk{left: maxParts}).value(value) }
+
+type walk struct {
+	left    int
+	numbers bool // that are unknown count
+}
 
 func (w *walk) value(value ref.Val) error {
 	w.left--
@@ -38,6 +52,10 @@ func (w *walk) value(value ref.Val) error {
 	switch v := value.(type) {
 	case types.String, types.Int, types.Bool, types.Double:
 		return nil
+	case *types.Err:
+		if w.numbers {
+			return v
+		}
 	case Map:
 		return v.Unknown()
 	case *types.Optional:
@@ -57,9 +75,39 @@ func (w *walk) list(list traits.Lister) error {
 	if !native {
 		return w.items(list)
 	}
-	for _, item := range items { // decoded JSON is known
-		if value, ok := item.(ref.Val); ok {
-			if err := w.value(value); err != nil {
+	of, _ := list.(Decoded)
+	for _, item := range items {
+		if err := w.native(of, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// native walks decoded JSON, in which no more than numbers are unknown, and values.
+func (w *walk) native(of Decoded, item any) error {
+	if value, ok := item.(ref.Val); ok {
+		return w.value(value)
+	}
+	if of == nil || !w.numbers {
+		return nil
+	}
+	w.left--
+	if w.left < 0 {
+		return errTooLarge
+	}
+	switch v := item.(type) {
+	case float64:
+		return of.Lost(v)
+	case []any:
+		for _, part := range v {
+			if err := w.native(of, part); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, part := range v {
+			if err := w.native(of, part); err != nil {
 				return err
 			}
 		}
@@ -77,7 +125,13 @@ func (w *walk) items(list traits.Lister) error {
 }
 
 func (w *walk) members(of traits.Mapper) error {
-	if _, native := of.Value().(map[string]any); native {
+	if native, is := of.Value().(map[string]any); is {
+		decoded, _ := of.(Decoded)
+		for _, part := range native {
+			if err := w.native(decoded, part); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	for it := of.Iterator(); it.HasNext() == types.True; {

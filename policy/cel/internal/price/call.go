@@ -70,6 +70,7 @@ type pricedCall struct {
 	meter     string
 	trait     int
 	partial   bool // run accepts values with unknown parts
+	keeps     bool // run returns parts as they are
 	run       functions.FunctionOp
 }
 
@@ -100,7 +101,7 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 		err = c.charge(vars, cost)
 	}
 	for i := 0; err == nil && !c.partial && i < len(arguments); i++ {
-		err = partial.Unknown(arguments[i]) // after the charge, which covers this walk
+		err = c.unknown(arguments[i]) // after the charge, which covers this walk
 	}
 	if err != nil {
 		return types.WrapErr(err)
@@ -110,6 +111,14 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 		return types.WrapErr(err)
 	}
 	return types.LabelErrNode(c.ID(), value)
+}
+
+// unknown returns why an argument is unknown, as far as the function depends on it.
+func (c *pricedCall) unknown(argument ref.Val) error {
+	if c.keeps {
+		return partial.UnknownMembers(argument)
+	}
+	return partial.Unknown(argument)
 }
 
 // charge takes the cost off the meter. Small costs are covered by the surrounding loop.
@@ -138,6 +147,8 @@ func (l *List) implement(c *pricedCall) (bool, error) {
 	case operators.In:
 		c.partial, c.run = true, func(v ...ref.Val) ref.Val { return partial.Contains(v[1], v[0]) }
 		return true, nil
+	case "optional.of", "optional.ofNonZeroValue", "value", "hasValue", "first", "last", "reverse", "slice", "flatten":
+		c.keeps = true
 	case operators.Add, "join":
 		c.partial = true // a list keeps its parts as they are, and only texts are joined
 	case overloads.Matches, findName, findAllName:
