@@ -37,9 +37,6 @@ const (
 	// maxHead bounds the part of an incomplete body that is searched for the request's UID, in
 	// bytes. An API server writes the UID near the front.
 	maxHead = 16 << 10
-	// workStack is the stack size for reading and evaluating an object, in bytes. The stack grows
-	// if more is needed.
-	workStack = 8 << 10
 	// keptBuffer is the largest buffer that is reused, in bytes.
 	keptBuffer = 256 << 10
 )

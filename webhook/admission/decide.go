@@ -194,7 +194,6 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	}
 	result := make(chan decided, 1)
 	go func() {
-		deepen(0)
 		d := h.askSafely(ctx, request)
 		leave()
 		result <- d
@@ -214,15 +213,6 @@ func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
 	}
 	q.outcome = d.outcome
 	return d.cause, d.err
-}
-
-// deepen grows the stack of a new goroutine at once, while there is almost nothing to copy.
-// Otherwise it would grow step by step during the evaluation.
-//
-//go:noinline
-func deepen(i int) byte {
-	var room [workStack]byte
-	return room[i]
 }
 
 // askSafely recovers a panic, which in its goroutine would otherwise end the process and all

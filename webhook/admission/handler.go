@@ -221,7 +221,6 @@ func apply(with []Option) (options, error) {
 // ServeHTTP handles one review. A panic is handled as a missing decision.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{door: h.config.Door, options: &h.options, buffers: &h.buffers, started: time.Now(), judge: h}
-	deepen(0)
 	x.serve(w, r)
 }
 
