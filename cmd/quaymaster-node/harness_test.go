@@ -157,9 +157,24 @@ func newHarbor(t testing.TB) *harbor {
 	set := must(policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
 	h.judge = must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
 	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
-	h.door = must(api.New(api.Config{Authenticator: tokens, Decider: h.judge}))(t)
+	h.door = must(api.New(h.config(tokens)))(t)
 	return h
 }
+
+// config is that of an endpoint which records nothing and knows no labels.
+func (h *harbor) config(tokens api.Authenticator) api.Config {
+	return api.Config{Authenticator: tokens, Decider: h.judge, Namespaces: unlabelled{}, Recorder: unrecorded{}}
+}
+
+type unlabelled struct{}
+
+func (unlabelled) Labels(context.Context, string) (map[string]string, error) {
+	return nil, errors.New("not known")
+}
+
+type unrecorded struct{}
+
+func (unrecorded) Record(context.Context, api.Call) {}
 
 // Open implements gate.Registries, and notes who is asked for.
 func (h *harbor) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {

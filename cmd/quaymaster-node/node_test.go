@@ -121,7 +121,9 @@ func testShadow(t *testing.T, binary string) {
 	h := newHarbor(t)
 	unsigned := h.Build("shop/unsigned", "1", "unsigned")
 	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
-	shadow := must(api.New(api.Config{Authenticator: tokens, Decider: h.judge}, api.WithShadow()))(t)
+	config := h.config(tokens)
+	config.Shadow = true
+	shadow := must(api.New(config))(t)
 	settings, server := serve(t, shadow, "")
 	stranger, _ := serve(t, shadow, "")
 	if err := os.WriteFile(tokenPath(t, stranger), []byte("stranger-0123456789abcdef"), 0o600); err != nil {

@@ -237,12 +237,18 @@ func (*wired) KindOf(group, version, resource string) (kind string, known bool) 
 	return "Widget", group == "example.com" && version == "v1" && resource == "widgets"
 }
 
+// Record implements admission.Recorder: the answers are enough.
+func (*wired) Record(context.Context, admission.Review) {}
+
 // open opens both doors.
 func (w *wired) open(s *scene) string {
 	if w.doors == nil {
 		mux := http.NewServeMux()
-		for _, d := range []admission.Door{admission.Mutate, admission.Validate} {
-			mux.Handle("/"+string(d), must(admission.New(admission.Config{Door: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w}, admission.WithObjectRules(w), admission.WithKinds(w)))(s.t))
+		queue := must(admission.NewQueue(admission.QueueBounds{}))(s.t)
+		for _, d := range []admission.Endpoint{admission.Mutate, admission.Validate} {
+			mux.Handle("/"+string(d), must(admission.New(admission.Config{
+				Endpoint: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w, Queue: queue, Recorder: w, Rules: w, Kinds: w,
+			}))(s.t))
 		}
 		w.doors = httptest.NewServer(mux)
 		s.t.Cleanup(w.doors.Close)
@@ -251,7 +257,7 @@ func (w *wired) open(s *scene) string {
 }
 
 // post sends a body to a door and reads what an API server would.
-func (s *scene) post(d admission.Door, body []byte) (a answer, patch []byte) {
+func (s *scene) post(d admission.Endpoint, body []byte) (a answer, patch []byte) {
 	s.t.Helper()
 	url := fmt.Sprintf("%s/%s?timeout=%s", s.wire().open(s), d, s.patience)
 	response := must(http.Post(url, "application/json", bytes.NewReader(body)))(s.t)

@@ -122,7 +122,7 @@ func TestImagePolicyWebhook(t *testing.T) {
 		{"signed, by tag", []string{signed.Name}, []string{"[missing-digest]", "use " + harbour.Pinned(signed)}},
 		{"unsigned", []string{bare.ByDigest()}, []string{"[unsigned]", bare.ByDigest(), "ClusterPolicy/images, rule signed"}},
 		{"by a stranger", []string{foreign.ByDigest()}, []string{"[wrong-key]"}},
-		{"an unsigned second one", []string{signed.ByDigest(), bare.ByDigest()}, []string{"of 2 images 1 denied", "[unsigned]"}},
+		{"an unsigned second one", []string{signed.ByDigest(), bare.ByDigest()}, []string{"1 of 2 images denied", "[unsigned]"}},
 	} {
 		got, err := b.create(t, pod(fmt.Sprint("pod-", i), row.images...))
 		b.expect(t, row.reason, err, row.says)

@@ -17,8 +17,6 @@ const (
 
 	// maxMessage bounds a denial, in bytes, to fit a terminal. Whole lines are omitted and counted.
 	maxMessage = 4 << 10
-	// maxField bounds each untrusted text in a denial, in bytes.
-	maxField = 512
 	// maxWarnings and maxWarning are limits of the API server, which truncates longer warnings.
 	maxWarnings = 10
 	maxWarning  = 256

@@ -4,19 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"runtime/debug"
-	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-// grace is the time that a Decider has after the deadline to return its own result, which includes
-// the failure setting of each policy.
-const grace = 100 * time.Millisecond
 
 // decide handles one request.
 func (h *Handler) decide(ctx context.Context, q *question) response {
@@ -27,7 +21,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if q.passes() || h.speaksOfNothing(q) {
 		return response{allowed: true}
 	}
-	fold, err := h.queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
+	fold, err := h.config.Queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
 	if err != nil {
 		return h.overloaded(q, err)
 	}
@@ -39,11 +33,11 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 		// A rule that compares with the old object would treat it as missing.
 		return q.refuse(fmt.Errorf("the old object, which rules may need: %w", q.unread))
 	}
-	if q.mirror && h.config.Door == Mutate || q.request.subresource == "resize" && q.running && !h.maySpeak(q) {
+	if q.mirror && h.config.Endpoint == Mutate || q.request.subresource == "resize" && q.running && !h.maySpeak(q) {
 		return response{allowed: true}
 	}
-	if h.config.Door == Validate && q.isPod() && !q.old.IsZero() && !q.deleting {
-		if err := guard(h.copies, q.object, q.old); err != nil {
+	if h.config.Endpoint == Validate && q.isPod() && !q.old.IsZero() && !q.deleting {
+		if err := guard(h.config.Copies, q.object, q.old); err != nil {
 			return q.tampered(err)
 		}
 	}
@@ -71,22 +65,22 @@ func (h *Handler) overloaded(q *question, err error) response {
 	if errors.Is(err, errTooComplex) {
 		return q.refuse(err)
 	}
-	q.cause, q.err = causeOf(err), err
+	q.cause, q.err = review.QueueCause(err), err
 	return h.undecided(q, q.cause)
 }
 
 // refuse answers an invalid request.
 func (q *question) refuse(err error) response {
 	q.cause, q.err = Malformed, err
-	return malformed(q.title() + ": " + plain(err.Error(), maxField))
+	return malformed(q.title() + ": " + review.Plain(err.Error(), review.MaxField))
 }
 
 // restore puts back the pinned images of a Pod if an update contains their original references.
 func (h *Handler) restore(q *question) ([]workload.Operation, error) {
-	if h.config.Door != Mutate || !q.isPod() || q.old.IsZero() {
+	if h.config.Endpoint != Mutate || !q.isPod() || q.old.IsZero() {
 		return nil, nil
 	}
-	operations, err := restore(h.copies, q.object, q.old)
+	operations, err := restore(h.config.Copies, q.object, q.old)
 	if err != nil || len(operations) == 0 {
 		return nil, err
 	}
@@ -102,14 +96,14 @@ func (h *Handler) pinning(q *question) gate.Pinning {
 	case isMadeReplicaSet(q.kind(), q.object):
 		return gate.PinKept
 	case h.mutated[q.kind()]:
-	case h.onlyPods:
+	case h.config.OnlyPods:
 		return gate.PinKept
-	case h.config.Door == Mutate:
+	case h.config.Endpoint == Mutate:
 		return gate.PinNamed
 	default:
 		return gate.PinLater
 	}
-	if h.config.Door == Mutate {
+	if h.config.Endpoint == Mutate {
 		return gate.PinHere
 	}
 	return gate.PinDone
@@ -131,7 +125,7 @@ func isMadeReplicaSet(kind Kind, object workload.Object) bool {
 
 // pins reports whether the mutating endpoint changes images in the object of a request.
 func (h *Handler) pins(q *question) bool {
-	return h.mutated[q.kind()] || !h.onlyPods && h.rules != nil && h.rules.MayPin(&q.subject)
+	return h.mutated[q.kind()] || !h.config.OnlyPods && h.config.Rules != nil && h.config.Rules.MayPin(&q.subject)
 }
 
 // speaksOfNothing reports whether no rule can match a request that contains no image at this
@@ -139,9 +133,9 @@ func (h *Handler) pins(q *question) bool {
 func (h *Handler) speaksOfNothing(q *question) bool {
 	leaves := q.request.operation == opDelete || q.request.operation == opConnect
 	switch {
-	case h.config.Door == Mutate && leaves:
+	case h.config.Endpoint == Mutate && leaves:
 		return true
-	case h.config.Door == Mutate && !h.pins(q), leaves, q.request.subresource == "status", q.request.subresource == "scale":
+	case h.config.Endpoint == Mutate && !h.pins(q), leaves, q.request.subresource == "status", q.request.subresource == "scale":
 		return !h.maySpeak(q)
 	}
 	return false
@@ -150,19 +144,19 @@ func (h *Handler) speaksOfNothing(q *question) bool {
 // maySpeak reports whether a rule about objects may match a request at this endpoint.
 func (h *Handler) maySpeak(q *question) bool {
 	switch {
-	case h.rules == nil:
+	case h.config.Rules == nil:
 		return false
-	case h.config.Door == Mutate:
-		return h.rules.MayMutate(&q.subject)
+	case h.config.Endpoint == Mutate:
+		return h.config.Rules.MayMutate(&q.subject)
 	}
-	return h.rules.MayValidate(&q.subject)
+	return h.config.Rules.MayValidate(&q.subject)
 }
 
 // stage returns the gate's stage for the endpoint. Validation runs after all mutations. Images are
 // left to the validating endpoint if the mutating one does not pin them.
 func (h *Handler) stage(q *question) gate.Stage {
 	switch {
-	case h.config.Door != Mutate:
+	case h.config.Endpoint != Mutate:
 		return gate.StageValidate
 	case h.pins(q):
 		return gate.StageMutate
@@ -170,61 +164,25 @@ func (h *Handler) stage(q *question) gate.Stage {
 	return gate.StageMutateObject
 }
 
-// decided is the result of the goroutine that calls the gate.
-type decided struct {
-	outcome gate.Outcome
-	cause   Cause
-	err     error
-}
-
-// ask waits for a slot and for the gate. It does not wait for a call that exceeds its deadline;
-// that call keeps its slot until it returns.
+// ask waits for a slot and for the gate.
 func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
-	leave, err := h.queue.Enter(ctx, q.request.namespace)
+	leave, err := h.config.Queue.Enter(ctx, q.request.namespace)
 	if err != nil {
-		return causeOf(err), err
+		return review.QueueCause(err), err
 	}
-	ctx = waiting.With(ctx)
 	request := gate.Request{Object: q.object, Old: q.old, Pinning: h.pinning(q), Stage: h.stage(q), Subject: q.subject}
 	if !request.Subject.Request.IsWhole() {
 		request.Subject.Request = policy.RequestFrom(q.request.copied())
 	}
-	if h.kinds != nil {
-		request.Subject.Served = h.kinds
+	if h.config.Kinds != nil {
+		request.Subject.Served = h.config.Kinds
 	}
-	result := make(chan decided, 1)
-	go func() {
-		d := h.askSafely(ctx, request)
-		leave()
-		result <- d
-	}()
-	var d decided
-	select {
-	case d = <-result:
-	case <-ctx.Done():
-		late := time.NewTimer(grace)
-		defer late.Stop()
-		select {
-		case d = <-result:
-		case <-late.C:
-			q.busy = !waiting.Mostly(ctx)
-			return TimedOut, fmt.Errorf("decide: %w", context.Cause(ctx))
-		}
-	}
-	q.outcome = d.outcome
-	return d.cause, d.err
-}
-
-// askSafely recovers a panic, which in its goroutine would otherwise end the process and all
-// requests in flight.
-func (h *Handler) askSafely(ctx context.Context, request gate.Request) (d decided) {
-	defer func() {
-		if p := recover(); p != nil {
-			d = decided{cause: Panicked, err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
-		}
-	}()
-	err := h.complete(ctx, &request.Subject, request.Object, request.Old)
-	return decided{outcome: h.config.Decider.Decide(ctx, request), cause: Decided, err: err}
+	result := review.Run(ctx, leave, func(ctx context.Context) (gate.Outcome, error) {
+		err := h.complete(ctx, &request.Subject, request.Object, request.Old)
+		return h.config.Decider.Decide(ctx, request), err
+	})
+	q.outcome, q.busy = result.Value, result.Busy
+	return result.Cause, result.Err
 }
 
 // complete adds labels and roles to the subject. If they cannot be read they stay unknown, and
@@ -232,45 +190,23 @@ func (h *Handler) askSafely(ctx context.Context, request gate.Request) (d decide
 func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object, old workload.Object) error {
 	defer waiting.Begin(ctx)()
 	var failed error
-	switch {
-	case subject.Kind == "Namespace" && subject.Group == "":
+	if subject.Kind == "Namespace" && subject.Group == "" {
 		if object.IsZero() {
 			object = old
 		}
 		subject.NamespaceLabels, subject.NamespaceKnown = metadata(object).Member("labels").Texts(), true
-	case subject.Namespace != "":
-		found, err := h.config.Namespaces.Labels(ctx, subject.Namespace)
-		if err != nil {
-			failed = fmt.Errorf("labels of namespace %s: %w", subject.Namespace, err)
-			break
-		}
-		subject.NamespaceLabels, subject.NamespaceKnown = withName(found, subject.Namespace), true
+	} else {
+		failed = review.SetLabels(ctx, h.config.Namespaces, subject)[subject.Namespace]
 	}
-	if h.roles == nil {
+	if h.config.Roles == nil {
 		return failed
 	}
-	roles, clusterRoles, err := h.roles.Roles(ctx, subject.User, subject.Namespace)
+	roles, clusterRoles, err := h.config.Roles.Roles(ctx, subject.User, subject.Namespace)
 	if err != nil {
 		return fmt.Errorf("roles of %s: %w", subject.User.Name, err)
 	}
 	subject.User.Roles, subject.User.ClusterRoles, subject.User.RolesKnown = roles, clusterRoles, true
 	return failed
-}
-
-// namespaceName is the label that the API server sets on every namespace.
-const namespaceName = "kubernetes.io/metadata.name"
-
-// withName adds the label that the API server sets, if it is missing.
-func withName(labels map[string]string, name string) map[string]string {
-	if labels[namespaceName] == name {
-		return labels
-	}
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[namespaceName] = name
-	return labels
 }
 
 // compose converts the gate's outcome to a response.
@@ -284,12 +220,12 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 	case q.deleting && q.isOld():
 		return response{allowed: true, patch: restored, audit: notes}, nil
 	default:
-		answer := denied(denial(q.title(), q.request.namespace, o, h.reproduce))
+		answer := denied(denial(q.title(), q.request.namespace, o, h.config.Reproduce))
 		answer.audit, answer.warnings = notes, warnings(o)
 		return answer, nil
 	}
 	answer := response{allowed: true, warnings: warnings(o), audit: notes}
-	if h.config.Door != Mutate {
+	if h.config.Endpoint != Mutate {
 		return answer, nil
 	}
 	answer.patch = append(restored, o.Patch...)
@@ -298,7 +234,7 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 		object = o.Changed // the record describes the object after the mutation rules
 	}
 	if q.isPod() && q.request.subresource == "" {
-		notes, err := record(h.copies, object, q.old, o.Patch[o.Mutations:])
+		notes, err := record(h.config.Copies, object, q.old, o.Patch[o.Mutations:])
 		if err != nil {
 			return response{}, err
 		}

@@ -68,9 +68,9 @@ func TestWhatTheGateIsAsked(t *testing.T) {
 		"ephemeral, none at all": {"an update as any other", "UPDATE", pod("nginx"), pod("nginx"), sub("ephemeralcontainers"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
+			for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
 				decider, seen := &pinner{}, &recorder{}
-				a := send(t, door(t, which, decider, admission.WithRecorder(seen)), review(t, row.op, row.now, row.old, row.change))
+				a := send(t, door(t, which, decider, withRecorder(seen)), review(t, row.op, row.now, row.old, row.change))
 				asked, denied := strings.Contains(row.asked, string(which)), strings.Contains(row.denied, string(which))
 				if got := len(decider.asked()) > 0; got != asked || a.Response.Allowed == denied {
 					t.Errorf("%s: %s: asked %v, answer %+v", row.reason, which, got, a.Response)
@@ -79,7 +79,7 @@ func TestWhatTheGateIsAsked(t *testing.T) {
 				if asked {
 					cause = admission.Decided
 				}
-				if got := seen.last(t); got.Cause != cause || got.Allowed == denied || got.UID != "u-1" || got.Operation != row.op || got.Door != which {
+				if got := seen.last(t); got.Cause != cause || got.Allowed == denied || got.UID != "u-1" || got.Operation != row.op || got.Endpoint != which {
 					t.Errorf("%s: recorded %+v", row.reason, got)
 				}
 				if which == admission.Validate && a.Response.PatchType != nil {
@@ -96,7 +96,7 @@ func TestSubject(t *testing.T) {
 		r["dryRun"] = true
 		r["userInfo"] = object{"username": "joan", "groups": []any{"a", "b"}}
 	}
-	handler := door(t, admission.Validate, decider, admission.WithRoles(roles{}))
+	handler := door(t, admission.Validate, decider, withRoles(roles{}))
 	send(t, handler, review(t, "UPDATE", pod("nginx:2"), pod("nginx:1"), change))
 	got := decider.asked()[0]
 	s := got.Subject
@@ -162,7 +162,7 @@ func (r roles) Roles(_ context.Context, user policy.User, _ string) (bound, clus
 func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
 	move := func(o object) { o["metadata"].(object)["namespace"] = "gone" }
 	decider, seen := &pinner{}, &recorder{}
-	handler := door(t, admission.Validate, decider, admission.WithRoles(roles{errors.New("no")}), admission.WithRecorder(seen))
+	handler := door(t, admission.Validate, decider, withRoles(roles{errors.New("no")}), withRecorder(seen))
 	send(t, handler, review(t, "CREATE", with(t, pod("nginx"), move), nil, nil))
 	s := decider.asked()[0].Subject
 	if s.NamespaceKnown || s.NamespaceLabels != nil || s.User.RolesKnown || s.User.Roles != nil {
@@ -185,7 +185,7 @@ func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
 func TestNamesThatAreYetToBeGenerated(t *testing.T) {
 	seen := &recorder{}
 	now := with(t, pod("evil"), func(o object) { o["metadata"] = object{"generateName": "web-", "namespace": "shop"} })
-	a := send(t, door(t, admission.Validate, &pinner{}, admission.WithRecorder(seen)), review(t, "CREATE", now, nil, nil))
+	a := send(t, door(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", now, nil, nil))
 	if got := seen.last(t); got.Name != "web-*" || !strings.HasPrefix(a.Response.Status.Message, "Pod shop/web-*: ") {
 		t.Errorf("recorded %q, said %s", got.Name, a.Response.Status.Message)
 	}
@@ -194,7 +194,7 @@ func TestNamesThatAreYetToBeGenerated(t *testing.T) {
 func TestPinning(t *testing.T) {
 	for name, row := range map[string]struct {
 		reason  string
-		door    admission.Door
+		door    admission.Endpoint
 		now     object
 		mutated []admission.Kind
 		want    gate.Pinning
@@ -209,13 +209,13 @@ func TestPinning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			decider := &pinner{}
-			a := send(t, door(t, row.door, decider, admission.WithMutateControllers(row.mutated...)), review(t, "CREATE", row.now, nil, nil))
+			a := send(t, door(t, row.door, decider, withControllers(row.mutated...)), review(t, "CREATE", row.now, nil, nil))
 			if asked := decider.asked(); len(asked) != 1 || asked[0].Pinning != row.want || (len(a.Response.Patch) > 0) != row.patched {
 				t.Errorf("%s: asked %+v, patch %s", row.reason, asked, a.Response.Patch)
 			}
 		})
 	}
-	a := send(t, door(t, admission.Mutate, &pinner{}, admission.WithMutateControllers(admission.Kind{Group: "apps", Kind: "Deployment"})), review(t, "CREATE", deployment("nginx"), nil, nil))
+	a := send(t, door(t, admission.Mutate, &pinner{}, withControllers(admission.Kind{Group: "apps", Kind: "Deployment"})), review(t, "CREATE", deployment("nginx"), nil, nil))
 	if strings.Contains(string(a.Response.Patch), "annotations") {
 		t.Errorf("only Pods are annotated: %s", a.Response.Patch)
 	}
@@ -240,13 +240,13 @@ func TestPinsNamed(t *testing.T) {
 	owner := func(controller bool) object {
 		return object{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": controller}
 	}
-	only := []admission.Option{admission.WithOnlyPods()}
+	only := []setting{withOnlyPods}
 	for _, row := range []struct {
 		reason  string
-		door    admission.Door
+		door    admission.Endpoint
 		now     object
 		named   string
-		options []admission.Option
+		options []setting
 		want    gate.Pinning // empty with silent
 		silent  bool
 	}{
@@ -263,7 +263,7 @@ func TestPinsNamed(t *testing.T) {
 		{"a StatefulSet that something made", admission.Mutate, made("StatefulSet", owner(true)), "StatefulSet", nil, gate.PinNamed, false},
 	} {
 		decider := &pinner{}
-		send(t, door(t, row.door, decider, append(row.options, admission.WithObjectRules(ruling(row.named)))...), review(t, "CREATE", row.now, nil, nil))
+		send(t, door(t, row.door, decider, append(row.options, withRules(ruling(row.named)))...), review(t, "CREATE", row.now, nil, nil))
 		asked := decider.asked()
 		if row.silent {
 			if len(asked) > 0 {
@@ -302,7 +302,7 @@ func TestMirrorPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &recorder{}
-			a := send(t, door(t, admission.Validate, &pinner{}, admission.WithRecorder(seen)), review(t, "CREATE", row.now, nil, row.change))
+			a := send(t, door(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", row.now, nil, row.change))
 			got := seen.last(t)
 			if a.Response.Allowed != row.allowed || got.Mirror != row.allowed || got.Outcome.Result != gate.Deny {
 				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
@@ -317,16 +317,19 @@ func TestMirrorPods(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	whole := admission.Config{Door: admission.Mutate, Decider: &pinner{}, Namespaces: shop, Failure: failure(false)}
+	whole := completed(t, admission.Config{Endpoint: admission.Mutate, Decider: &pinner{}, Namespaces: shop, Failure: failure(false)})
 	if _, err := admission.New(whole); err != nil {
 		t.Fatal(err)
 	}
-	for reason, change := range map[string]func(*admission.Config){
-		"no door":       func(c *admission.Config) { c.Door = "" },
-		"another door":  func(c *admission.Config) { c.Door = admission.Compile },
-		"no decider":    func(c *admission.Config) { c.Decider = nil },
-		"no namespaces": func(c *admission.Config) { c.Namespaces = nil },
-		"no failure":    func(c *admission.Config) { c.Failure = nil },
+	for reason, change := range map[string]setting{
+		"no endpoint":      func(c *admission.Config) { c.Endpoint = "" },
+		"another endpoint": func(c *admission.Config) { c.Endpoint = admission.Compile },
+		"no decider":       func(c *admission.Config) { c.Decider = nil },
+		"no namespaces":    func(c *admission.Config) { c.Namespaces = nil },
+		"no failure":       func(c *admission.Config) { c.Failure = nil },
+		"no recorder":      withRecorder(nil),
+		"no queue":         withQueue(nil),
+		"no kind":          withControllers(admission.Kind{Group: "apps"}),
 	} {
 		config := whole
 		change(&config)
@@ -334,15 +337,11 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: no error", reason)
 		}
 	}
-	for reason, option := range map[string]admission.Option{
-		"no roles":    admission.WithRoles(nil),
-		"no recorder": admission.WithRecorder(nil),
-		"no queue":    admission.WithQueue(nil),
-		"no command":  admission.WithReproduce(nil),
-		"no kind":     admission.WithMutateControllers(admission.Kind{Group: "apps"}),
-	} {
-		if _, err := admission.New(whole, option); err == nil {
-			t.Errorf("%s: no error", reason)
+	for reason, option := range map[string]setting{"no roles": withRoles(nil), "no command": withReproduce(nil), "no copies": withCopies(nil)} {
+		config := whole
+		option(&config)
+		if _, err := admission.New(config); err != nil {
+			t.Errorf("%s, which is optional: %v", reason, err)
 		}
 	}
 	for reason, bounds := range map[string]admission.QueueBounds{"requests": {Requests: -1}, "bytes": {Bytes: admission.MaxBody - 1}} {

@@ -42,7 +42,14 @@ type closed struct{}
 func (closed) FailOpen(*policy.Subject) bool { return false }
 
 func Example() {
-	handler, err := admission.New(admission.Config{Door: admission.Mutate, Decider: proved{}, Namespaces: known{}, Failure: closed{}})
+	queue, err := admission.NewQueue(admission.QueueBounds{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	handler, err := admission.New(admission.Config{
+		Endpoint: admission.Mutate, Decider: proved{}, Namespaces: known{}, Failure: closed{}, Queue: queue, Recorder: &recorder{},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -30,7 +30,7 @@ func FuzzReview(f *testing.F) {
 	f.Add(review(f, "CREATE", forged, nil, nil))
 	f.Add(review(f, "UPDATE", pod("nginx"), forged, nil))
 	mutate, validate := door(f, admission.Mutate, &forgetful{}), door(f, admission.Validate, &forgetful{})
-	policies, err := admission.NewPolicies(checker{})
+	policies, err := newPolicies(checker{})
 	if err != nil {
 		f.Fatal(err)
 	}

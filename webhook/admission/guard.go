@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -85,11 +86,11 @@ func guard(copies Copies, object, old workload.Object) error {
 	return nil
 }
 
-func quoted(s string) string { return strconv.Quote(plain(s, maxField)) }
+func quoted(s string) string { return strconv.Quote(review.Plain(s, review.MaxField)) }
 
 // tampered denies an update that changes the record.
 func (q *question) tampered(err error) response {
 	q.cause, q.err = Malformed, err
-	return denied(q.title() + ": " + wordDenied + "\n  why: " + err.Error() +
+	return denied(q.title() + ": " + review.Denied + "\n  why: " + err.Error() +
 		"\n  next: do not change the annotation; it is the gateway's record of the original images")
 }

@@ -138,19 +138,86 @@ func (r *recorder) last(t testing.TB) admission.Review {
 // shop is the namespace of the tests.
 var shop = namespaces{"shop": {"team": "a"}}
 
-func door(t testing.TB, which admission.Door, decider admission.Decider, with ...admission.Option) http.Handler {
+func door(t testing.TB, which admission.Endpoint, decider admission.Decider, with ...setting) http.Handler {
 	t.Helper()
-	return doorThat(t, admission.Config{Door: which, Decider: decider, Namespaces: shop, Failure: failure(false)}, with...)
+	return doorThat(t, admission.Config{Endpoint: which, Decider: decider, Namespaces: shop, Failure: failure(false)}, with...)
 }
 
-func doorThat(t testing.TB, config admission.Config, with ...admission.Option) http.Handler {
+// doorThat makes an endpoint, by default with a queue and a recorder of its own.
+func doorThat(t testing.TB, config admission.Config, with ...setting) http.Handler {
 	t.Helper()
-	handler, err := admission.New(config, with...)
+	handler, err := admission.New(completed(t, config, with...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return handler
 }
+
+// setting changes a Config.
+type setting func(*admission.Config)
+
+// completed applies settings, and adds a queue and a recorder if there are none.
+func completed(t testing.TB, config admission.Config, with ...setting) admission.Config {
+	t.Helper()
+	for _, set := range with {
+		set(&config)
+	}
+	if config.Queue == nil {
+		config.Queue = newQueue(t)
+	}
+	if config.Recorder == nil {
+		config.Recorder = &recorder{}
+	}
+	return config
+}
+
+func newQueue(t testing.TB) *admission.Queue {
+	t.Helper()
+	queue, err := admission.NewQueue(admission.QueueBounds{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return queue
+}
+
+// newPolicies makes an endpoint for policies with a queue and a recorder of its own.
+func newPolicies(checker admission.Checker, with ...func(*admission.PolicyConfig)) (*admission.PolicyHandler, error) {
+	queue, err := admission.NewQueue(admission.QueueBounds{})
+	if err != nil {
+		return nil, err
+	}
+	config := admission.PolicyConfig{Checker: checker, Queue: queue, Recorder: &recorder{}}
+	for _, set := range with {
+		set(&config)
+	}
+	return admission.NewPolicies(config)
+}
+
+func withRecorder(r admission.Recorder) setting { return func(c *admission.Config) { c.Recorder = r } }
+
+func withQueue(q *admission.Queue) setting { return func(c *admission.Config) { c.Queue = q } }
+
+func withRoles(r admission.Roles) setting { return func(c *admission.Config) { c.Roles = r } }
+
+func withCopies(r admission.Copies) setting { return func(c *admission.Config) { c.Copies = r } }
+
+func withRules(r admission.ObjectRules) setting { return func(c *admission.Config) { c.Rules = r } }
+
+func withKinds(k admission.Kinds) setting { return func(c *admission.Config) { c.Kinds = k } }
+
+func withRequesters(r admission.Requesters) setting {
+	return func(c *admission.Config) { c.Requesters = r }
+}
+
+func withReproduce(r admission.Reproduce) setting {
+	return func(c *admission.Config) { c.Reproduce = r }
+}
+
+func withControllers(kinds ...admission.Kind) setting {
+	return func(c *admission.Config) { c.Controllers = kinds }
+}
+
+func withOnlyPods(c *admission.Config) { c.OnlyPods = true }
 
 // review makes a request; change may be nil.
 func review(t testing.TB, operation string, now, old object, change func(request object)) []byte {

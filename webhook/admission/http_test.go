@@ -60,7 +60,7 @@ func TestWhatIsNoReview(t *testing.T) {
 		"broken query":        {reason: "cannot be read", query: "timeout=%zz", body: good, err: "the query is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
+			for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
 				method, kind := row.method, row.kind
 				if method == "" {
 					method = http.MethodPost
@@ -72,7 +72,7 @@ func TestWhatIsNoReview(t *testing.T) {
 				r.Header.Set("Content-Type", kind)
 				w := httptest.NewRecorder()
 				seen := &recorder{}
-				door(t, which, &pinner{}, admission.WithRecorder(seen)).ServeHTTP(w, r)
+				door(t, which, &pinner{}, withRecorder(seen)).ServeHTTP(w, r)
 				if row.err == "" {
 					if a := read(t, w); !a.Response.Allowed || a.Response.UID != "u-1" {
 						t.Errorf("%s: %+v", row.reason, a)

@@ -2,21 +2,12 @@ package admission
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/report"
-)
-
-// Words for the answers. A failed verification and a denial always have different words.
-const (
-	wordDenied = "denied"
-	wordUnable = "could not be verified"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
 // Reproduce returns a command that reproduces the denial of an image in a namespace; empty if there
@@ -27,31 +18,21 @@ type Reproduce func(namespace string, image policy.Image) string
 // not nil, it adds a command for the first of them.
 func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) string {
 	var p page
-	var denied, unable int
-	for i := range o.Verdicts {
-		switch o.Verdicts[i].Result {
-		case gate.Allow:
-		case gate.Error:
-			unable++
-		default:
-			denied++
-		}
-	}
-	p.line(0, "%s: %s", title, summary(len(o.Verdicts), denied, unable, o.Result))
-	told := map[policy.Reason]bool{}
+	p.Line(0, "%s: %s", title, review.Summary(o))
+	reported := map[policy.Reason]bool{}
 	for i := range o.Rules {
-		p.rule(o, &o.Rules[i], told)
+		p.rule(o, &o.Rules[i], reported)
 	}
 	for _, reason := range o.Reasons {
-		if told[reason] {
+		if reported[reason] {
 			continue
 		}
-		word := wordUnable
+		word := review.Unverified
 		if reason.Code == policy.Malformed {
-			word = wordDenied
+			word = review.Denied
 		}
-		if whole := "the object as a whole: " + word; !p.begins(whole) {
-			p.line(1, "%s", whole)
+		if whole := "the object as a whole: " + word; p.Head() != whole {
+			p.Line(1, "%s", whole)
 		}
 		p.reason(ruleAgainst(o, reason), "", reason)
 	}
@@ -63,59 +44,23 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 		p.verdict(o, v)
 		if reproduce != nil {
 			if command := reproduce(namespace, v.Image); command != "" {
-				p.line(2, "run: %s", plain(command, maxField))
+				p.Line(2, "run: %s", review.Plain(command, review.MaxField))
 			}
 			reproduce = nil
 		}
 	}
-	return p.bounded(maxMessage)
+	return p.Bounded(maxMessage)
 }
 
-// summary counts the images by result, or returns the result of an object without denied images.
-func summary(all, denied, unable int, answer gate.Result) string {
-	of := fmt.Sprintf("of %d images ", all)
-	if all == 1 {
-		of = "of 1 image "
-	}
-	switch {
-	case denied > 0 && unable > 0:
-		return fmt.Sprintf("%d %s%s, %d %s", denied, of, wordDenied, unable, wordUnable)
-	case denied > 0:
-		return fmt.Sprintf("%d %s%s", denied, of, wordDenied)
-	case unable > 0:
-		return fmt.Sprintf("%d %s%s", unable, of, wordUnable)
-	}
-	if answer == gate.Deny {
-		return wordDenied
-	}
-	return wordUnable
-}
-
-// page is a text of lines, some of which begin with an image.
+// page is a denial of an object.
 type page struct {
-	lines []string
-	heads []bool
+	review.Page
 	// advise is set if the next reason is the first of its image, which includes a fix.
 	advise bool
 }
 
-func (p *page) line(depth int, format string, args ...any) {
-	p.lines = append(p.lines, strings.Repeat("  ", depth)+fmt.Sprintf(format, args...))
-	p.heads = append(p.heads, depth == 1)
-}
-
-// begins reports whether the last head is this text.
-func (p *page) begins(head string) bool {
-	for i, isHead := range slices.Backward(p.heads) {
-		if isHead {
-			return strings.TrimSpace(p.lines[i]) == head
-		}
-	}
-	return false
-}
-
-// rule adds the reasons of a rule about objects, and marks them in told.
-func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, told map[policy.Reason]bool) {
+// rule adds the reasons of a rule about objects, and marks them as reported.
+func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, reported map[policy.Reason]bool) {
 	if r.Kind == policy.ImageRule {
 		return
 	}
@@ -124,14 +69,14 @@ func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, told map[policy.Reaso
 			return // admitted despite the failure
 		}
 		if n == 0 {
-			word := wordDenied
+			word := review.Denied
 			if r.Ruling.Result != policy.Fail {
-				word = wordUnable
+				word = review.Unverified
 			}
-			p.line(1, "%s, rule %s: %s", plain(r.Policy.ID(), maxField), plain(r.Rule, maxField), word)
+			p.Line(1, "%s: %s", review.Rule(r.Policy, r.Rule), word)
 			p.advise = true
 		}
-		told[reason] = true
+		reported[reason] = true
 		if own := r.Policy.ID() + "/" + r.Rule; reason.Path == own {
 			reason.Path = ""
 		}
@@ -140,28 +85,39 @@ func (p *page) rule(o *gate.Outcome, r *policy.RuleResult, told map[policy.Reaso
 }
 
 func (p *page) verdict(o *gate.Outcome, v *gate.Verdict) {
-	word := wordDenied
-	if v.Result == gate.Error {
-		word = wordUnable
-	}
-	p.line(1, "%s %s, %s: %s", v.Image.Role, plain(v.Image.Container, maxField), plain(v.Image.Ref.Written(), maxField), word)
+	p.Line(1, "%s %s, %s: %s", v.Image.Role, review.Plain(v.Image.Container, review.MaxField),
+		review.Plain(v.Image.Ref.Written(), review.MaxField), review.Word(v.Result))
 	p.advise = true
-	told := map[policy.Reason]bool{}
+	reported := map[policy.Reason]bool{}
 	for _, reason := range v.Reasons {
-		if told[reason] {
+		if reported[reason] {
 			continue
 		}
 		for i := range v.Decisions {
 			if d := &v.Decisions[i]; slices.Contains(d.Reasons, reason) && !admitted(d) {
-				p.reason(ruleOf(d)+judged(d), d.Check.Entry, reason)
-				told[reason] = true
+				p.reason(review.RuleOf(d)+judged(d), d.Check.Entry, reason)
+				reported[reason] = true
 			}
 		}
-		if !told[reason] {
+		if !reported[reason] {
 			p.reason(ruleAgainst(o, reason), "", reason)
-			told[reason] = true
+			reported[reason] = true
 		}
 	}
+}
+
+// reason adds a reason, with the entry of the rule and the path that it is about.
+func (p *page) reason(rule, entry string, r policy.Reason) {
+	path := ""
+	if r.Path != entry {
+		path = review.Plain(r.Path, review.MaxField)
+	}
+	advice := r.Hint
+	if p.advise {
+		advice = review.Fix(r)
+	}
+	p.advise = false
+	p.Reason(r, advice, rule, review.Plain(entry, review.MaxField), path)
 }
 
 // ruleAgainst returns the policy and the rule of a reason against the object as a whole. It is
@@ -169,7 +125,7 @@ func (p *page) verdict(o *gate.Outcome, v *gate.Verdict) {
 func ruleAgainst(o *gate.Outcome, reason policy.Reason) string {
 	for i := range o.Rules {
 		if r := &o.Rules[i]; r.Policy != nil && slices.Contains(r.Ruling.Reasons, reason) {
-			return plain(r.Policy.ID(), maxField) + ", rule " + plain(r.Rule, maxField)
+			return review.Rule(r.Policy, r.Rule)
 		}
 	}
 	return ""
@@ -180,68 +136,13 @@ func admitted(d *policy.Decision) bool {
 	return d.Result == policy.Pass || d.Result == policy.Skipped || d.Check.Action.Admits()
 }
 
-// ruleOf returns the policy and the rule of a decision.
-func ruleOf(d *policy.Decision) string {
-	if d.Check.Policy == nil {
-		return plain(d.Check.Rule, maxField)
-	}
-	return plain(d.Check.Policy.ID(), maxField) + ", rule " + plain(d.Check.Rule, maxField)
-}
-
 // judged returns the source of a mirror's copy if the copy was evaluated under the source's name,
 // else an empty text.
 func judged(d *policy.Decision) string {
 	if d.Check.Image.Copy.IsZero() {
 		return ""
 	}
-	return ", as a copy of " + plain(d.Check.Image.Ref.Written(), maxField)
-}
-
-func (p *page) reason(rule, entry string, r policy.Reason) {
-	where := []string{rule, plain(entry, maxField)}
-	if r.Path != entry {
-		where = append(where, plain(r.Path, maxField))
-	}
-	where = slices.DeleteFunc(where, func(s string) bool { return s == "" })
-	text := fmt.Sprintf("%s [%s]", plain(r.Message, maxField), r.Code)
-	if len(where) > 0 {
-		text = strings.Join(where, ", ") + ": " + text
-	}
-	p.line(2, "%s", text)
-	next := r.Hint
-	if next == "" && p.advise {
-		next = report.Hint(r.Code)
-	}
-	p.advise = false
-	for _, detail := range []struct{ label, text string }{{"expected", r.Expected}, {"found", r.Found}, {"next", next}} {
-		if detail.text != "" {
-			p.line(3, "%s: %s", detail.label, plain(detail.text, maxField))
-		}
-	}
-}
-
-// bounded joins whole lines up to most bytes, and counts the omitted ones.
-func (p *page) bounded(most int) string {
-	const tail = 40 // for the line with the count
-	size, fit := 0, 0
-	for fit < len(p.lines) && size+len(p.lines[fit])+1 <= most-tail {
-		size += len(p.lines[fit]) + 1
-		fit++
-	}
-	if fit == len(p.lines) {
-		return strings.Join(p.lines, "\n")
-	}
-	left := 0
-	for _, head := range p.heads[fit:] {
-		if head {
-			left++
-		}
-	}
-	last := fmt.Sprintf("  ... and %d more lines", len(p.lines)-fit)
-	if left > 0 {
-		last = fmt.Sprintf("  ... and %d more images", left)
-	}
-	return strings.Join(append(slices.Clone(p.lines[:fit]), last), "\n")
+	return ", as a copy of " + review.Plain(d.Check.Image.Ref.Written(), review.MaxField)
 }
 
 // warnings returns a warning for each failure that was admitted: under a policy that warns, or one
@@ -259,7 +160,7 @@ func warnings(o *gate.Outcome) []string {
 		path := rule.Policy.ID() + "/" + rule.Rule
 		admitted := slices.ContainsFunc(o.Warnings, func(r policy.Reason) bool { return r.Path == path })
 		if rule.Err != nil && admitted && !rule.Policy.AuditOnly {
-			add("", rule.Policy.ID()+", rule "+rule.Rule, wordUnable, rule.Err.Error())
+			add("", rule.Policy.ID()+", rule "+rule.Rule, review.Unverified, rule.Err.Error())
 		}
 		if rule.Action == policy.Audit {
 			continue
@@ -281,7 +182,7 @@ func warnings(o *gate.Outcome) []string {
 				}
 				if slices.Contains(v.Warnings, reason) && d.Check.Action != policy.Audit && d.Result != policy.Pass {
 					silent[reason] = true
-					add(ending(reason), v.Image.Container, v.Image.Ref.Written(), ruleOf(d)+judged(d), doubt(d.Result), reason.Message)
+					add(ending(reason), v.Image.Container, v.Image.Ref.Written(), review.RuleOf(d)+judged(d), doubt(d.Result), reason.Message)
 				}
 			}
 		}
@@ -300,7 +201,7 @@ func warnings(o *gate.Outcome) []string {
 
 func doubt(result policy.Result) string {
 	if result == policy.Indeterminate {
-		return wordUnable
+		return review.Unverified
 	}
 	return ""
 }
@@ -325,48 +226,15 @@ func warning(text string) string { return warningWith("", text) }
 
 // warningWith is a warning with a short end that is never truncated.
 func warningWith(end, text string) string {
-	end = plain(end, maxWarning/2)
-	return plain(text, maxWarning-len(end)) + end
+	end = review.Plain(end, maxWarning/2)
+	return review.Plain(text, maxWarning-len(end)) + end
 }
 
 // notesOf returns the audit notes of an outcome. They are few and deterministic.
 func notesOf(o *gate.Outcome) audit {
 	notes := audit{answer: string(o.Result), words: o.AuditAnnotations}
-	if o.Result == gate.Allow {
-		return notes
+	if o.Result != gate.Allow {
+		notes.codes = review.Codes(o)
 	}
-	codes := map[string]bool{}
-	for _, reason := range o.Reasons {
-		codes[string(reason.Code)] = true
-	}
-	for i := range o.Verdicts {
-		if v := &o.Verdicts[i]; v.Result != gate.Allow && len(v.Reasons) > 0 {
-			codes[string(v.Reasons[0].Code)] = true
-		}
-	}
-	notes.codes = strings.Join(slices.Sorted(maps.Keys(codes)), ",")
 	return notes
-}
-
-// plain sanitises untrusted text for one line: without control characters, and of bounded length in
-// bytes.
-func plain(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r == utf8.RuneError || !unicode.IsPrint(r):
-			return '?'
-		}
-		return r
-	}, s)
-	if len(s) <= most {
-		return s
-	}
-	const mark = "..."
-	cut := most - len(mark)
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + mark
 }

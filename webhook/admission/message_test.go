@@ -107,7 +107,7 @@ func TestTheCommandThatReproduces(t *testing.T) {
 		verdict("side", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)),
 	}}
 	decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return outcome }}
-	reproduce := admission.WithReproduce(func(_ string, i policy.Image) string {
+	reproduce := withReproduce(func(_ string, i policy.Image) string {
 		if i.Container == "side" {
 			return ""
 		}

@@ -36,7 +36,7 @@ func TestStages(t *testing.T) {
 	resize := func(request object) { request["subResource"] = "resize" }
 	for _, row := range []struct {
 		reason    string
-		door      admission.Door
+		door      admission.Endpoint
 		operation string
 		now, old  object
 		change    func(object)
@@ -59,7 +59,7 @@ func TestStages(t *testing.T) {
 		{"and waits for nobody where no rule speaks of it", admission.Validate, "CONNECT", options, nil, exec, false, "", true, ""},
 	} {
 		p := &pinner{}
-		send(t, door(t, row.door, p, admission.WithObjectRules(speaking(row.rules))), review(t, row.operation, row.now, row.old, row.change))
+		send(t, door(t, row.door, p, withRules(speaking(row.rules))), review(t, row.operation, row.now, row.old, row.change))
 		asked := p.asked()
 		if row.silent {
 			if len(asked) > 0 {
@@ -88,7 +88,7 @@ func TestDeletionsWithoutObjects(t *testing.T) {
 		{"which no rule matches", "web", nil, false, true, 0},
 	} {
 		p := &pinner{}
-		a := send(t, door(t, admission.Validate, p, admission.WithObjectRules(speaking(row.rules))), review(t, "DELETE", nil, row.old, func(request object) {
+		a := send(t, door(t, admission.Validate, p, withRules(speaking(row.rules))), review(t, "DELETE", nil, row.old, func(request object) {
 			request["kind"], request["namespace"], request["name"] = object{"group": "", "version": "v1", "kind": "Pod"}, "shop", row.name
 		}))
 		if a.Response.Allowed != row.allowed || len(p.asked()) != row.asked {
@@ -124,9 +124,9 @@ func TestKindOfSubresources(t *testing.T) {
 		{"which no definition renames", "apps", "v1", "deployments", kindsOf{"apps/v1/deployments": "Foo"}, "apps/v1/Deployment"},
 	} {
 		p, rules := &pinner{}, &remembering{}
-		with := []admission.Option{admission.WithObjectRules(rules)}
+		with := []setting{withRules(rules)}
 		if row.kinds != nil {
-			with = append(with, admission.WithKinds(row.kinds))
+			with = append(with, withKinds(row.kinds))
 		}
 		send(t, door(t, admission.Validate, p, with...), review(t, "UPDATE", scale, with0(scale), func(request object) {
 			request["subResource"], request["resource"] = "scale", object{"group": row.group, "version": row.version, "resource": row.resource}
@@ -260,8 +260,8 @@ func TestWhatIsBeingDeletedIsJudged(t *testing.T) {
 		{"a member beside spec", with(t, going("Service", plain, nil), func(o object) { o["data"] = object{"a": "b"} }), going("Service", plain, nil), false},
 	} {
 		for name, decider := range map[string]admission.Decider{"refused": objecting{refuses: true}, "not asked": panics} {
-			for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
-				got := send(t, door(t, which, decider, admission.WithObjectRules(speaking(true))), review(t, "UPDATE", row.now, row.old, nil))
+			for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
+				got := send(t, door(t, which, decider, withRules(speaking(true))), review(t, "UPDATE", row.now, row.old, nil))
 				if got.Response.Allowed != row.allowed {
 					t.Errorf("%s, %s at %s: %+v", row.reason, name, which, got.Response)
 				}
@@ -293,7 +293,7 @@ func TestAFormerStateThatCannotBeRead(t *testing.T) {
 		{"one that no rule asks for", deep(300), false, true, true},
 	} {
 		p := &pinner{}
-		got := send(t, door(t, admission.Validate, p, admission.WithObjectRules(speaking(row.rules))), review(t, "UPDATE", now, row.old, nil))
+		got := send(t, door(t, admission.Validate, p, withRules(speaking(row.rules))), review(t, "UPDATE", now, row.old, nil))
 		asked := p.asked()
 		if got.Response.Allowed != row.allowed || (len(asked) == 1) != row.allowed || row.allowed && asked[0].Old.IsZero() != row.old0 {
 			t.Errorf("%s: %+v, asked %d times", row.reason, got.Response, len(asked))
@@ -333,7 +333,7 @@ func TestRequester(t *testing.T) {
 	}
 	for _, row := range []struct {
 		reason    string
-		door      admission.Door
+		door      admission.Endpoint
 		operation string
 		now, old  object
 		want      any // of the annotation
@@ -349,14 +349,14 @@ func TestRequester(t *testing.T) {
 		{"and one that writes it", admission.Mutate, "UPDATE", named(object{"example.com/requester": "ann"}), named(nil), nil, nil},
 		{"nor does the validating door", admission.Validate, "CREATE", named(nil), nil, nil, nil},
 	} {
-		handler := door(t, row.door, &pinner{}, admission.WithObjectRules(speaking(true)), admission.WithRequesters(keeping{}))
+		handler := door(t, row.door, &pinner{}, withRules(speaking(true)), withRequesters(keeping{}))
 		got := send(t, handler, review(t, row.operation, row.now, row.old, nil))
 		annotations, _ := patched(t, row.now, got)["metadata"].(object)["annotations"].(object)
 		if !got.Response.Allowed || annotations["example.com/requester"] != row.want || annotations["team"] != row.kept {
 			t.Errorf("%s: %t, annotations %v", row.reason, got.Response.Allowed, annotations)
 		}
 	}
-	handler := door(t, admission.Mutate, &pinner{}, admission.WithObjectRules(speaking(true)), admission.WithRequesters(keeping{errors.New("too much")}))
+	handler := door(t, admission.Mutate, &pinner{}, withRules(speaking(true)), withRequesters(keeping{errors.New("too much")}))
 	if got := send(t, handler, review(t, "CREATE", named(nil), nil, nil)); !got.Response.Allowed || len(got.Response.Patch) > 0 || len(got.Response.Warnings) != 1 {
 		t.Errorf("one that cannot be written: %+v", got.Response)
 	}

@@ -16,7 +16,7 @@ func TestOverrides(t *testing.T) {
 
 	denies := must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`, signed))(t)
 	for _, c := range []struct {
-		door  admission.Door
+		door  admission.Endpoint
 		image string
 	}{{admission.Mutate, good.Name}, {admission.Mutate, good.ByDigest()}, {admission.Validate, good.ByDigest()}} {
 		said := send(t, door(t, c.door, denies), review(t, "CREATE", pod(c.image), nil, nil)).Response

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -40,42 +39,34 @@ type Trial interface {
 	Try(ctx context.Context, raw []byte) (warnings []string, err error)
 }
 
-// WithTrial makes NewPolicies' endpoint evaluate valid policies with a trial. By default all valid
-// policies are admitted.
-func WithTrial(trial Trial) Option {
-	return func(o *options) error {
-		if trial == nil {
-			return errors.New("trial must not be nil")
-		}
-		o.trial = trial
-		return nil
-	}
+// PolicyConfig holds the settings of a PolicyHandler.
+type PolicyConfig struct {
+	Checker Checker
+	// Queue may be shared with other endpoints.
+	Queue    *Queue
+	Recorder Recorder
+	// Trial evaluates valid policies; nil: all valid policies are admitted.
+	Trial Trial
 }
 
 // PolicyHandler is the endpoint that rejects broken policies and mirrors, so that their author gets
 // the error at once. It is safe for concurrent use.
 type PolicyHandler struct {
-	checker Checker
-	options options
-	buffers sync.Pool
+	config PolicyConfig
+	server server
 }
 
-// NewPolicies makes the endpoint for policies. Of the options, only WithQueue, WithRecorder and
-// WithTrial have an effect.
-func NewPolicies(checker Checker, with ...Option) (*PolicyHandler, error) {
-	if checker == nil {
-		return nil, errors.New("admission: a checker must not be nil")
+// NewPolicies makes the endpoint for policies.
+func NewPolicies(config PolicyConfig) (*PolicyHandler, error) {
+	if config.Checker == nil || config.Queue == nil || config.Recorder == nil {
+		return nil, errors.New("admission: Checker, Queue and Recorder must not be nil")
 	}
-	o, err := apply(with)
-	if err != nil {
-		return nil, err
-	}
-	return &PolicyHandler{checker: checker, options: o}, nil
+	return &PolicyHandler{config: config, server: newServer(Compile, config.Queue, config.Recorder, nil)}, nil
 }
 
 // ServeHTTP handles one review.
 func (h *PolicyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{door: Compile, options: &h.options, buffers: &h.buffers, started: time.Now(), judge: h}
+	x := &exchange{server: &h.server, judge: h}
 	x.serve(w, r)
 }
 
@@ -87,7 +78,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	if q.passes() || q.request.subresource != "" || q.request.operation == opDelete || q.request.operation == opConnect {
 		return response{allowed: true}
 	}
-	fold, err := h.options.queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
+	fold, err := h.config.Queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
 	if err != nil {
 		return q.refuse(err)
 	}
@@ -103,13 +94,13 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	if q.request.operation == opUpdate && !metadata(object).Member("deletionTimestamp").IsNull() && onlyLeaves(q.kind(), q.request.object, q.request.oldObject) {
 		return response{allowed: true} // only finalizers are removed; the policy is in force until its deletion
 	}
-	leave, err := h.options.queue.Enter(ctx, q.request.namespace)
+	leave, err := h.config.Queue.Enter(ctx, q.request.namespace)
 	if err != nil {
-		q.cause, q.err = causeOf(err), err
+		q.cause, q.err = review.QueueCause(err), err
 		return h.undecided(q, q.cause)
 	}
 	defer leave()
-	if err := h.checker.Check(q.request.object); err != nil {
+	if err := h.config.Checker.Check(q.request.object); err != nil {
 		q.cause, q.err = Decided, err
 		if _, is := errors.AsType[*Advice](err); is {
 			return response{allowed: true, warnings: []string{warning(broken(q, err))}}
@@ -118,13 +109,13 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	}
 	q.cause = Decided
 	var notes []string
-	for _, text := range h.checker.Warnings(q.request.object) {
+	for _, text := range h.config.Checker.Warnings(q.request.object) {
 		notes = append(notes, warning(text))
 	}
-	if h.options.trial == nil {
+	if h.config.Trial == nil {
 		return response{allowed: true, warnings: notes}
 	}
-	warnings, err := h.options.trial.Try(ctx, q.request.object)
+	warnings, err := h.config.Trial.Try(ctx, q.request.object)
 	if err != nil {
 		q.err = err
 		return denied(listed(q.title()+": the guard refuses the policy", err))
@@ -147,7 +138,7 @@ func (q *question) document() string {
 
 // undecided denies: an unchecked document may be broken.
 func (h *PolicyHandler) undecided(q *question, cause Cause) response {
-	return denied(q.title() + ": the " + q.document() + " could not be checked\n  why: " + sentences[cause] + "\n  next: retry; if it persists, contact the gateway's administrator")
+	return denied(q.title() + ": the " + q.document() + " could not be checked\n  why: " + cause.Sentence() + "\n  " + review.Next)
 }
 
 // broken lists the errors of a document, one a line.
@@ -158,16 +149,16 @@ func broken(q *question, err error) string {
 
 // listed returns a head and the errors, one a line.
 func listed(head string, err error, last ...string) string {
-	var p page
-	p.line(0, "%s", head)
+	var p review.Page
+	p.Line(0, "%s", head)
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSpace(line)
 		if line != "" {
-			p.line(2, "%s", plain(line, maxField))
+			p.Line(2, "%s", review.Plain(line, review.MaxField))
 		}
 	}
 	for _, line := range last {
-		p.line(2, "%s", line)
+		p.Line(2, "%s", line)
 	}
-	return p.bounded(maxMessage)
+	return p.Bounded(maxMessage)
 }

@@ -77,7 +77,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &recorder{}
-			handler, err := admission.NewPolicies(checker{}, admission.WithRecorder(seen))
+			handler, err := newPolicies(checker{}, func(c *admission.PolicyConfig) { c.Recorder = seen })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestPolicies(t *testing.T) {
 			if a.Response.Allowed != row.allowed || a.Response.UID != "u-1" || a.Response.PatchType != nil {
 				t.Errorf("%s: %+v", row.reason, a.Response)
 			}
-			if got := seen.last(t); got.Allowed != row.allowed || got.Door != admission.Compile {
+			if got := seen.last(t); got.Allowed != row.allowed || got.Endpoint != admission.Compile {
 				t.Errorf("%s: recorded %+v", row.reason, got)
 			}
 			if got := seen.last(t); !row.allowed && got.Cause == admission.Decided {
@@ -93,17 +93,17 @@ func TestPolicies(t *testing.T) {
 			}
 		})
 	}
-	advising, err := admission.NewPolicies(advice{})
+	advising, err := newPolicies(advice{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a := send(t, advising, review(t, "CREATE", clusterPolicy("broken"), nil, nil)); !a.Response.Allowed || len(a.Response.Warnings) != 1 || !strings.Contains(a.Response.Warnings[0], "unknown field") {
 		t.Errorf("advice: %+v", a.Response)
 	}
-	if _, err := admission.NewPolicies(nil); err == nil {
+	if _, err := newPolicies(nil); err == nil {
 		t.Error("no checker was taken for one")
 	}
-	handler, err := admission.NewPolicies(broken{})
+	handler, err := newPolicies(broken{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 				"no part of a " + row.is + " is ignored":                 checker{},
 				kind + " hub: the " + row.is + " could not be checked\n": broken{},
 			} {
-				handler, err := admission.NewPolicies(checker)
+				handler, err := newPolicies(checker)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -142,7 +142,7 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 
 // TestPolicyWarnings: what a policy that compiles can never admit its author is told.
 func TestPolicyWarnings(t *testing.T) {
-	door, err := admission.NewPolicies(checker{})
+	door, err := newPolicies(checker{})
 	if err != nil {
 		t.Fatal(err)
 	}

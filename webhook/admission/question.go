@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -83,7 +84,7 @@ func (q *question) title() string {
 	if q.request.subresource != "" {
 		kind += "/" + q.request.subresource
 	}
-	return strings.TrimSpace(plain(kind, maxField) + " " + plain(name, maxField))
+	return strings.TrimSpace(review.Plain(kind, review.MaxField) + " " + review.Plain(name, review.MaxField))
 }
 
 // passes reports whether no evaluation is needed, before the objects are parsed.
@@ -103,7 +104,7 @@ func (q *question) check() error {
 	switch r.operation {
 	case opCreate, opUpdate, opDelete, opConnect:
 	default:
-		return fmt.Errorf("operation %q: must be CREATE, UPDATE, DELETE or CONNECT", plain(r.operation, maxField))
+		return fmt.Errorf("operation %q: must be CREATE, UPDATE, DELETE or CONNECT", review.Plain(r.operation, review.MaxField))
 	}
 	switch {
 	case r.kind == "" || r.version == "":
@@ -169,7 +170,7 @@ func (q *question) agrees(member string, o workload.Object) error {
 		if field.request == field.object || isNamed && (field.object == "" || field.what == "name" && field.request == "") {
 			continue
 		}
-		return fmt.Errorf("the %s has %s %q, but the request has %q", member, field.what, plain(field.object, maxField), plain(field.request, maxField))
+		return fmt.Errorf("the %s has %s %q, but the request has %q", member, field.what, review.Plain(field.object, review.MaxField), review.Plain(field.request, review.MaxField))
 	}
 	return nil
 }

@@ -87,14 +87,6 @@ var (
 	errShare     = fmt.Errorf("the namespace has reached its share of the gateway's concurrent requests, with no capacity in time: %w", &fair.WaitError{Reason: fair.Share})
 )
 
-// causeOf returns the cause of an error of the queue.
-func causeOf(err error) Cause {
-	if errors.Is(err, errShare) {
-		return ShareTaken
-	}
-	return QueueFull
-}
-
 // Enter waits for a slot for a request of a namespace, "" for none, for at most seven eighths of
 // the time until ctx's deadline. The caller calls leave once.
 func (q *Queue) Enter(ctx context.Context, namespace string) (leave func(), err error) {

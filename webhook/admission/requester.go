@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -24,21 +23,10 @@ type Requesters interface {
 	Annotation(subject *policy.Subject) string
 }
 
-// WithRequesters makes the mutating endpoint record the creator in objects. By default it does not.
-func WithRequesters(requesters Requesters) Option {
-	return func(o *options) error {
-		if requesters == nil {
-			return errors.New("requesters must not be nil")
-		}
-		o.requesters = requesters
-		return nil
-	}
-}
-
 // requested adds the record of the creator to a response. At creation it is the authenticated user,
 // which replaces any existing value; at an update it is the previous value.
 func (h *Handler) requested(q *question, object workload.Object, answer *response) {
-	if h.requesters == nil || q.request.subresource != "" {
+	if h.config.Requesters == nil || q.request.subresource != "" {
 		return
 	}
 	subject := q.outcome.Subject
@@ -49,7 +37,7 @@ func (h *Handler) requested(q *question, object workload.Object, answer *respons
 		h.unchanged(subject, q.old, object, answer)
 		return
 	}
-	name, value, err := h.requesters.Requester(subject, object.Content())
+	name, value, err := h.config.Requesters.Requester(subject, object.Content())
 	if err != nil {
 		answer.warnings = append(answer.warnings, warning("the creator is not recorded, so rules that need it do not apply: "+err.Error()))
 		if name != "" && metadata(object).Member("annotations").Member(name).Kind() != jsontext.KindInvalid {
@@ -64,7 +52,7 @@ func (h *Handler) requested(q *question, object workload.Object, answer *respons
 
 // unchanged restores a record that an update changed or removed, and removes one that it added.
 func (h *Handler) unchanged(subject *policy.Subject, old, object workload.Object, answer *response) {
-	name := h.requesters.Annotation(subject)
+	name := h.config.Requesters.Annotation(subject)
 	if name == "" || old.IsZero() {
 		return
 	}

@@ -1,40 +1,31 @@
 package admission
 
 import (
-	"context"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
-// Cause is the result of a request, or the reason for a missing decision. Causes are a contract,
-// for metrics.
-type Cause string
+// Cause is the result of a request, or the reason for a missing decision.
+type Cause = review.Cause
 
 // The causes.
 const (
-	// Decided means that the answer is the gate's outcome.
-	Decided Cause = "decided"
+	Decided = review.Decided
 	// NotAsked means that no evaluation was needed: a deletion, a status, an update without
 	// changes, an object that this endpoint does not handle.
-	NotAsked Cause = "not-asked"
-	// Malformed means that the request is invalid.
-	Malformed Cause = "malformed"
-	// QueueFull, ShareTaken, TimedOut and Panicked mean that no decision was made. ShareTaken means
-	// that the namespace has used up its share of the queue.
-	QueueFull  Cause = "queue-full"
-	ShareTaken Cause = "share-taken"
-	TimedOut   Cause = "timed-out"
-	Panicked   Cause = "panic"
+	NotAsked   Cause = "not-asked"
+	Malformed        = review.Malformed
+	QueueFull        = review.QueueFull
+	ShareTaken       = review.ShareTaken
+	TimedOut         = review.TimedOut
+	Panicked         = review.Panicked
 )
-
-// isSilence reports whether the failure setting may admit an undecided request. A defect and an
-// exhausted share do not qualify, because the writer of the object can cause them.
-func (c Cause) isSilence() bool { return c == QueueFull || c == TimedOut }
 
 // Review describes one request and its result.
 type Review struct {
-	Door Door
+	Endpoint Endpoint
 	// UID, Operation, Group, Version, Kind, Subresource, Namespace, Name and User are the
 	// request's; empty if they could not be read.
 	UID, Operation                    string
@@ -58,12 +49,6 @@ type Review struct {
 	Duration time.Duration
 }
 
-// Recorder receives each result before the response is sent, for logs, metrics and events. It must
-// not block. For a dry run it must have no side effects other than logs and metrics.
-type Recorder interface {
-	Record(ctx context.Context, review Review)
-}
-
-type unrecorded struct{}
-
-func (unrecorded) Record(context.Context, Review) {}
+// Recorder receives each result. For a dry run it must have no side effects other than logs and
+// metrics.
+type Recorder = review.Recorder[Review]

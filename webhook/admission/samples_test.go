@@ -62,11 +62,11 @@ func testReviews(t *testing.T, folder string) {
 			if err := json.Unmarshal(body, &sent); err != nil {
 				t.Fatal(err)
 			}
-			for which, asked := range map[admission.Door]bool{admission.Mutate: want.mutate, admission.Validate: want.validate} {
+			for which, asked := range map[admission.Endpoint]bool{admission.Mutate: want.mutate, admission.Validate: want.validate} {
 				decider, seen := &pinner{}, &recorder{}
 				handler := doorThat(t, admission.Config{
-					Door: which, Decider: decider, Failure: failure(false), Namespaces: namespaces{sent.Request.Namespace: nil},
-				}, admission.WithRecorder(seen))
+					Endpoint: which, Decider: decider, Failure: failure(false), Namespaces: namespaces{sent.Request.Namespace: nil},
+				}, withRecorder(seen))
 				a := send(t, handler, body)
 				if !a.Response.Allowed || a.Response.UID != sent.Request.UID {
 					t.Fatalf("%s: %+v", which, a.Response)

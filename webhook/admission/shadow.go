@@ -5,23 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
-	"strconv"
-	"sync"
-	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Shadow evaluates requests with other endpoints and admits them, unchanged and without warnings,
 // regardless of the results. It is safe for concurrent use.
 type Shadow struct {
-	stages  []*Handler
-	policy  *PolicyHandler
-	options *options
-	buffers sync.Pool
+	stages []*Handler
+	policy *PolicyHandler
+	server *server // of the first endpoint
 }
 
 // NewShadow makes the shadow of endpoints that the API server would call in this order. Each one
@@ -29,20 +25,25 @@ type Shadow struct {
 // Each calls its own Recorder with Review.Shadow. Without endpoints the shadow admits and records
 // nothing.
 func NewShadow(stages ...*Handler) (*Shadow, error) {
-	s := &Shadow{stages: stages}
 	for _, stage := range stages {
 		if stage == nil {
 			return nil, errors.New("admission: an endpoint must not be nil")
 		}
 	}
 	if len(stages) > 0 {
-		s.options = &stages[0].options
-		return s, nil
+		return &Shadow{stages: stages, server: &stages[0].server}, nil
 	}
-	o, err := apply(nil)
-	s.options = &o
-	return s, err
+	queue, err := NewQueue(QueueBounds{})
+	if err != nil {
+		return nil, err
+	}
+	return &Shadow{server: new(newServer("", queue, unrecorded{}, nil))}, nil
 }
+
+// unrecorded is a Recorder that discards results.
+type unrecorded struct{}
+
+func (unrecorded) Record(context.Context, Review) {}
 
 // NewPolicyShadow makes the shadow of the endpoint for policies. The author of a broken policy gets
 // a warning: policies are not workloads, so the warning disturbs no deployment.
@@ -50,33 +51,30 @@ func NewPolicyShadow(of *PolicyHandler) (*Shadow, error) {
 	if of == nil {
 		return nil, errors.New("admission: an endpoint must not be nil")
 	}
-	return &Shadow{policy: of, options: &of.options}, nil
+	return &Shadow{policy: of, server: &of.server}, nil
 }
 
 // ServeHTTP handles one review. Only this function writes the response: responses and errors of the
 // wrapped endpoints are discarded.
 func (s *Shadow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{options: s.options, buffers: &s.buffers, started: time.Now(), shadow: true}
+	x := &exchange{server: s.server, shadow: true}
 	var cast shade
 	switch {
 	case s.policy != nil:
-		x.door, cast = Compile, &policyShade{door: s.policy}
+		cast = &policyShade{door: s.policy}
 	case len(s.stages) > 0:
-		x.door, cast = s.stages[0].config.Door, &objectShade{exchange: x, stages: s.stages}
+		cast = &objectShade{exchange: x, stages: s.stages}
 	default:
 		cast = noShade{}
 	}
 	x.judge = cast
 	defer func() {
 		if p := recover(); p != nil {
-			x.question.cause, x.question.err = Panicked, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			x.question.cause, x.question.err = Panicked, review.PanicError(p)
 			x.record(r.Context(), false)
 		}
 		answer := response{uid: x.question.request.uid, allowed: true, warnings: cast.told()}
-		body := answer.append(make([]byte, 0, 256))
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body) // client disconnected
+		review.WriteJSON(w, http.StatusOK, answer.append(make([]byte, 0, 256)))
 	}()
 	x.serve(nowhere{w, http.Header{}}, r)
 }
@@ -134,9 +132,9 @@ func (s *objectShade) decide(ctx context.Context, q *question) response {
 			next.object = object
 		}
 		s.at++
-		s.exchange.door = s.stages[s.at].config.Door
+		s.exchange.server = &s.stages[s.at].server
 		*q = question{request: next}
-		q.describe(s.exchange.options.kinds)
+		q.describe(s.exchange.server.kinds)
 	}
 }
 

@@ -26,14 +26,14 @@ type pair struct {
 	seen      *recorder // of the shadow
 }
 
-func newPair(t testing.TB, config admission.Config, with ...admission.Option) pair {
+func newPair(t testing.TB, config admission.Config, with ...setting) pair {
 	t.Helper()
 	p := pair{seen: &recorder{}}
 	var stages []*admission.Handler
-	for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
-		config.Door = which
+	for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
+		config.Endpoint = which
 		p.enforcing = append(p.enforcing, doorThat(t, config, with...))
-		stage, err := admission.New(config, append(slices.Clone(with), admission.WithRecorder(p.seen))...)
+		stage, err := admission.New(completed(t, config, append(slices.Clone(with), withRecorder(p.seen))...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestShadowWithoutRoom(t *testing.T) {
 		},
 	} {
 		release := fill()
-		p := newPair(t, admission.Config{Decider: &pinner{}, Namespaces: shop, Failure: failure(false)}, admission.WithQueue(full))
+		p := newPair(t, admission.Config{Decider: &pinner{}, Namespaces: shop, Failure: failure(false)}, withQueue(full))
 		if w := post(p.enforcing[1], within, body); !refuses(w) {
 			t.Errorf("%s: the twin admits: %s", reason, w.Body)
 		}
@@ -224,8 +224,8 @@ func TestShadowWithoutRoom(t *testing.T) {
 
 // TestShadowBetweenBrokenParts: everybody whom a door asks panics.
 func TestShadowBetweenBrokenParts(t *testing.T) {
-	config := admission.Config{Door: admission.Mutate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}
-	stage, err := admission.New(config, admission.WithRecorder(broken{}))
+	config := admission.Config{Endpoint: admission.Mutate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}
+	stage, err := admission.New(completed(t, config, withRecorder(broken{})))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,9 +280,9 @@ func TestShadowFollows(t *testing.T) {
 		var told []string
 		for _, r := range p.seen.reviews {
 			if !r.Shadow {
-				t.Errorf("%s: %s does not say that it is a shadow", row.reason, r.Door)
+				t.Errorf("%s: %s does not say that it is a shadow", row.reason, r.Endpoint)
 			}
-			told = append(told, fmt.Sprint(r.Door, " ", r.Cause, " ", r.Allowed))
+			told = append(told, fmt.Sprint(r.Endpoint, " ", r.Cause, " ", r.Allowed))
 		}
 		if !slices.Equal(told, row.told) {
 			t.Errorf("%s: told %q, want %q", row.reason, told, row.told)
@@ -300,7 +300,7 @@ func TestPolicyShadow(t *testing.T) {
 	broken := object{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": object{"name": "p"}, "spec": object{}}
 	seen := &recorder{}
 	made := func(err error) (*admission.PolicyHandler, http.Handler) {
-		door, err := admission.NewPolicies(judging{err}, admission.WithRecorder(seen))
+		door, err := newPolicies(judging{err}, func(c *admission.PolicyConfig) { c.Recorder = seen })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestPolicyShadow(t *testing.T) {
 	if !a.Response.Allowed || len(a.Response.Warnings) != 1 || !strings.Contains(a.Response.Warnings[0], "spec.rules: nothing is there") {
 		t.Errorf("%+v", a.Response)
 	}
-	if last := seen.last(t); !last.Shadow || last.Allowed || last.Door != admission.Compile {
+	if last := seen.last(t); !last.Shadow || last.Allowed || last.Endpoint != admission.Compile {
 		t.Errorf("recorded %+v", last)
 	}
 	for reason, body := range map[string][]byte{"no review": []byte("{"), "no object": []byte(strings.Replace(string(body), `"spec":{}`, `"spec":{},"spec":{}`, 1))} {

@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"errors"
-
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -45,18 +43,6 @@ type Kinds interface {
 	// KindOf returns the kind of a resource in a version of its group; false means that it is
 	// unknown.
 	KindOf(group, version, resource string) (kind string, known bool)
-}
-
-// WithKinds matches a request for the subresource of a custom resource by the kind of that
-// resource. By default, and for an unknown resource, the resource in the request counts.
-func WithKinds(kinds Kinds) Option {
-	return func(o *options) error {
-		if kinds == nil {
-			return errors.New("kinds must not be nil")
-		}
-		o.kinds = kinds
-		return nil
-	}
 }
 
 // about sets the kind of the subject.

@@ -78,8 +78,8 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 				d := &tarpit{greedy: "greedy"}
 				seen := &recorder{}
 				handler := doorThat(t, admission.Config{
-					Door: admission.Mutate, Decider: d, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
-				}, admission.WithQueue(queue), admission.WithRecorder(seen))
+					Endpoint: admission.Mutate, Decider: d, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
+				}, withQueue(queue), withRecorder(seen))
 				body := review(t, "CREATE", padded("greedy", test.bytes, test.values), nil, nil)
 				var all sync.WaitGroup
 				for range test.count {
@@ -137,8 +137,8 @@ func TestWhatANamespaceIsTold(t *testing.T) {
 		}
 		for _, open := range []bool{false, true} {
 			seen := &recorder{}
-			handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
-				admission.WithQueue(queue), admission.WithRecorder(seen))
+			handler := doorThat(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
+				withQueue(queue), withRecorder(seen))
 			a := read(t, post(handler, within, review(t, "CREATE", pod("nginx"), nil, nil)))
 			if a.Response.Allowed || seen.last(t).Cause != admission.ShareTaken { // whose share it is fills it
 				t.Errorf("open %v: %+v, %s", open, a.Response, seen.last(t).Cause)
@@ -200,8 +200,8 @@ func BenchmarkBeside(b *testing.B) {
 				b.Fatal(err)
 			}
 			handler := doorThat(b, admission.Config{
-				Door: admission.Mutate, Decider: &tarpit{greedy: "greedy"}, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
-			}, admission.WithQueue(queue))
+				Endpoint: admission.Mutate, Decider: &tarpit{greedy: "greedy"}, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
+			}, withQueue(queue))
 			body := review(b, "CREATE", padded("greedy", 0, 0), nil, nil)
 			ctx, end := context.WithCancel(b.Context())
 			var all sync.WaitGroup

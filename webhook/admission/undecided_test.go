@@ -57,8 +57,8 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 			t.Parallel()
 			seen := &recorder{}
 			handler := doorThat(t, admission.Config{
-				Door: admission.Validate, Decider: &pinner{answer: row.answer}, Namespaces: shop, Failure: failure(row.open),
-			}, admission.WithRecorder(seen))
+				Endpoint: admission.Validate, Decider: &pinner{answer: row.answer}, Namespaces: shop, Failure: failure(row.open),
+			}, withRecorder(seen))
 			target := "/"
 			if row.cause == admission.TimedOut {
 				target = within
@@ -126,18 +126,18 @@ func TestFullQueue(t *testing.T) {
 	}}
 	first := make(chan *httptest.ResponseRecorder)
 	body := review(t, "CREATE", pod("nginx"), nil, nil)
-	go func() { first <- post(door(t, admission.Mutate, slow, admission.WithQueue(queue)), "/", body) }()
+	go func() { first <- post(door(t, admission.Mutate, slow, withQueue(queue)), "/", body) }()
 	<-begun
 	for _, open := range []bool{false, true} {
 		seen := &recorder{}
-		handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
-			admission.WithQueue(queue), admission.WithRecorder(seen))
+		handler := doorThat(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
+			withQueue(queue), withRecorder(seen))
 		a := read(t, post(handler, within, body))
 		if a.Response.Allowed != open || a.Response.UID != "u-1" || seen.last(t).Cause != admission.QueueFull {
 			t.Errorf("open %v: %+v", open, a.Response)
 		}
 	}
-	handler := door(t, admission.Validate, &pinner{}, admission.WithQueue(queue))
+	handler := door(t, admission.Validate, &pinner{}, withQueue(queue))
 	if a := read(t, post(handler, within, review(t, "DELETE", nil, pod("nginx"), nil))); !a.Response.Allowed {
 		t.Errorf("a deletion waits for nobody: %+v", a.Response)
 	}
@@ -166,13 +166,13 @@ func TestNoRoomForABody(t *testing.T) {
 		r.ContentLength = -1
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
-		door(t, admission.Mutate, &pinner{}, admission.WithQueue(queue)).ServeHTTP(w, r)
+		door(t, admission.Mutate, &pinner{}, withQueue(queue)).ServeHTTP(w, r)
 		first <- w
 	}()
 	if _, err := writer.Write(body[:10]); err != nil {
 		t.Fatal(err)
 	}
-	handler := door(t, admission.Validate, &pinner{}, admission.WithQueue(queue))
+	handler := door(t, admission.Validate, &pinner{}, withQueue(queue))
 	if a := read(t, post(handler, within, body)); a.Response.Allowed || a.Response.UID == "" || !strings.Contains(a.Response.Status.Message, "could not be verified") {
 		t.Errorf("without room: %+v", a.Response)
 	}
@@ -198,7 +198,7 @@ func (broken) Check([]byte) error                                        { panic
 func (broken) Warnings([]byte) []string                                  { panic("warnings") }
 
 func TestNobodyElsesPanicGoesFurther(t *testing.T) {
-	handler := doorThat(t, admission.Config{Door: admission.Validate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}, admission.WithRecorder(broken{}))
+	handler := doorThat(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}, withRecorder(broken{}))
 	if a := send(t, handler, review(t, "CREATE", pod("nginx"), nil, nil)); a.Response.Allowed {
 		t.Errorf("%+v", a.Response)
 	}
@@ -230,8 +230,8 @@ func TestWhatIsTooMuch(t *testing.T) {
 		"more than a body has": {"escapes grow on the way", []byte(front + strings.Repeat(" ", admission.MaxBody) + `{}}}`), false, "MaxBody"},
 		"deeper than a parser": {"the reader gives up", []byte(front + strings.Repeat(`{"a":`, 11_000)), false, "depth"},
 	} {
-		for _, which := range []admission.Door{admission.Mutate, admission.Validate} {
-			handler := doorThat(t, admission.Config{Door: which, Decider: &pinner{}, Namespaces: namespaces{}, Failure: failure(true)})
+		for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
+			handler := doorThat(t, admission.Config{Endpoint: which, Decider: &pinner{}, Namespaces: namespaces{}, Failure: failure(true)})
 			a := read(t, post(handler, "/", row.body))
 			if a.Response.Allowed != row.allowed || a.Response.UID == "" || !strings.Contains(a.Response.Status.Message, row.want) {
 				t.Errorf("%s, %s (%s): %+v", name, which, row.reason, a.Response)

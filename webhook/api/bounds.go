@@ -22,14 +22,12 @@ const (
 
 	// maxToken bounds a token, in bytes. Tokens of Kubernetes have about 1,200.
 	maxToken = 8 << 10
-	// maxAsking bounds concurrent token lookups. Before its lookup, a client is not authenticated.
-	maxAsking = 64
+	// maxLookups bounds concurrent token lookups. Before its lookup, a client is not authenticated.
+	maxLookups = 64
 	// bodyTimeout bounds the arrival of a body.
 	bodyTimeout = 10 * time.Second
 	// queueTimeout bounds the wait time of a request.
 	queueTimeout = 2 * time.Second
-	// grace is the time that a Decider has after the deadline to return its own result.
-	grace = 100 * time.Millisecond
 	// maxParsed bounds the memory of one parsed body in bytes, as estimated by costOf, and
 	// allParsed that of all concurrent ones.
 	maxParsed = 24 << 20

@@ -1,30 +1,29 @@
 package api
 
 import (
-	"context"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
-// Cause is the result of a request. Causes are a contract, for metrics and for the member reason of
-// an Error.
-type Cause string
+// Cause is the result of a request. It is also the member reason of an Error.
+type Cause = review.Cause
 
 // The causes.
 const (
-	Decided         Cause = "decided"          // 200: the record is in the body
-	Malformed       Cause = "malformed"        // 400: invalid request
+	Decided               = review.Decided     // 200: the record is in the body
+	Malformed             = review.Malformed   // 400: invalid request
 	Unauthenticated Cause = "unauthenticated"  // 401: missing or invalid token
 	Forbidden       Cause = "forbidden"        // 403: the caller is not allowed
 	WrongMethod     Cause = "wrong-method"     // 405
 	TooLarge        Cause = "too-large"        // 413: a limit was exceeded
 	WrongMediaType  Cause = "wrong-media-type" // 415
 	TooMany         Cause = "too-many"         // 429: per-caller concurrency limit reached
-	Panicked        Cause = "panic"            // 500: a defect
-	QueueFull       Cause = "queue-full"       // 503: total concurrency limit reached
+	Panicked              = review.Panicked    // 500: a defect
+	QueueFull             = review.QueueFull   // 503: total concurrency limit reached
 	CannotLook      Cause = "cannot-look"      // 503: the token could not be verified
-	TimedOut        Cause = "timed-out"        // 503: no decision in time
+	TimedOut              = review.TimedOut    // 503: no decision in time
 )
 
 // statuses are the HTTP statuses of the causes.
@@ -50,12 +49,5 @@ type Call struct {
 	Duration time.Duration
 }
 
-// Recorder receives each result before the response is sent, for logs and metrics. It must not
-// block.
-type Recorder interface {
-	Record(ctx context.Context, call Call)
-}
-
-type unrecorded struct{}
-
-func (unrecorded) Record(context.Context, Call) {}
+// Recorder receives each result.
+type Recorder = review.Recorder[Call]

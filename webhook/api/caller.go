@@ -10,33 +10,38 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// admit authenticates and authorises a request.
-func (x *exchange) admit(ctx context.Context, r *http.Request) error {
-	if x.handler.everybody != "" {
-		x.call.User = x.handler.everybody
+// authorise authenticates the caller, and checks that the settings allow the caller.
+func (p *pending) authorise(ctx context.Context, r *http.Request) error {
+	c := &p.handler.config
+	if c.User != "" {
+		p.call.User = c.User
 		return nil
 	}
 	token, err := tokenOf(r)
 	if err != nil {
 		return err
 	}
-	leave, err := x.handler.queue.ask()
+	leave, err := p.handler.queue.lookUp()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	user, err := x.handler.config.Authenticator.Authenticate(ctx, token)
+	user, err := c.Authenticator.Authenticate(ctx, token)
 	if err != nil {
 		return &problem{cause: CannotLook, message: "the token could not be verified; retry", err: err}
 	}
 	if user.Name == "" {
 		return problemf(Unauthenticated, "the token is not valid")
 	}
-	x.call.User = user.Name
-	if x.handler.confined && !slices.Contains(x.handler.users, user.Name) && !slices.ContainsFunc(user.Groups, func(g string) bool { return slices.Contains(x.handler.groups, g) }) {
+	p.call.User = user.Name
+	if c.Callers != nil && !c.Callers.include(user) {
 		return problemf(Forbidden, "permission denied for %s: the gateway's settings list the allowed users and groups", user.Name)
 	}
 	return nil
+}
+
+func (c *Callers) include(user policy.User) bool {
+	return slices.Contains(c.Users, user.Name) || slices.ContainsFunc(user.Groups, func(g string) bool { return slices.Contains(c.Groups, g) })
 }
 
 // AnyOf tries several authenticators in order and returns the first user. If none returns a user

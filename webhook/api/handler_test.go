@@ -77,7 +77,7 @@ func TestStatuses(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			calls := &book{}
-			w := call(newDoor(t, &judge{}, api.WithRecorder(calls), api.WithCallers(nil, []string{"builders"})), row.body, row.change)
+			w := call(newDoor(t, &judge{}, withRecorder(calls), withCallers(nil, []string{"builders"})), row.body, row.change)
 			if w.Code != row.status {
 				t.Fatalf("HTTP %d, want %d: %s", w.Code, row.status, w.Body)
 			}
@@ -107,7 +107,7 @@ func TestStatuses(t *testing.T) {
 
 func TestImagesAreAskedAbout(t *testing.T) {
 	j, calls := &judge{}, &book{}
-	handler := newDoor(t, j, api.WithRecorder(calls), api.WithNamespaces(labels{"shop": {"team": "a"}}))
+	handler := newDoor(t, j, withRecorder(calls), withNamespaces(labels{"shop": {"team": "a"}}))
 	list := listOf(t, call(handler, `{"images": ["registry.test/bad:v1", "nginx", "nginx"], "namespace": "shop"}`, nil))
 	var answers []gate.Result
 	for _, item := range list.Items {
@@ -142,7 +142,7 @@ func (mirrored) DecideAll(context.Context, []gate.Request, func(int, int)) []gat
 // TestWhichSecretsAreThereIsNotTold: who asks may name any namespace.
 func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
 	calls := &book{}
-	image := listOf(t, call(newDoor(t, mirrored{}, api.WithRecorder(calls)), `{"images": ["nginx"], "namespace": "others"}`, nil)).Items[0].Images[0]
+	image := listOf(t, call(newDoor(t, mirrored{}, withRecorder(calls)), `{"images": ["nginx"], "namespace": "others"}`, nil)).Items[0].Images[0]
 	if image.Mirror == nil || len(image.Mirror.PullSecrets) > 0 || len(image.Warnings) != 1 || image.Warnings[0].Code != policy.MirrorDiffers {
 		t.Errorf("told: %+v, warnings %v", image.Mirror, image.Warnings)
 	}
@@ -249,7 +249,7 @@ func TestYAMLThatUnfolds(t *testing.T) {
 
 func TestAPanicIsAnAnswer(t *testing.T) {
 	calls := &book{}
-	handler := newDoor(t, &judge{before: func(context.Context) { panic("the gate fell") }}, api.WithRecorder(calls))
+	handler := newDoor(t, &judge{before: func(context.Context) { panic("the gate fell") }}, withRecorder(calls))
 	for range api.DefaultRequests + 1 { // no turn is lost by it
 		w := call(handler, `{"images": ["a"]}`, nil)
 		if e := errorOf(t, w); w.Code != 500 || strings.Contains(e.Message, "fell") {
@@ -259,7 +259,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	if c := calls.last(t); c.Cause != api.Panicked || !strings.Contains(c.Err.Error(), "the gate fell") {
 		t.Errorf("recorded %+v", c)
 	}
-	if w := call(newDoor(t, &judge{}, api.WithRecorder(falling{})), `{"images": ["a"]}`, nil); w.Code != 200 {
+	if w := call(newDoor(t, &judge{}, withRecorder(falling{})), `{"images": ["a"]}`, nil); w.Code != 200 {
 		t.Errorf("a recorder that falls: HTTP %d", w.Code)
 	}
 	if w := call(newDoor(t, silent{}), `{"images": ["a"]}`, nil); w.Code != 500 {
@@ -278,7 +278,7 @@ func (silent) DecideAll(context.Context, []gate.Request, func(int, int)) []gate.
 func TestTheQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		handler := newDoor(t, &judge{before: func(context.Context) { <-release }}, api.WithLimits(api.Limits{Requests: 2, PerCaller: 1}))
+		handler := newDoor(t, &judge{before: func(context.Context) { <-release }}, withLimits(api.Limits{Requests: 2, PerCaller: 1}))
 		as := func(token string) func(*http.Request) {
 			return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 		}
@@ -305,7 +305,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 func TestTheQueueOfAllIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		handler := newDoor(t, &judge{before: func(context.Context) { <-release }}, api.WithLimits(api.Limits{Requests: 1}))
+		handler := newDoor(t, &judge{before: func(context.Context) { <-release }}, withLimits(api.Limits{Requests: 1}))
 		first := make(chan *httptest.ResponseRecorder, 1)
 		go func() { first <- call(handler, `{"images": ["a"]}`, nil) }()
 		synctest.Wait()
@@ -338,7 +338,7 @@ func TestTheDeadline(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				handler := newDoor(t, &judge{before: row.before(release)}, api.WithTimeout(5*time.Second))
+				handler := newDoor(t, &judge{before: row.before(release)}, withTimeout(5*time.Second))
 				began := time.Now()
 				w := call(handler, `{"images": ["a"]}`, nil)
 				if w.Code != row.status || time.Since(began) != row.after {
@@ -356,7 +356,7 @@ func TestTheDeadline(t *testing.T) {
 
 func TestWithoutTokens(t *testing.T) {
 	calls := &book{}
-	handler := must(api.New(api.Config{Decider: &judge{}}, api.WithoutTokens("socket"), api.WithRecorder(calls)))(t)
+	handler := newDoor(t, &judge{}, withoutTokens("socket"), withRecorder(calls))
 	w := call(handler, `{"images": ["a"]}`, func(r *http.Request) { r.Header.Del("Authorization") })
 	if w.Code != 200 || calls.last(t).User != "socket" {
 		t.Errorf("HTTP %d: %+v", w.Code, calls.last(t))
@@ -392,29 +392,26 @@ func (k known) Authenticate(_ context.Context, token string) (policy.User, error
 }
 
 func TestNewRefuses(t *testing.T) {
-	good := api.Config{Authenticator: people{}, Decider: &judge{}}
-	if _, err := api.New(good); err != nil {
+	if _, err := api.New(configOf(&judge{})); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []struct {
-		reason string
-		config api.Config
-		with   []api.Option
-	}{
-		{"nobody who authenticates", api.Config{Decider: &judge{}}, nil},
-		{"nobody who decides", api.Config{Authenticator: people{}}, nil},
-		{"both a token and none", good, []api.Option{api.WithoutTokens("socket")}},
-		{"callers without a name", api.Config{Decider: &judge{}}, []api.Option{api.WithoutTokens("")}},
-		{"no namespaces", good, []api.Option{api.WithNamespaces(nil)}},
-		{"no recorder", good, []api.Option{api.WithRecorder(nil)}},
-		{"no time", good, []api.Option{api.WithTimeout(0)}},
-		{"a minute", good, []api.Option{api.WithTimeout(time.Minute)}},
-		{"nobody may call", good, []api.Option{api.WithCallers(nil, nil)}},
-		{"a caller without a name", good, []api.Option{api.WithCallers([]string{""}, nil)}},
-		{"less than nothing", good, []api.Option{api.WithLimits(api.Limits{Requests: -1})}},
+	for reason, change := range map[string]setting{
+		"no authenticator":      func(c *api.Config) { c.Authenticator = nil },
+		"no decider":            func(c *api.Config) { c.Decider = nil },
+		"both a token and none": func(c *api.Config) { c.User = "socket" },
+		"a user without a name": withoutTokens(""),
+		"no namespaces":         withNamespaces(nil),
+		"no recorder":           withRecorder(nil),
+		"no time":               withTimeout(-time.Second),
+		"a minute":              withTimeout(time.Minute),
+		"no caller":             withCallers(nil, nil),
+		"a caller with no name": withCallers([]string{""}, nil),
+		"less than nothing":     withLimits(api.Limits{Requests: -1}),
 	} {
-		if _, err := api.New(row.config, row.with...); err == nil {
-			t.Errorf("%s: not refused", row.reason)
+		config := configOf(&judge{})
+		change(&config)
+		if _, err := api.New(config); err == nil {
+			t.Errorf("%s: not refused", reason)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
@@ -111,9 +112,37 @@ func (b *book) last(t testing.TB) api.Call {
 	return b.calls[len(b.calls)-1]
 }
 
-func newDoor(t testing.TB, decider api.Decider, with ...api.Option) *api.Handler {
+func newDoor(t testing.TB, decider api.Decider, with ...setting) *api.Handler {
 	t.Helper()
-	return must(api.New(api.Config{Authenticator: people{}, Decider: decider}, with...))(t)
+	config := configOf(decider)
+	for _, set := range with {
+		set(&config)
+	}
+	return must(api.New(config))(t)
+}
+
+func configOf(decider api.Decider) api.Config {
+	return api.Config{Authenticator: people{}, Decider: decider, Namespaces: labels{"default": nil}, Recorder: &book{}}
+}
+
+// setting changes a Config.
+type setting func(*api.Config)
+
+func withRecorder(r api.Recorder) setting { return func(c *api.Config) { c.Recorder = r } }
+
+func withNamespaces(n api.Namespaces) setting { return func(c *api.Config) { c.Namespaces = n } }
+
+func withTimeout(d time.Duration) setting { return func(c *api.Config) { c.Timeout = d } }
+
+func withLimits(l api.Limits) setting { return func(c *api.Config) { c.Limits = l } }
+
+func withCallers(users, groups []string) setting {
+	return func(c *api.Config) { c.Callers = &api.Callers{Users: users, Groups: groups} }
+}
+
+// withoutTokens makes all callers this user.
+func withoutTokens(user string) setting {
+	return func(c *api.Config) { c.Authenticator, c.User = nil, user }
 }
 
 // call is one request; change may be nil.

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
 // ErrorKind is the kind of the document for a request without a decision; its version is
@@ -55,6 +53,15 @@ func problemf(cause Cause, format string, args ...any) error {
 	return &problem{cause: cause, message: fmt.Sprintf(format, args...)}
 }
 
+// undecided returns the reason for a missing decision; err is for the log.
+func undecided(cause Cause, err error) error {
+	message := cause.Sentence()
+	if cause == TimedOut {
+		message += "; retry, or split the request"
+	}
+	return &problem{cause: cause, message: message, err: err}
+}
+
 // causeOf returns the cause of an error. An error of another type is a defect.
 func causeOf(err error) Cause {
 	if err == nil {
@@ -70,7 +77,7 @@ func causeOf(err error) Cause {
 func refuse(w http.ResponseWriter, err error) {
 	cause, message := causeOf(err), "an internal error"
 	if p, ok := errors.AsType[*problem](err); ok {
-		message = plain(p.message)
+		message = review.Plain(p.message, maxMessage)
 	}
 	status := statuses[cause]
 	switch status {
@@ -89,23 +96,19 @@ func refuse(w http.ResponseWriter, err error) {
 }
 
 func write(w http.ResponseWriter, status int, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // client disconnected
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	review.WriteJSON(w, status, body)
 }
 
 // withhold removes the pull secrets of mirrors from the outcomes. A caller may name any namespace,
 // and must not learn which of these secrets it contains.
 func withhold(outcomes []gate.Outcome) []gate.Outcome {
-	told := slices.Clone(outcomes)
-	for i := range told {
-		told[i].Verdicts = slices.Clone(told[i].Verdicts)
-		for j := range told[i].Verdicts {
-			v := &told[i].Verdicts[j]
+	withheld := slices.Clone(outcomes)
+	for i := range withheld {
+		withheld[i].Verdicts = slices.Clone(withheld[i].Verdicts)
+		for j := range withheld[i].Verdicts {
+			v := &withheld[i].Verdicts[j]
 			v.Warnings = slices.DeleteFunc(slices.Clone(v.Warnings), func(r policy.Reason) bool { return r.Code == policy.NoPullSecret })
 			if v.Redirect != nil {
 				redirect := *v.Redirect
@@ -114,27 +117,14 @@ func withhold(outcomes []gate.Outcome) []gate.Outcome {
 			}
 		}
 	}
-	return told
+	return withheld
 }
 
 // encode writes the record.
 func encode(outcomes []gate.Outcome) ([]byte, error) {
 	var body bytes.Buffer
 	if err := report.JSON(&body, withhold(outcomes)); err != nil {
-		return nil, &problem{cause: Panicked, message: "internal error; see the gateway's log", err: err}
+		return nil, undecided(Panicked, err)
 	}
 	return body.Bytes(), nil
-}
-
-// plain sanitises untrusted text: one short line of printable characters.
-func plain(s string) string {
-	if len(s) > maxMessage {
-		s = s[:maxMessage] + "..."
-	}
-	return strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return ' '
-		}
-		return c
-	}, strings.ToValidUTF8(s, "?"))
 }

@@ -12,7 +12,7 @@ type queue struct {
 	requests  *semaphore.Weighted
 	parsed    *semaphore.Weighted
 	parsing   chan struct{} // has capacity 1: one body is parsed at a time
-	asking    chan struct{} // holds one element per token lookup
+	lookups   chan struct{} // holds one element per token lookup
 	perCaller int
 
 	mu      sync.Mutex
@@ -28,16 +28,16 @@ func newQueue(l Limits) *queue {
 	}
 	return &queue{
 		requests: semaphore.NewWeighted(int64(l.Requests)), parsed: semaphore.NewWeighted(allParsed),
-		parsing: make(chan struct{}, 1), asking: make(chan struct{}, maxAsking),
+		parsing: make(chan struct{}, 1), lookups: make(chan struct{}, maxLookups),
 		perCaller: l.PerCaller, callers: map[string]int{},
 	}
 }
 
-// ask reserves a token lookup, if the limit allows it.
-func (q *queue) ask() (leave func(), err error) {
+// lookUp reserves a token lookup, if the limit allows it.
+func (q *queue) lookUp() (leave func(), err error) {
 	select {
-	case q.asking <- struct{}{}:
-		return func() { <-q.asking }, nil
+	case q.lookups <- struct{}{}:
+		return func() { <-q.lookups }, nil
 	default:
 		return nil, problemf(QueueFull, "too many concurrent token lookups; retry")
 	}
@@ -52,7 +52,7 @@ func (q *queue) enter(ctx context.Context, user string) (leave func(), err error
 	}
 	q.callers[user]++
 	q.mu.Unlock()
-	forget := func() {
+	release := func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.callers[user]--
@@ -63,18 +63,18 @@ func (q *queue) enter(ctx context.Context, user string) (leave func(), err error
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	if q.requests.Acquire(ctx, 1) != nil {
-		forget()
+		release()
 		return nil, full()
 	}
-	return func() { q.requests.Release(1); forget() }, nil
+	return func() { q.requests.Release(1); release() }, nil
 }
 
 func full() error {
 	return problemf(QueueFull, "the gateway is overloaded: no capacity in time; retry")
 }
 
-// unfold reserves memory for the parsed body.
-func (q *queue) unfold(ctx context.Context, cost int64) (free func(), err error) {
+// reserve reserves memory for the parsed body.
+func (q *queue) reserve(ctx context.Context, cost int64) (free func(), err error) {
 	if cost > maxParsed {
 		return nil, problemf(TooLarge, "the body has too many values; split it, or remove objects without images")
 	}

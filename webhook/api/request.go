@@ -5,13 +5,9 @@ import (
 	"context"
 	jsonv1 "encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
-	"mime"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"go.yaml.in/yaml/v3"
@@ -19,7 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -32,26 +28,25 @@ type Query struct {
 }
 
 const (
-	jsonType = "application/json"
 	yamlType = "application/yaml"
 	// manifestName is the name of the body in messages and in the record.
 	manifestName = "body"
 )
 
 // read parses the request. The caller calls free after the evaluation.
-func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (requests []gate.Request, free func(), err error) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != jsonType && kind != yamlType {
-		return nil, nil, problemf(WrongMediaType, "the body must be of type %s with images, or %s with manifests", jsonType, yamlType)
+func (p *pending) read(ctx context.Context, w http.ResponseWriter, r *http.Request) (requests []gate.Request, free func(), err error) {
+	kind := review.MediaType(r)
+	if kind != review.JSON && kind != yamlType {
+		return nil, nil, problemf(WrongMediaType, "the body must be of type %s with images, or %s with manifests", review.JSON, yamlType)
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, nil, problemf(WrongMediaType, "the body must not be compressed")
 	}
-	body, err := readBody(w, r)
+	body, err := p.readBody(ctx, w, r)
 	if err != nil {
 		return nil, nil, err
 	}
-	free, err = x.handler.queue.unfold(ctx, costOf(body))
+	free, err = p.handler.queue.reserve(ctx, costOf(body))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,42 +55,31 @@ func (x *exchange) read(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			free()
 		}
 	}()
-	done, err := x.handler.queue.parse(ctx)
+	done, err := p.handler.queue.parse(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer done()
-	if kind == jsonType {
-		requests, err = x.readQuery(body, r.URL.RawQuery)
+	if kind == review.JSON {
+		requests, err = p.readQuery(body, r.URL.RawQuery)
 	} else {
-		requests, err = x.readManifests(body, r.URL.RawQuery)
+		requests, err = p.readManifests(body, r.URL.RawQuery)
 	}
 	return requests, free, err
 }
 
 // readBody reads the whole body within bodyTimeout.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > MaxBody {
-		return nil, tooLarge()
-	}
-	// The server resets the deadline for the next request. If it cannot be set, the server's own
-	// deadline for a request applies.
-	err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return nil, fmt.Errorf("deadline of a body: %w", err)
-	}
-	body, err := limit.ReadAll(r.Body, MaxBody, "body")
-	if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
-		return nil, tooLarge()
+func (p *pending) readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, bodyTimeout)
+	defer cancel()
+	body, err := p.handler.bodies.Read(ctx, w, r)
+	if refused, ok := errors.AsType[*review.Error](err); ok && refused.Status == http.StatusRequestEntityTooLarge {
+		return nil, problemf(TooLarge, "%v; split it", err)
 	}
 	if err != nil {
 		return nil, &problem{cause: Malformed, message: "the body could not be read to its end", err: err}
 	}
-	return body, nil
-}
-
-func tooLarge() error {
-	return problemf(TooLarge, "the body has more than %d bytes; split it", MaxBody)
+	return body.Bytes, nil
 }
 
 // costOf estimates the memory of a parsed body. A map begins with a brace in flow style and JSON,
@@ -115,7 +99,7 @@ func costOf(body []byte) int64 {
 }
 
 // readQuery reads a body with images.
-func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, error) {
+func (p *pending) readQuery(body []byte, rawQuery string) ([]gate.Request, error) {
 	if rawQuery != "" {
 		return nil, problemf(Malformed, "the URL has a query; the namespace of images is a member of the body")
 	}
@@ -123,7 +107,7 @@ func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, erro
 	if err := json.Unmarshal(body, &q, json.RejectUnknownMembers(true)); err != nil {
 		return nil, problemf(Malformed, `want a body such as {"images": ["registry.example/app:v1"], "namespace": "shop"}: %v`, err)
 	}
-	if err := x.setNamespace(q.Namespace); err != nil {
+	if err := p.setNamespace(q.Namespace); err != nil {
 		return nil, err
 	}
 	if len(q.Images) == 0 {
@@ -137,13 +121,13 @@ func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, erro
 		if _, err := image.Parse(written); err != nil {
 			return nil, problemf(Malformed, "images[%d]: %v", i, err)
 		}
-		request, err := gate.ForImage(written, x.call.Namespace)
+		request, err := gate.ForImage(written, p.call.Namespace)
 		if err != nil {
 			return nil, problemf(Malformed, "images[%d]: %v", i, err)
 		}
 		request.Anonymous = true
 		// A workload that is only named has no labels and no requesting user.
-		request.Subject.Bare, request.Subject.Namespace = true, x.call.Namespace
+		request.Subject.Bare, request.Subject.Namespace = true, p.call.Namespace
 		requests = append(requests, request)
 	}
 	return requests, nil
@@ -151,12 +135,12 @@ func (x *exchange) readQuery(body []byte, rawQuery string) ([]gate.Request, erro
 
 // readManifests reads a body with objects. The query's namespace applies to objects without their
 // own.
-func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, error) {
+func (p *pending) readManifests(body []byte, rawQuery string) ([]gate.Request, error) {
 	values, err := url.ParseQuery(rawQuery)
 	if err != nil || len(values) > 1 || len(values) == 1 && len(values["namespace"]) != 1 {
 		return nil, problemf(Malformed, "the URL's query must be empty or namespace=NAME")
 	}
-	if err := x.setNamespace(values.Get("namespace")); err != nil {
+	if err := p.setNamespace(values.Get("namespace")); err != nil {
 		return nil, err
 	}
 	if err := refuseAliases(body); err != nil {
@@ -178,7 +162,7 @@ func (x *exchange) readManifests(body []byte, rawQuery string) ([]gate.Request, 
 		request := gate.Request{Object: object, Anonymous: true}
 		request.Subject.Namespace = object.Namespace()
 		if request.Subject.Namespace == "" {
-			request.Subject.Namespace = x.call.Namespace
+			request.Subject.Namespace = p.call.Namespace
 		}
 		if !isNamespace(request.Subject.Namespace) {
 			return nil, problemf(Malformed, "%s: metadata.namespace %q is not a valid name of a namespace", object.Source(), request.Subject.Namespace)
@@ -199,14 +183,14 @@ func tooMany(what string, n, most int) error {
 }
 
 // setNamespace sets the namespace of the request.
-func (x *exchange) setNamespace(name string) error {
+func (p *pending) setNamespace(name string) error {
 	if name == "" {
 		name = "default"
 	}
 	if !isNamespace(name) {
 		return problemf(Malformed, "namespace: %q is not a valid name of a namespace", name)
 	}
-	x.call.Namespace = name
+	p.call.Namespace = name
 	return nil
 }
 
@@ -247,20 +231,4 @@ func hasAlias(n *yaml.Node) bool {
 		}
 	}
 	return false
-}
-
-// namespaceName is the label that the API server sets on every namespace.
-const namespaceName = "kubernetes.io/metadata.name"
-
-// withName adds the label that the API server sets, if it is missing.
-func withName(labels map[string]string, name string) map[string]string {
-	if labels[namespaceName] == name {
-		return labels
-	}
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[namespaceName] = name
-	return labels
 }

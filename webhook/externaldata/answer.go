@@ -3,50 +3,35 @@ package externaldata
 import (
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
-
-// Words for the answers. A failed verification and a denial always have different words.
-const (
-	wordDenied = "denied"
-	wordUnable = "could not be verified"
-)
-
-// sentences explain a missing decision to a person.
-var sentences = map[Cause]string{
-	QueueFull: "the gateway has reached its limit of concurrent requests",
-	TimedOut:  "the evaluation timed out",
-	Panicked:  "internal error; see the gateway's log",
-}
 
 // shadowed returns the answers of a shadow instead of the decisions.
 func (h *Handler) shadowed(items []item) []item {
 	for i := range items {
 		items[i] = item{Key: items[i].Key, Value: items[i].Key}
-		if named, err := h.keys.parse(items[i].Key); err == nil {
+		if named, err := h.config.Keys.parse(items[i].Key); err == nil {
 			items[i].Value = named.image
 		}
 	}
 	return items
 }
 
-// answer converts the result for a key to an item.
-func (h *Handler) answer(i *Item, image string) item {
+// itemOf converts the result for a key to an item.
+func (h *Handler) itemOf(i *Item, image string) item {
 	switch {
 	case i.Cause == Malformed:
-		return item{Key: i.Key, Error: wordDenied + ": " + plain(i.Err.Error(), maxField) + " [" + string(policy.Malformed) + "]"}
+		return item{Key: i.Key, Error: review.Denied + ": " + review.Plain(i.Err.Error(), maxField) + " [" + string(policy.Malformed) + "]"}
 	case i.Cause != Decided:
-		return item{Key: i.Key, Error: wordUnable + ": " + sentences[i.Cause] + "; next: retry; if it persists, contact the gateway's administrator"}
+		return item{Key: i.Key, Error: review.Unverified + ": " + i.Cause.Sentence() + "; " + review.Next}
 	case i.Outcome.Result != gate.Allow || len(i.Outcome.Verdicts) > 1:
 		return item{Key: i.Key, Error: denial(&i.Outcome)}
 	}
 	value := image
-	if h.config.Door == Mutate {
+	if h.config.Endpoint == Mutate {
 		value = written(&i.Outcome, image)
 	} else if len(i.Outcome.Verdicts) == 1 && !i.Outcome.Verdicts[0].Pinned.IsZero() {
 		value = i.Outcome.Verdicts[0].Pinned.Written()
@@ -69,10 +54,7 @@ func written(o *gate.Outcome, image string) string {
 
 // denial describes in one line why an image is denied, with the policy, the rule and the fix.
 func denial(o *gate.Outcome) string {
-	word := wordDenied
-	if o.Result == gate.Error {
-		word = wordUnable
-	}
+	word := review.Word(o.Result)
 	reasons := slices.Clone(o.Reasons)
 	for i := range o.Verdicts {
 		if o.Verdicts[i].Result != gate.Allow {
@@ -83,17 +65,13 @@ func denial(o *gate.Outcome) string {
 		return word
 	}
 	first := reasons[0]
-	parts := []string{word + ": " + plain(first.Message, maxField) + " [" + string(first.Code) + "]" + ruleOf(o, first)}
-	next := first.Hint
-	if next == "" {
-		next = report.Hint(first.Code)
-	}
-	for _, detail := range []struct{ label, text string }{{"expected", first.Expected}, {"found", first.Found}, {"next", next}, {"also", codes(reasons)}} {
+	parts := []string{word + ": " + review.Plain(first.Message, maxField) + " [" + string(first.Code) + "]" + ruleOf(o, first)}
+	for _, detail := range []struct{ label, text string }{{"expected", first.Expected}, {"found", first.Found}, {"next", review.Fix(first)}, {"also", codes(reasons)}} {
 		if detail.text != "" {
-			parts = append(parts, detail.label+": "+plain(detail.text, maxField))
+			parts = append(parts, detail.label+": "+review.Plain(detail.text, maxField))
 		}
 	}
-	return plain(strings.Join(parts, "; "), maxError)
+	return review.Plain(strings.Join(parts, "; "), maxError)
 }
 
 // codes returns the distinct codes of the other reasons.
@@ -113,32 +91,9 @@ func ruleOf(o *gate.Outcome, reason policy.Reason) string {
 		for j := range o.Verdicts[i].Decisions {
 			d := &o.Verdicts[i].Decisions[j]
 			if d.Check.Policy != nil && slices.Contains(d.Reasons, reason) {
-				return " (" + plain(d.Check.Policy.ID(), maxField) + ", rule " + plain(d.Check.Rule, maxField) + ")"
+				return " (" + review.RuleOf(d) + ")"
 			}
 		}
 	}
 	return ""
-}
-
-// plain sanitises untrusted text for one line: without control characters, and of bounded length in
-// bytes.
-func plain(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r == utf8.RuneError || !unicode.IsPrint(r):
-			return '?'
-		}
-		return r
-	}, s)
-	if len(s) <= most {
-		return s
-	}
-	const mark = "..."
-	cut := most - len(mark)
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + mark
 }

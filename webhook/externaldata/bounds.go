@@ -20,9 +20,6 @@ const (
 	DefaultMutateTimeout = 800 * time.Millisecond
 	// MaxTimeout leaves time for the response within the 30 s that a webhook has at most.
 	MaxTimeout = 28 * time.Second
-	// grace is the time that the gate has after the deadline to return its own result, which
-	// includes the failure setting of each policy.
-	grace = 100 * time.Millisecond
 
 	// maxError bounds the error of an item, in bytes. A constraint's message displays it.
 	maxError = 1 << 10

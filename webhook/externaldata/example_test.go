@@ -19,7 +19,7 @@ func patchOf(text string) ([]workload.Operation, error) {
 
 func Example() {
 	handler, err := externaldata.New(externaldata.Config{
-		Door: externaldata.Verify, Namespaces: namespaces{}, Queue: queue{},
+		Endpoint: externaldata.Verify, Namespaces: namespaces{}, Queue: queue{}, Recorder: &recorder{},
 		Decider: decide(func(_ context.Context, request gate.Request) gate.Outcome {
 			if request.Subject.Namespace == "shop" {
 				return gate.Outcome{Result: gate.Allow}

@@ -24,7 +24,7 @@ func TestRealGate(t *testing.T) {
 	labels := []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}
 	inShop := []string{"kinds: [Pod]", "kinds: [Pod], namespaces: [shop]"}
 	for _, c := range []struct {
-		door    externaldata.Door
+		door    externaldata.Endpoint
 		changes []string
 		key     string
 		value   string
@@ -53,22 +53,22 @@ func TestRealGate(t *testing.T) {
 		{externaldata.Mutate, inShop, "[test]" + bad.Name, "", "only images are accepted", "the writer chose a namespace"},
 	} {
 		kept := &recorder{}
-		handler := door(t, c.door, h.gate(t, c.changes...), externaldata.WithRecorder(kept), externaldata.WithTimeout(10*time.Second))
+		handler := door(t, c.door, h.gate(t, c.changes...), withRecorder(kept), withTimeout(10*time.Second))
 		values, errs := send(t, handler, c.key)
 		if values[0] != c.value || !strings.Contains(errs[0], c.says) {
 			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])
 		}
-		if told := kept.last(t); told.Door != c.door || len(told.Items) != 1 || told.Items[0].Key != c.key || told.Items[0].Allowed != (c.value != "") {
+		if told := kept.last(t); told.Endpoint != c.door || len(told.Items) != 1 || told.Items[0].Key != c.key || told.Items[0].Allowed != (c.value != "") {
 			t.Errorf("%s: told %+v", c.reason, told)
 		}
 	}
-	values, errs := send(t, door(t, externaldata.Verify, h.gate(t), externaldata.WithTimeout(10*time.Second)), bad.Name, good.Name, "", bad.Name, good.Name)
+	values, errs := send(t, door(t, externaldata.Verify, h.gate(t), withTimeout(10*time.Second)), bad.Name, good.Name, "", bad.Name, good.Name)
 	for i, want := range []string{"", exact, "", "", exact} {
 		if values[i] != want || (errs[i] == "") != (want != "") {
 			t.Errorf("key %d of several: %q, %q", i, values[i], errs[i])
 		}
 	}
-	if _, errs := send(t, door(t, externaldata.Verify, h.gate(t), externaldata.WithDigests(), externaldata.WithTimeout(10*time.Second)), good.Name); !strings.Contains(errs[0], "[missing-digest]") {
+	if _, errs := send(t, door(t, externaldata.Verify, h.gate(t), withDigests, withTimeout(10*time.Second)), good.Name); !strings.Contains(errs[0], "[missing-digest]") {
 		t.Errorf("a tag, where digests are wanted: %q", errs[0])
 	}
 }
@@ -99,7 +99,7 @@ func TestKeys(t *testing.T) {
 		handler := door(t, externaldata.Verify, decide(func(_ context.Context, request gate.Request) gate.Outcome {
 			asked = append(asked, request)
 			return gate.Outcome{Result: gate.Allow}
-		}), externaldata.WithKeys(c.keys))
+		}), withKeys(c.keys))
 		values, errs := send(t, handler, c.key)
 		if c.image == "" {
 			if len(asked) != 0 || errs[0] == "" {
@@ -136,7 +136,7 @@ func TestUndecided(t *testing.T) {
 		kept := &recorder{}
 		config := configOf(externaldata.Verify, c.decider)
 		config.Queue, config.Namespaces = c.queue, told{}
-		handler := must(externaldata.New(config, externaldata.WithRecorder(kept), externaldata.WithTimeout(50*time.Millisecond)))(t)
+		handler := doorThat(t, config, withRecorder(kept), withTimeout(50*time.Millisecond))
 		_, errs := send(t, handler, "a", "[shop]b")
 		for i, err := range errs {
 			if (err == "") != (c.says == "") || !strings.Contains(err, c.says) || strings.Contains(err, "password") || kept.last(t).Items[i].Cause != c.cause {
@@ -210,7 +210,7 @@ func TestCauseOfNoItems(t *testing.T) {
 		kept := &recorder{}
 		config := configOf(externaldata.Verify, decide(allow))
 		config.Queue = c.queue
-		r := read(t, post(must(externaldata.New(config, externaldata.WithRecorder(kept)))(t), []byte(c.body)))
+		r := read(t, post(doorThat(t, config, withRecorder(kept)), []byte(c.body)))
 		if batch := kept.last(t); r.Response.SystemError == "" || batch.Cause != cause || len(batch.Items) > 0 {
 			t.Errorf("%s: recorded as %q, answered %+v", cause, batch.Cause, r)
 		}
@@ -218,15 +218,17 @@ func TestCauseOfNoItems(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	for reason, option := range map[string]externaldata.Option{
-		"no recorder": externaldata.WithRecorder(nil), "no time": externaldata.WithTimeout(0), "unknown keys": externaldata.WithKeys("some"),
-		"keys whose namespace the writer chooses": externaldata.WithKeys(externaldata.Qualified), "tags refused where they are pinned": externaldata.WithDigests(),
+	for reason, option := range map[string]setting{
+		"no recorder": withRecorder(nil), "no time": withTimeout(-time.Second), "unknown keys": withKeys("some"),
+		"keys whose namespace the writer chooses": withKeys(externaldata.Qualified), "tags refused where they are pinned": withDigests,
 	} {
-		if _, err := externaldata.New(configOf(externaldata.Mutate, decide(allow)), option); err == nil {
+		config := configOf(externaldata.Mutate, decide(allow))
+		option(&config)
+		if _, err := externaldata.New(config); err == nil {
 			t.Errorf("%s: want an error", reason)
 		}
 	}
-	if _, err := externaldata.New(externaldata.Config{Door: externaldata.Verify}); err == nil {
+	if _, err := externaldata.New(externaldata.Config{Endpoint: externaldata.Verify}); err == nil {
 		t.Error("nothing: want an error")
 	}
 	if _, err := externaldata.New(configOf("other", decide(allow))); err == nil {

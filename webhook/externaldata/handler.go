@@ -1,27 +1,28 @@
 package externaldata
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
-// Door is the kind of a Handler.
-type Door string
+// Endpoint is the kind of a Handler.
+type Endpoint string
 
 // The kinds.
 const (
 	// Verify returns the exact name of an image that may run. If no policy requires its digest, it
 	// returns the name in the request.
-	Verify Door = "externaldata/verify"
+	Verify Endpoint = "externaldata/verify"
 	// Mutate returns the name to write into the object: pinned if a policy requires it, of a mirror
 	// if one serves it, else unchanged.
-	Mutate Door = "externaldata/mutate"
+	Mutate Endpoint = "externaldata/mutate"
 )
 
 // Decider evaluates objects together, against one snapshot. It always returns the outcomes in the
@@ -30,136 +31,90 @@ type Decider interface {
 	DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome
 }
 
-// Namespaces returns the labels of namespaces. An error means that they could not be read.
-type Namespaces interface {
-	Labels(ctx context.Context, name string) (map[string]string, error)
-}
-
-// Queue limits the work of the endpoints that share it. The caller must call the returned function
-// once.
-type Queue interface {
-	// Reserve waits until ctx ends for memory for a body of this size. The memory is accounted to
-	// the client's address.
-	Reserve(ctx context.Context, from string, size int64) (release func(), err error)
-	// Enter waits until ctx ends for a slot for a namespace, "" for none.
-	Enter(ctx context.Context, namespace string) (leave func(), err error)
-}
+// Namespaces and Queue are those of all endpoints.
+type (
+	Namespaces = review.Namespaces
+	Queue      = review.Queue
+)
 
 // Config holds the required settings of a Handler.
 type Config struct {
-	Door       Door
+	Endpoint   Endpoint
 	Decider    Decider
 	Namespaces Namespaces
 	Queue      Queue
+	Recorder   Recorder
+	// Timeout bounds a request; zero means DefaultVerifyTimeout or DefaultMutateTimeout, and the
+	// limit is MaxTimeout. It should be less than the timeouts of the provider and of Gatekeeper's
+	// webhook.
+	Timeout time.Duration
+	// Keys are the keys that a Verify endpoint accepts.
+	Keys Keys
+	// Digests makes a Verify endpoint deny a tag if a policy pins and verifies digests. Otherwise
+	// the response for a tag with a verified digest is the exact name; a template that ignores it
+	// lets the runtime resolve the tag again.
+	Digests bool
+	// Shadow does not change decisions and records, but the response for each key is its image,
+	// unchanged and without an error. There is never a system error.
+	Shadow bool
 }
 
-type options struct {
-	recorder Recorder
-	timeout  time.Duration
-	keys     Keys
-	pinning  gate.Pinning
-	shadow   bool
-}
-
-// Option changes a default of a Handler.
-type Option func(*options) error
-
-// WithRecorder sets the recorder of results.
-func WithRecorder(recorder Recorder) Option {
-	return func(o *options) error {
-		if recorder == nil {
-			return errors.New("recorder must not be nil")
+// check rejects invalid settings and sets defaults.
+func (c *Config) check() error {
+	if c.Decider == nil || c.Namespaces == nil || c.Queue == nil || c.Recorder == nil {
+		return errors.New("Decider, Namespaces, Queue and Recorder must not be nil")
+	}
+	if c.Keys != Either && c.Keys != Qualified && c.Keys != Plain {
+		return fmt.Errorf("keys %q: must be %s, %s or empty", c.Keys, Qualified, Plain)
+	}
+	switch c.Endpoint {
+	case Verify:
+		c.Timeout = cmp.Or(c.Timeout, DefaultVerifyTimeout)
+	case Mutate:
+		if c.Keys == Qualified || c.Digests {
+			return errors.New("keys with namespaces, and the denial of tags, require the endpoint that verifies")
 		}
-		o.recorder = recorder
-		return nil
+		c.Keys, c.Timeout = Plain, cmp.Or(c.Timeout, DefaultMutateTimeout)
+	default:
+		return fmt.Errorf("endpoint %q: must be %s or %s", c.Endpoint, Verify, Mutate)
 	}
+	return review.CheckTimeout(c.Timeout, MaxTimeout)
 }
 
-// WithTimeout sets the timeout of a request: DefaultVerifyTimeout or DefaultMutateTimeout unless
-// set, and at most MaxTimeout. It should be less than the timeouts of the provider and of
-// Gatekeeper's webhook.
-func WithTimeout(timeout time.Duration) Option {
-	return func(o *options) error {
-		if timeout <= 0 || timeout > MaxTimeout {
-			return fmt.Errorf("timeout %s: must be positive and at most %s", timeout, MaxTimeout)
-		}
-		o.timeout = timeout
-		return nil
+// pinning returns which component replaces tags.
+func (c *Config) pinning() gate.Pinning {
+	switch {
+	case c.Endpoint == Mutate:
+		return gate.PinHere
+	case c.Digests:
+		return gate.PinNever
 	}
-}
-
-// WithKeys sets the keys that a Verify endpoint accepts; Either unless set.
-func WithKeys(keys Keys) Option {
-	return func(o *options) error {
-		if keys != Either && keys != Qualified && keys != Plain {
-			return fmt.Errorf("keys %q: must be %s, %s or empty", keys, Qualified, Plain)
-		}
-		o.keys = keys
-		return nil
-	}
-}
-
-// WithDigests makes a Verify endpoint deny a tag if a policy pins and verifies digests. Unless set,
-// the response for a tag with a verified digest is the exact name. A template that ignores
-// it lets the runtime resolve the tag again.
-func WithDigests() Option {
-	return func(o *options) error {
-		o.pinning = gate.PinNever
-		return nil
-	}
-}
-
-// WithShadow does not change decisions and records, but the response for each key is its image,
-// unchanged and without an error. There is never a system error.
-func WithShadow() Option {
-	return func(o *options) error {
-		o.shadow = true
-		return nil
-	}
+	return gate.PinLater
 }
 
 // Handler is one endpoint. It is safe for concurrent use.
 type Handler struct {
 	config Config
-	options
-	buffers sync.Pool
+	bodies review.Bodies
 }
 
 // New makes a Handler.
-func New(config Config, with ...Option) (*Handler, error) {
-	if config.Door != Verify && config.Door != Mutate {
-		return nil, fmt.Errorf("externaldata: endpoint %q: must be %s or %s", config.Door, Verify, Mutate)
+func New(config Config) (*Handler, error) {
+	if err := config.check(); err != nil {
+		return nil, fmt.Errorf("externaldata: %w", err)
 	}
-	if config.Decider == nil || config.Namespaces == nil || config.Queue == nil {
-		return nil, errors.New("externaldata: a decider, namespaces and a queue are required")
-	}
-	o := options{recorder: unrecorded{}, timeout: DefaultVerifyTimeout, pinning: gate.PinLater}
-	if config.Door == Mutate {
-		o.timeout, o.pinning = DefaultMutateTimeout, gate.PinHere
-	}
-	pinning := o.pinning
-	for _, option := range with {
-		if err := option(&o); err != nil {
-			return nil, fmt.Errorf("externaldata: %w", err)
-		}
-	}
-	if config.Door == Mutate {
-		if o.keys != Either && o.keys != Plain || o.pinning != pinning {
-			return nil, errors.New("externaldata: keys with namespaces, and the denial of tags, require the endpoint that verifies")
-		}
-		o.keys = Plain
-	}
-	return &Handler{config: config, options: o}, nil
+	return &Handler{config: config, bodies: review.Bodies{Queue: config.Queue, Max: MaxBody, Keep: keptBuffer}}, nil
 }
 
 // ServeHTTP handles one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{handler: h, started: time.Now()}
-	ctx, cancel := context.WithDeadline(r.Context(), x.started.Add(h.timeout))
+	started := time.Now()
+	ctx, cancel := context.WithDeadline(r.Context(), started.Add(h.config.Timeout))
 	defer cancel()
-	items, systemError := x.answer(ctx, w, r)
-	x.record(ctx)
-	if h.shadow {
+	batch, items, systemError := h.answer(ctx, w, r)
+	batch.Endpoint, batch.Duration = h.config.Endpoint, time.Since(started)
+	review.Record(ctx, h.config.Recorder, batch)
+	if h.config.Shadow {
 		items, systemError = h.shadowed(items), ""
 	}
 	write(w, items, systemError)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
@@ -130,13 +131,39 @@ func (d decide) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 
 func allow(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Result: gate.Allow} }
 
-func configOf(which externaldata.Door, decider externaldata.Decider) externaldata.Config {
-	return externaldata.Config{Door: which, Decider: decider, Namespaces: namespaces{"shop": {"team": "a"}}, Queue: queue{}}
+func configOf(which externaldata.Endpoint, decider externaldata.Decider) externaldata.Config {
+	return externaldata.Config{Endpoint: which, Decider: decider, Namespaces: namespaces{"shop": {"team": "a"}}, Queue: queue{}, Recorder: &recorder{}}
 }
 
-func door(t testing.TB, which externaldata.Door, decider externaldata.Decider, with ...externaldata.Option) *externaldata.Handler {
+// setting changes a Config.
+type setting func(*externaldata.Config)
+
+func withRecorder(r externaldata.Recorder) setting {
+	return func(c *externaldata.Config) { c.Recorder = r }
+}
+
+func withTimeout(d time.Duration) setting {
+	return func(c *externaldata.Config) { c.Timeout = d }
+}
+
+func withKeys(k externaldata.Keys) setting { return func(c *externaldata.Config) { c.Keys = k } }
+
+func withDigests(c *externaldata.Config) { c.Digests = true }
+
+func withShadow(c *externaldata.Config) { c.Shadow = true }
+
+func door(t testing.TB, which externaldata.Endpoint, decider externaldata.Decider, with ...setting) *externaldata.Handler {
 	t.Helper()
-	return must(externaldata.New(configOf(which, decider), with...))(t)
+	return doorThat(t, configOf(which, decider), with...)
+}
+
+// doorThat makes an endpoint with a Config and settings.
+func doorThat(t testing.TB, config externaldata.Config, with ...setting) *externaldata.Handler {
+	t.Helper()
+	for _, set := range with {
+		set(&config)
+	}
+	return must(externaldata.New(config))(t)
 }
 
 // response is a ProviderResponse as Gatekeeper reads it.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
 // The only version of the protocol.
@@ -53,7 +55,7 @@ func decode(body []byte) ([]string, error) {
 	}
 	if r.APIVersion != apiVersion || r.Kind != requestKind {
 		return nil, fmt.Errorf("the body must be %s of %s, got %s of %s", requestKind, apiVersion,
-			strconv.Quote(plain(r.Kind, maxField)), strconv.Quote(plain(r.APIVersion, maxField)))
+			strconv.Quote(review.Plain(r.Kind, maxField)), strconv.Quote(review.Plain(r.APIVersion, maxField)))
 	}
 	switch keys := r.Request.Keys; {
 	case len(keys) == 0:
@@ -78,8 +80,5 @@ func write(w http.ResponseWriter, items []item, systemError string) {
 		status = http.StatusInternalServerError
 		body = []byte(`{"apiVersion":"` + apiVersion + `","kind":"` + responseKind + `","response":{"systemError":"the answer cannot be written"}}`)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // client disconnected
+	review.WriteJSON(w, status, body)
 }

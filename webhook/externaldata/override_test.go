@@ -17,7 +17,7 @@ func TestOverrides(t *testing.T) {
 	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }
 	for _, c := range []struct {
 		reason string
-		door   externaldata.Door
+		door   externaldata.Endpoint
 		effect policy.OverrideEffect
 		match  string
 		key    string
@@ -32,7 +32,7 @@ func TestOverrides(t *testing.T) {
 		{"not signed, and another is allowed", externaldata.Verify, policy.OverrideAllow, digest(good.Manifest.Digest), bad.ByDigest(), "", "[unsigned]"},
 	} {
 		g := must(h.Overriding(c.effect, c.match, signed))(t)
-		values, errs := send(t, door(t, c.door, g, externaldata.WithTimeout(10*time.Second)), c.key)
+		values, errs := send(t, door(t, c.door, g, withTimeout(10*time.Second)), c.key)
 		if values[0] != c.value || !strings.Contains(errs[0], c.says) {
 			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])
 		}

@@ -1,31 +1,27 @@
 package externaldata
 
 import (
-	"context"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
-// Cause is the result of a key, or the reason for a missing decision. Causes are a contract, for
-// metrics, with the same words as those of webhook/admission.
-type Cause string
+// Cause is the result of a key, or the reason for a missing decision.
+type Cause = review.Cause
 
 // The causes.
 const (
-	// Decided means that the answer is the gate's outcome.
-	Decided Cause = "decided"
-	// Malformed means that the key or the request is invalid.
-	Malformed Cause = "malformed"
-	// QueueFull, TimedOut and Panicked mean that no decision was made.
-	QueueFull Cause = "queue-full"
-	TimedOut  Cause = "timed-out"
-	Panicked  Cause = "panic"
+	Decided   = review.Decided
+	Malformed = review.Malformed
+	QueueFull = review.QueueFull
+	TimedOut  = review.TimedOut
+	Panicked  = review.Panicked
 )
 
 // Batch describes one request and its results.
 type Batch struct {
-	Door Door
+	Endpoint Endpoint
 	// Items are the keys in their order. They are empty if the request could not be read: then
 	// Cause is Malformed or QueueFull, and Err is the reason.
 	Items []Item
@@ -48,12 +44,5 @@ type Item struct {
 	Err error
 }
 
-// Recorder receives each result before the response is sent, for logs and metrics. It must not
-// block.
-type Recorder interface {
-	Record(ctx context.Context, batch Batch)
-}
-
-type unrecorded struct{}
-
-func (unrecorded) Record(context.Context, Batch) {}
+// Recorder receives each result.
+type Recorder = review.Recorder[Batch]

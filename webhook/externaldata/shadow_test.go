@@ -43,16 +43,16 @@ func TestShadow(t *testing.T) {
 	} {
 		for _, shadow := range []bool{false, true} {
 			kept := &recorder{}
-			options := []externaldata.Option{externaldata.WithRecorder(kept), externaldata.WithTimeout(50 * time.Millisecond)}
+			options := []setting{withRecorder(kept), withTimeout(50 * time.Millisecond)}
 			if shadow {
-				options = append(options, externaldata.WithShadow())
+				options = append(options, withShadow)
 			}
 			config := configOf(externaldata.Verify, row.decider)
 			config.Queue = row.queue
 			r := httptest.NewRequest(http.MethodPost, "/externaldata/verify", bytes.NewReader(row.body))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			must(externaldata.New(config, options...))(t).ServeHTTP(w, r)
+			doorThat(t, config, options...).ServeHTTP(w, r)
 			var said response
 			if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
 				t.Fatal(err)
@@ -84,7 +84,7 @@ func TestShadowOfMutation(t *testing.T) {
 	if values, errs := send(t, door(t, externaldata.Mutate, engine), image.Name); errs[0] != "" || values[0] == image.Name {
 		t.Errorf("the twin: %q %q", values, errs)
 	}
-	if values, errs := send(t, door(t, externaldata.Mutate, engine, externaldata.WithShadow()), image.Name); errs[0] != "" || values[0] != image.Name {
+	if values, errs := send(t, door(t, externaldata.Mutate, engine, withShadow), image.Name); errs[0] != "" || values[0] != image.Name {
 		t.Errorf("in shadow: %q %q", values, errs)
 	}
 }

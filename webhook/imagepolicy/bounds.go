@@ -18,14 +18,9 @@ const (
 	DefaultTimeout = 8 * time.Second
 	// MaxTimeout leaves time for the response within the API server's 30 s.
 	MaxTimeout = 28 * time.Second
-	// grace is the time that the gate has after the deadline to return its own result, which
-	// includes the failure setting of each policy.
-	grace = 100 * time.Millisecond
 
 	// maxReason bounds a denial, in bytes. Whole lines are omitted and counted.
 	maxReason = 4 << 10
-	// maxField bounds each untrusted text in a denial, in bytes.
-	maxField = 512
 	// maxAudited bounds the containers in the audit annotations, to keep the audit event small.
 	maxAudited = 32
 	// keptBuffer is the largest buffer that is reused, in bytes.

@@ -25,7 +25,7 @@ func (unsigned) Decide(context.Context, gate.Request) gate.Outcome {
 
 func Example() {
 	handler, err := imagepolicy.New(imagepolicy.Config{
-		Decider: unsigned{}, Namespaces: namespaces{}, Failure: failure(false), Queue: queue{},
+		Decider: unsigned{}, Namespaces: namespaces{}, Failure: failure(false), Queue: queue{}, Recorder: &recorder{},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -40,5 +40,5 @@ func Example() {
 	handler.ServeHTTP(w, r)
 	fmt.Println(w.Body)
 	// Output:
-	// {"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","status":{"allowed":false,"reason":"of 1 image 1 denied\n  nginx:1.27: denied\n    no signature found [unsigned]\n      next: sign the image","auditAnnotations":{"answer":"deny","codes":"unsigned"}}}
+	// {"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","status":{"allowed":false,"reason":"1 of 1 image denied\n  nginx:1.27: denied\n    no signature found [unsigned]\n      next: sign the image","auditAnnotations":{"answer":"deny","codes":"unsigned"}}}
 }

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"k8s.io/api/imagepolicy/v1alpha1"
-
-	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
 )
 
 // FuzzReview holds that whatever is sent, the answer keeps the contract, and that
@@ -16,7 +14,7 @@ func FuzzReview(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","spec":{"containers":[{"image":"a"},{"image":"\n"}],"namespace":"shop"}}`))
 	f.Add([]byte(`{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","spec":null}`))
 	kept := &recorder{}
-	handler := door(f, decide(allow), imagepolicy.WithRecorder(kept))
+	handler := door(f, decide(allow), withRecorder(kept))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		kept.reviews = nil
 		if !read(t, post(handler, body)).Allowed {

@@ -24,7 +24,7 @@ func TestRealGate(t *testing.T) {
 		reason  string
 	}{
 		{[]string{good.ByDigest()}, nil, true, nil, "signed, by digest"},
-		{[]string{bad.ByDigest()}, nil, false, []string{"of 1 image 1 denied", bad.ByDigest() + ": denied", "[unsigned]", "ClusterPolicy/signed, rule by-key", "next: "}, "not signed"},
+		{[]string{bad.ByDigest()}, nil, false, []string{"1 of 1 image denied", bad.ByDigest() + ": denied", "[unsigned]", "ClusterPolicy/signed, rule by-key", "next: "}, "not signed"},
 		{[]string{good.Name}, nil, false, []string{"[missing-digest]", "use " + good.Name + "@" + good.Manifest.Digest}, "signed, by a tag that nobody pins"},
 		{[]string{good.Name}, noDigest, true, nil, "signed, by a tag that the policy leaves alone"},
 		{[]string{bad.Name}, noDigest, false, []string{"[unsigned]"}, "not signed, by a tag that the policy leaves alone"},
@@ -44,7 +44,7 @@ func TestRealGate(t *testing.T) {
 		{[]string{good.Name}, []string{"validationFailureAction: Enforce", "validationFailureAction: Audit"}, true, nil, "a policy that audits, and would have the image pinned"},
 	} {
 		kept := &recorder{}
-		status := send(t, door(t, h.gate(t, c.changes...), imagepolicy.WithRecorder(kept)), "shop", c.images...)
+		status := send(t, door(t, h.gate(t, c.changes...), withRecorder(kept)), "shop", c.images...)
 		if status.Allowed != c.allowed {
 			t.Errorf("%s: allowed %t: %s", c.reason, status.Allowed, status.Reason)
 		}
@@ -67,7 +67,7 @@ func TestUnknownNamespace(t *testing.T) {
 	good := h.signed(t, "good")
 	kept := &recorder{}
 	byLabel := h.gate(t, "kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: b}}")
-	status := send(t, door(t, byLabel, imagepolicy.WithRecorder(kept)), "gone", good.ByDigest())
+	status := send(t, door(t, byLabel, withRecorder(kept)), "gone", good.ByDigest())
 	if status.Allowed || !strings.Contains(status.Reason, "labels of the object's namespace") || kept.last(t).Err == nil {
 		t.Errorf("%+v, %v", status, kept.last(t).Err)
 	}

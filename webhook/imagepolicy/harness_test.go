@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"k8s.io/api/imagepolicy/v1alpha1"
 
@@ -138,13 +139,35 @@ func allow(context.Context, gate.Request) gate.Outcome { return gate.Outcome{Res
 
 func configOf(decider imagepolicy.Decider) imagepolicy.Config {
 	return imagepolicy.Config{
-		Decider: decider, Namespaces: namespaces{"shop": {"team": "a"}}, Failure: failure(false), Queue: queue{},
+		Decider: decider, Namespaces: namespaces{"shop": {"team": "a"}}, Failure: failure(false), Queue: queue{}, Recorder: &recorder{},
 	}
 }
 
-func door(t testing.TB, decider imagepolicy.Decider, with ...imagepolicy.Option) *imagepolicy.Handler {
+// setting changes a Config.
+type setting func(*imagepolicy.Config)
+
+func withRecorder(r imagepolicy.Recorder) setting {
+	return func(c *imagepolicy.Config) { c.Recorder = r }
+}
+
+func withTimeout(d time.Duration) setting {
+	return func(c *imagepolicy.Config) { c.Timeout = d }
+}
+
+func withShadow(c *imagepolicy.Config) { c.Shadow = true }
+
+func door(t testing.TB, decider imagepolicy.Decider, with ...setting) *imagepolicy.Handler {
 	t.Helper()
-	return must(imagepolicy.New(configOf(decider), with...))(t)
+	return doorThat(t, configOf(decider), with...)
+}
+
+// doorThat makes an endpoint with a Config and settings.
+func doorThat(t testing.TB, config imagepolicy.Config, with ...setting) *imagepolicy.Handler {
+	t.Helper()
+	for _, set := range with {
+		set(&config)
+	}
+	return must(imagepolicy.New(config))(t)
 }
 
 // review makes a body as an API server does.

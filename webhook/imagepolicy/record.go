@@ -1,33 +1,24 @@
 package imagepolicy
 
 import (
-	"context"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
-// Cause is the result of a review, or the reason for a missing decision. Causes are a contract, for
-// metrics, with the same words as those of webhook/admission.
-type Cause string
+// Cause is the result of a review, or the reason for a missing decision.
+type Cause = review.Cause
 
 // The causes.
 const (
-	// Decided means that the answer is the gate's outcome.
-	Decided Cause = "decided"
-	// Malformed means that the review is invalid.
-	Malformed Cause = "malformed"
-	// QueueFull, ShareTaken, TimedOut and Panicked mean that no decision was made. ShareTaken means
-	// that the namespace has used up its share of the queue.
-	QueueFull  Cause = "queue-full"
-	ShareTaken Cause = "share-taken"
-	TimedOut   Cause = "timed-out"
-	Panicked   Cause = "panic"
+	Decided    = review.Decided
+	Malformed  = review.Malformed
+	QueueFull  = review.QueueFull
+	ShareTaken = review.ShareTaken
+	TimedOut   = review.TimedOut
+	Panicked   = review.Panicked
 )
-
-// isSilence reports whether the failure setting may admit an undecided review. A defect and an
-// exhausted share do not qualify, because the writer of the object can cause them.
-func (c Cause) isSilence() bool { return c == QueueFull || c == TimedOut }
 
 // Review describes one review and its result.
 type Review struct {
@@ -45,12 +36,5 @@ type Review struct {
 	Duration time.Duration
 }
 
-// Recorder receives each result before the response is sent, for logs and metrics. It must not
-// block.
-type Recorder interface {
-	Record(ctx context.Context, review Review)
-}
-
-type unrecorded struct{}
-
-func (unrecorded) Record(context.Context, Review) {}
+// Recorder receives each result.
+type Recorder = review.Recorder[Review]

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
 
 // The only version of the protocol.
@@ -15,8 +17,8 @@ const (
 	kind       = "ImageReview"
 )
 
-// review is the part of an ImageReview that is read.
-type review struct {
+// imageReview is the part of an ImageReview that is read.
+type imageReview struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Spec       struct {
@@ -27,41 +29,41 @@ type review struct {
 	} `json:"spec"`
 }
 
-// question is the content of a review.
-type question struct {
+// images is the content of a review.
+type images struct {
 	namespace string
-	images    []string
+	names     []string
 }
 
 // decode parses a review. A duplicate member or a wrong type is an error; unknown members are
 // ignored.
-func decode(body []byte) (question, error) {
-	var r review
+func decode(body []byte) (images, error) {
+	var r imageReview
 	if err := json.Unmarshal(body, &r); err != nil {
-		return question{}, fmt.Errorf("read the ImageReview: %w", err)
+		return images{}, fmt.Errorf("read the ImageReview: %w", err)
 	}
 	if r.APIVersion != apiVersion || r.Kind != kind {
-		return question{}, fmt.Errorf("the body must be %s of %s, got %s of %s", kind, apiVersion,
-			strconv.Quote(plain(r.Kind, maxField)), strconv.Quote(plain(r.APIVersion, maxField)))
+		return images{}, fmt.Errorf("the body must be %s of %s, got %s of %s", kind, apiVersion,
+			strconv.Quote(review.Plain(r.Kind, review.MaxField)), strconv.Quote(review.Plain(r.APIVersion, review.MaxField)))
 	}
-	q := question{namespace: r.Spec.Namespace}
-	if !isNamespace.MatchString(q.namespace) {
-		return question{}, fmt.Errorf("spec.namespace: %s is not a valid name of a namespace", strconv.Quote(plain(q.namespace, maxField)))
+	found := images{namespace: r.Spec.Namespace}
+	if !isNamespace.MatchString(found.namespace) {
+		return images{}, fmt.Errorf("spec.namespace: %s is not a valid name of a namespace", strconv.Quote(review.Plain(found.namespace, review.MaxField)))
 	}
 	// A review without containers has no purpose; more likely the list has another name.
 	if len(r.Spec.Containers) == 0 {
-		return q, errors.New("spec.containers is empty or missing")
+		return found, errors.New("spec.containers is empty or missing")
 	}
 	if len(r.Spec.Containers) > maxImages {
-		return q, fmt.Errorf("spec.containers: %d images are more than %d", len(r.Spec.Containers), maxImages)
+		return found, fmt.Errorf("spec.containers: %d images are more than %d", len(r.Spec.Containers), maxImages)
 	}
 	for i, container := range r.Spec.Containers {
 		if container.Image == "" || len(container.Image) > maxImage {
-			return q, fmt.Errorf("spec.containers[%d].image: must have 1 to %d bytes, got %d", i, maxImage, len(container.Image))
+			return found, fmt.Errorf("spec.containers[%d].image: must have 1 to %d bytes, got %d", i, maxImage, len(container.Image))
 		}
-		q.images = append(q.images, container.Image)
+		found.names = append(found.names, container.Image)
 	}
-	return q, nil
+	return found, nil
 }
 
 // isNamespace is a DNS label (RFC 1123), as the API server requires.

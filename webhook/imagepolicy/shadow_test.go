@@ -44,9 +44,9 @@ func TestShadow(t *testing.T) {
 	} {
 		for _, shadow := range []bool{false, true} {
 			kept := &recorder{}
-			options := []imagepolicy.Option{imagepolicy.WithRecorder(kept), imagepolicy.WithTimeout(50 * time.Millisecond)}
+			options := []setting{withRecorder(kept), withTimeout(50 * time.Millisecond)}
 			if shadow {
-				options = append(options, imagepolicy.WithShadow())
+				options = append(options, withShadow)
 			}
 			config := configOf(row.decider)
 			config.Queue = row.queue

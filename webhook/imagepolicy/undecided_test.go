@@ -17,11 +17,6 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
 )
 
-func doorThat(t testing.TB, config imagepolicy.Config, with ...imagepolicy.Option) *imagepolicy.Handler {
-	t.Helper()
-	return must(imagepolicy.New(config, with...))(t)
-}
-
 // TestUndecided holds that silence is a denial unless the policies admit it.
 func TestUndecided(t *testing.T) {
 	busy := decide(func(ctx context.Context, _ gate.Request) gate.Outcome {
@@ -52,7 +47,7 @@ func TestUndecided(t *testing.T) {
 		for _, open := range []bool{false, true} {
 			c.config.Namespaces, c.config.Failure = namespaces{"shop": nil}, failure(open)
 			kept := &recorder{}
-			handler := doorThat(t, c.config, imagepolicy.WithRecorder(kept), imagepolicy.WithTimeout(50*time.Millisecond))
+			handler := doorThat(t, c.config, withRecorder(kept), withTimeout(50*time.Millisecond))
 			status := send(t, handler, "shop", "a")
 			want := open && c.opens
 			if status.Allowed != want || !want && !strings.Contains(status.Reason, c.says) {
@@ -103,7 +98,7 @@ func TestMalformed(t *testing.T) {
 	config := configOf(decide(allow))
 	config.Failure = failure(true)
 	kept := &recorder{}
-	handler := doorThat(t, config, imagepolicy.WithRecorder(kept))
+	handler := doorThat(t, config, withRecorder(kept))
 	const head = `{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview",`
 	for _, c := range []struct {
 		method, media, body, says, reason string
@@ -165,7 +160,7 @@ func TestMalformed(t *testing.T) {
 
 // TestSlowBody holds that a body which does not arrive is not waited for.
 func TestSlowBody(t *testing.T) {
-	server := httptest.NewServer(door(t, decide(allow), imagepolicy.WithTimeout(50*time.Millisecond)))
+	server := httptest.NewServer(door(t, decide(allow), withTimeout(50*time.Millisecond)))
 	t.Cleanup(server.Close)
 	never, end := io.Pipe()
 	t.Cleanup(func() { _ = end.Close() })
@@ -193,10 +188,12 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: want an error", reason)
 		}
 	}
-	for reason, option := range map[string]imagepolicy.Option{
-		"no recorder": imagepolicy.WithRecorder(nil), "no time": imagepolicy.WithTimeout(0), "more than the API server waits": imagepolicy.WithTimeout(30 * time.Second),
+	for reason, option := range map[string]setting{
+		"no recorder": withRecorder(nil), "no time": withTimeout(-time.Second), "more than the API server waits": withTimeout(30 * time.Second),
 	} {
-		if _, err := imagepolicy.New(configOf(decide(allow)), option); err == nil {
+		config := configOf(decide(allow))
+		option(&config)
+		if _, err := imagepolicy.New(config); err == nil {
 			t.Errorf("%s: want an error", reason)
 		}
 	}
@@ -204,7 +201,7 @@ func TestNew(t *testing.T) {
 
 // TestRecorderThatPanics holds that what is told changes no answer.
 func TestRecorderThatPanics(t *testing.T) {
-	if status := send(t, door(t, decide(allow), imagepolicy.WithRecorder(upset{})), "shop", "a"); !status.Allowed {
+	if status := send(t, door(t, decide(allow), withRecorder(upset{})), "shop", "a"); !status.Allowed {
 		t.Errorf("%+v", status)
 	}
 }

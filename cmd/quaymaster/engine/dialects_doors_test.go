@@ -25,6 +25,11 @@ func (surroundings) FailOpen(*policy.Subject) bool                             {
 func (surroundings) Enter(context.Context, string) (func(), error)             { return func() {}, nil }
 func (surroundings) Reserve(context.Context, string, int64) (func(), error)    { return func() {}, nil }
 
+// unrecorded is a recorder that keeps nothing.
+type unrecorded[T any] struct{}
+
+func (unrecorded[T]) Record(context.Context, T) {}
+
 // door asks about an image of namespace shop, and returns whether it may run, with what
 // is said where it may not.
 type door struct {
@@ -37,7 +42,7 @@ func doors() []door {
 		{"/mutate", admissionDoor(admission.Mutate)},
 		{"/validate", admissionDoor(admission.Validate)},
 		{"/imagepolicy", func(t *testing.T, g *gate.Gate, image string) (bool, string) {
-			handler, err := imagepolicy.New(imagepolicy.Config{Decider: g, Namespaces: surroundings{}, Failure: surroundings{}, Queue: surroundings{}})
+			handler, err := imagepolicy.New(imagepolicy.Config{Decider: g, Namespaces: surroundings{}, Failure: surroundings{}, Queue: surroundings{}, Recorder: unrecorded[imagepolicy.Review]{}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +59,9 @@ func doors() []door {
 			return answer.Status.Allowed, answer.Status.Reason
 		}},
 		{"/externaldata", func(t *testing.T, g *gate.Gate, image string) (bool, string) {
-			handler, err := externaldata.New(externaldata.Config{Door: externaldata.Verify, Decider: g, Namespaces: surroundings{}, Queue: surroundings{}})
+			handler, err := externaldata.New(externaldata.Config{
+				Endpoint: externaldata.Verify, Decider: g, Namespaces: surroundings{}, Queue: surroundings{}, Recorder: unrecorded[externaldata.Batch]{},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,9 +81,15 @@ func doors() []door {
 	}
 }
 
-func admissionDoor(which admission.Door) func(*testing.T, *gate.Gate, string) (bool, string) {
+func admissionDoor(which admission.Endpoint) func(*testing.T, *gate.Gate, string) (bool, string) {
 	return func(t *testing.T, g *gate.Gate, image string) (bool, string) {
-		handler, err := admission.New(admission.Config{Door: which, Decider: g, Namespaces: surroundings{}, Failure: surroundings{}})
+		queue, err := admission.NewQueue(admission.QueueBounds{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		handler, err := admission.New(admission.Config{
+			Endpoint: which, Decider: g, Namespaces: surroundings{}, Failure: surroundings{}, Queue: queue, Recorder: unrecorded[admission.Review]{},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,50 +69,18 @@ func (f failure) MayPin(subject *policy.Subject) bool {
 	return err != nil || now.Policies == nil || now.Policies.MayPin(subject)
 }
 
-// doorParts are the dependencies of the endpoints.
-type doorParts struct {
-	decider    admission.Decider
-	namespaces admission.Namespaces
-	roles      admission.Roles // may be nil
-	failure    admission.Failure
-	checker    admission.Checker
-	recorder   admission.Recorder
-	queue      *admission.Queue
-	copies     admission.Copies
-	rules      admission.ObjectRules
-	requesters admission.Requesters
-	reproduce  admission.Reproduce
-	trial      admission.Trial // nil without the guard
-	kinds      admission.Kinds // nil without a cluster
-}
-
-// newDoors makes the endpoints by their paths.
-func newDoors(c Configuration, p doorParts) (doors map[string]http.Handler, err error) {
-	shared := []admission.Option{admission.WithRecorder(p.recorder), admission.WithQueue(p.queue)}
-	objects := append(slices.Clone(shared), admission.WithMutateControllers(mutated(c.Webhooks.MutateControllers)...),
-		admission.WithCopies(p.copies), admission.WithReproduce(p.reproduce), admission.WithObjectRules(p.rules), admission.WithRequesters(p.requesters))
-	if c.Webhooks.OnlyPods {
-		objects = append(objects, admission.WithOnlyPods())
-	}
-	if p.kinds != nil {
-		objects = append(objects, admission.WithKinds(p.kinds))
-	}
-	if p.roles != nil {
-		objects = append(objects, admission.WithRoles(p.roles))
-	}
+// newDoors makes the endpoints of the API server's webhooks by their paths.
+func newDoors(c Configuration, objects admission.Config, documents admission.PolicyConfig) (doors map[string]http.Handler, err error) {
+	objects.Controllers, objects.OnlyPods = mutated(c.Webhooks.MutateControllers), c.Webhooks.OnlyPods
 	var made modeDoors
-	for door, handler := range map[admission.Door]**admission.Handler{admission.Mutate: &made.mutate, admission.Validate: &made.validate} {
-		*handler, err = admission.New(admission.Config{
-			Door: door, Decider: p.decider, Namespaces: p.namespaces, Failure: p.failure,
-		}, objects...)
+	for endpoint, handler := range map[admission.Endpoint]**admission.Handler{admission.Mutate: &made.mutate, admission.Validate: &made.validate} {
+		objects.Endpoint = endpoint
+		*handler, err = admission.New(objects)
 		if err != nil {
 			return nil, err
 		}
 	}
-	if p.trial != nil {
-		shared = append(shared, admission.WithTrial(p.trial))
-	}
-	made.policies, err = admission.NewPolicies(p.checker, shared...)
+	made.policies, err = admission.NewPolicies(documents)
 	if err != nil {
 		return nil, err
 	}

@@ -50,10 +50,11 @@ func TestModeOfDoors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doors, err := newDoors(c, doorParts{
-			decider: refuser{}, namespaces: refuser{}, failure: refuser{}, checker: refuser{}, recorder: nowhere{}, queue: mustQueue(t),
-			copies: copies{&gate.Current{}}, reproduce: func(string, policy.Image) string { return "" }, rules: failure{&gate.Current{}}, requesters: requesters{},
-		})
+		queue := mustQueue(t)
+		doors, err := newDoors(c, admission.Config{
+			Decider: refuser{}, Namespaces: refuser{}, Failure: refuser{}, Recorder: nowhere{}, Queue: queue,
+			Copies: copies{&gate.Current{}}, Reproduce: func(string, policy.Image) string { return "" }, Rules: failure{&gate.Current{}}, Requesters: requesters{},
+		}, admission.PolicyConfig{Checker: refuser{}, Recorder: nowhere{}, Queue: queue})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func TestShadowTellsItself(t *testing.T) {
 	reasons := []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 	check := &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, Rule: "r"}
 	review := admission.Review{
-		Door: admission.Mutate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Cause: admission.Decided,
+		Endpoint: admission.Mutate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Cause: admission.Decided,
 		Outcome: gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{{Result: gate.Deny, Decisions: []policy.Decision{{Check: check, Result: policy.Fail, Reasons: reasons}}}}},
 	}
 	for _, shadow := range []bool{false, true} {

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 	"github.com/quaymaster/quaymaster/webhook"
+	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/webhook/peers"
@@ -171,15 +172,16 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	if err != nil {
 		return nil, err
 	}
-	parts := doorParts{
-		decider: engine, namespaces: g.around.namespaces, roles: g.around.roles, failure: failure{g.state},
-		checker: checker{policies: g.policies.catalog, entries: g.globals, kyverno: g.kyverno()}, recorder: told, queue: g.queue, copies: copies{g.state}, rules: failure{g.state},
-		requesters: requesters{g.state, records}, reproduce: g.reproduce(), trial: tries,
+	objects := admission.Config{
+		Decider: engine, Namespaces: g.around.namespaces, Roles: g.around.roles, Failure: failure{g.state}, Recorder: told, Queue: g.queue,
+		Copies: copies{g.state}, Rules: failure{g.state}, Requesters: requesters{g.state, records}, Reproduce: g.reproduce(),
 	}
 	if g.kinds != nil {
-		parts.kinds = g.kinds
+		objects.Kinds = g.kinds
 	}
-	doors, err := newDoors(g.configuration, parts)
+	doors, err := newDoors(g.configuration, objects, admission.PolicyConfig{
+		Checker: checker{policies: g.policies.catalog, entries: g.globals, kyverno: g.kyverno()}, Recorder: told, Queue: g.queue, Trial: tries,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -29,27 +29,21 @@ func (c copies) IsCopy(copied, written image.Ref) bool {
 func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.Handler, error) {
 	made, shadow := map[string]http.Handler{}, g.configuration.shadow()
 	if g.configuration.Doors.ImageReview {
-		options := []imagepolicy.Option{imagepolicy.WithRecorder(imageRecorder{told, shadow})}
-		if shadow {
-			options = append(options, imagepolicy.WithShadow())
-		}
 		door, err := imagepolicy.New(imagepolicy.Config{
 			Decider: engine, Namespaces: g.around.namespaces, Failure: failure{g.state}, Queue: g.queue,
-		}, options...)
+			Recorder: imageRecorder{told, shadow}, Shadow: shadow,
+		})
 		if err != nil {
 			return nil, err
 		}
 		made[imageReviewPath] = door
 	}
 	if g.configuration.Doors.ExternalData {
-		options := []externaldata.Option{externaldata.WithRecorder(dataRecorder{told, shadow})}
-		if shadow {
-			options = append(options, externaldata.WithShadow())
-		}
-		for path, door := range map[string]externaldata.Door{dataVerifyPath: externaldata.Verify, dataMutatePath: externaldata.Mutate} {
+		for path, door := range map[string]externaldata.Endpoint{dataVerifyPath: externaldata.Verify, dataMutatePath: externaldata.Mutate} {
 			handler, err := externaldata.New(externaldata.Config{
-				Door: door, Decider: engine, Namespaces: g.around.namespaces, Queue: g.queue,
-			}, options...)
+				Endpoint: door, Decider: engine, Namespaces: g.around.namespaces, Queue: g.queue,
+				Recorder: dataRecorder{told, shadow}, Shadow: shadow,
+			})
 			if err != nil {
 				return nil, err
 			}
@@ -61,14 +55,13 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 		if err != nil {
 			return nil, err
 		}
-		options := []api.Option{api.WithNamespaces(g.around.namespaces), api.WithRecorder(apiRecorder{told, "api"})}
+		c := api.Config{
+			Authenticator: whose, Decider: engine, Namespaces: g.around.namespaces, Recorder: apiRecorder{told, "api"}, Shadow: shadow,
+		}
 		if len(settings.Users)+len(settings.Groups) > 0 {
-			options = append(options, api.WithCallers(settings.Users, settings.Groups))
+			c.Callers = &api.Callers{Users: settings.Users, Groups: settings.Groups}
 		}
-		if shadow {
-			options = append(options, api.WithShadow())
-		}
-		made[apiPath], err = api.New(api.Config{Authenticator: whose, Decider: engine}, options...)
+		made[apiPath], err = api.New(c)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +115,7 @@ type dataRecorder struct {
 
 // Record implements externaldata.Recorder.
 func (r dataRecorder) Record(ctx context.Context, batch externaldata.Batch) {
-	door := string(batch.Door)
+	door := string(batch.Endpoint)
 	if len(batch.Items) == 0 {
 		r.answered(door, string(batch.Cause), false, r.shadow)
 		r.undecided(ctx, door, string(batch.Cause), batch.Err)

@@ -43,7 +43,7 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 	r.count(&review)
 	r.tell(ctx, review)
 	r.pass(review)
-	if review.Cause != admission.Decided || review.Door == admission.Compile {
+	if review.Cause != admission.Decided || review.Endpoint == admission.Compile {
 		return
 	}
 	if r.events == nil || review.DryRun {
@@ -60,9 +60,9 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 
 // count counts the response and the decision.
 func (r recorder) count(review *admission.Review) {
-	r.answered(string(review.Door), string(review.Cause), review.Allowed, review.Shadow)
+	r.answered(string(review.Endpoint), string(review.Cause), review.Allowed, review.Shadow)
 	switch {
-	case review.Cause != admission.Decided || review.Door == admission.Compile:
+	case review.Cause != admission.Decided || review.Endpoint == admission.Compile:
 	case review.Shadow:
 		r.metrics.DecidedInShadow(review.Outcome)
 	default:
@@ -77,7 +77,7 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 		return
 	}
 	about := []slog.Attr{
-		slog.String("door", string(review.Door)), slog.String("uid", review.UID),
+		slog.String("door", string(review.Endpoint)), slog.String("uid", review.UID),
 		slog.String("operation", review.Operation), slog.String("user", review.User),
 	}
 	if review.DryRun {
@@ -92,7 +92,7 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	if review.Err != nil {
 		about = append(about, slog.String("error", review.Err.Error()))
 	}
-	if review.Cause == admission.Decided && review.Door != admission.Compile {
+	if review.Cause == admission.Decided && review.Endpoint != admission.Compile {
 		report.Log(ctx, r.log, review.Outcome, about...)
 		return
 	}
@@ -111,7 +111,7 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 // toldAgain reports whether the validating endpoint will report the same about the object, if it
 // is admitted.
 func toldAgain(review admission.Review) bool {
-	return review.Door == admission.Mutate && review.Cause == admission.Decided && review.Allowed
+	return review.Endpoint == admission.Mutate && review.Cause == admission.Decided && review.Allowed
 }
 
 // isPlain reports whether an outcome has no request to registries, warning, change by a rule,

@@ -39,7 +39,7 @@ func TestEventsOfMirrors(t *testing.T) {
 	asked := policy.Decision{Check: &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "one"}}, Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.MissingDigest}}}
 	unasked := about(policy.NotMirrored)
 	unasked.Path = ""
-	base := admission.Review{Door: admission.Mutate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "app", Cause: admission.Decided}
+	base := admission.Review{Endpoint: admission.Mutate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "app", Cause: admission.Decided}
 	for _, c := range []struct {
 		reason  string
 		verdict gate.Verdict
@@ -89,7 +89,7 @@ func TestRecorder(t *testing.T) {
 		{Result: gate.Deny, Decisions: []policy.Decision{failing(one, "a"), failing(one, "b"), failing(two, "a")}},
 		{Result: gate.Allow, Decisions: []policy.Decision{{Check: &policy.Check{Policy: one}, Result: policy.Pass, Reasons: []policy.Reason{{}}}}},
 	}}
-	base := admission.Review{Door: admission.Validate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "app", Cause: admission.Decided, Outcome: outcome}
+	base := admission.Review{Endpoint: admission.Validate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "app", Cause: admission.Decided, Outcome: outcome}
 	for _, c := range []struct {
 		reason  string
 		change  func(*admission.Review)
@@ -102,10 +102,10 @@ func TestRecorder(t *testing.T) {
 		{"admitted, and its name is not known yet", func(r *admission.Review) { r.Allowed, r.Name = true, "" }, 1, []string{"ClusterPolicy", "Policy"}},
 		{"its name is yet to be generated", func(r *admission.Review) { r.Name = "app-*" }, 1, []string{"Pod", "Pod"}},
 		{"a dry run", func(r *admission.Review) { r.DryRun = true }, 1, nil},
-		{"admitted at the first door: the second tells", func(r *admission.Review) { r.Door, r.Allowed = admission.Mutate, true }, 1, nil},
-		{"denied at the first door", func(r *admission.Review) { r.Door = admission.Mutate }, 1, []string{"Pod", "Pod"}},
+		{"admitted at the first door: the second tells", func(r *admission.Review) { r.Endpoint, r.Allowed = admission.Mutate, true }, 1, nil},
+		{"denied at the first door", func(r *admission.Review) { r.Endpoint = admission.Mutate }, 1, []string{"Pod", "Pod"}},
 		{"not asked", func(r *admission.Review) { r.Cause, r.Outcome = admission.NotAsked, gate.Outcome{} }, 0, nil},
-		{"a policy document", func(r *admission.Review) { r.Door, r.Outcome = admission.Compile, gate.Outcome{} }, 0, nil},
+		{"a policy document", func(r *admission.Review) { r.Endpoint, r.Outcome = admission.Compile, gate.Outcome{} }, 0, nil},
 	} {
 		review, told := base, &tally{}
 		c.change(&review)

@@ -20,11 +20,11 @@ type keepers struct {
 
 // pass passes the decision of a webhook endpoint to the sinks.
 func (r recorder) pass(review admission.Review) {
-	if len(r.sinks.every)+len(r.sinks.last) == 0 || review.Door == admission.Compile || review.Cause == admission.NotAsked {
+	if len(r.sinks.every)+len(r.sinks.last) == 0 || review.Endpoint == admission.Compile || review.Cause == admission.NotAsked {
 		return
 	}
 	d := report.Decided{Outcome: review.Outcome, Occasion: report.Occasion{
-		Time: time.Now(), Process: report.ProcessAdmission, Door: string(review.Door), UID: review.UID,
+		Time: time.Now(), Process: report.ProcessAdmission, Door: string(review.Endpoint), UID: review.UID,
 		Operation: review.Operation, User: review.User, DryRun: review.DryRun, Allowed: review.Allowed || review.Shadow,
 		Shadow: review.Shadow,
 	}}

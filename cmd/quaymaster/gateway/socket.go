@@ -100,8 +100,9 @@ func (g *gateway) openSocket(ctx context.Context) error {
 		return errors.Join(g.socket.listener.Close(), g.socket.remove())
 	case <-g.open:
 	}
-	door, err := api.New(api.Config{Decider: g.engineMade}, api.WithoutTokens(socketUser),
-		api.WithNamespaces(g.around.namespaces), api.WithRecorder(apiRecorder{g.recorder(), "socket"}))
+	door, err := api.New(api.Config{
+		User: socketUser, Decider: g.engineMade, Namespaces: g.around.namespaces, Recorder: apiRecorder{g.recorder(), "socket"},
+	})
 	if err != nil {
 		return err
 	}
