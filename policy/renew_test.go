@@ -101,7 +101,8 @@ func TestRenewedImages(t *testing.T) {
 		case len(plan.Checks) == 1 && plan.Checks[0].Skip == "" && !plan.Checks[0].Image.Unchanged:
 			got = "checks"
 		case len(plan.Results) == 1 && plan.Results[0].Err != nil:
-			if got = "failed"; plan.Results[0].Renewed {
+			got = "failed"
+			if plan.Results[0].Renewed {
 				got += " renewed"
 			}
 		}
