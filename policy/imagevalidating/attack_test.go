@@ -154,7 +154,7 @@ func TestUpdatesThatSelect(t *testing.T) {
 	for _, c := range []struct {
 		reason, text string
 		old, now     object
-		answer       gate.Answer
+		answer       gate.Result
 		word         string
 	}{
 		{"a selected label is added to an unsigned image", byLabel, labelled(bad, ""), labelled(bad, "prod"), gate.Deny, "unsigned"},

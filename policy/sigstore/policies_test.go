@@ -386,7 +386,7 @@ func TestUpdatesAtTheGate(t *testing.T) {
 	for _, c := range []struct {
 		reason, policy, old, now string
 		signed                   bool
-		want                     gate.Answer
+		want                     gate.Result
 	}{
 		{"the selected label is added to an unsigned image", labelled(of("key")), foreign, podObject, false, gate.Deny},
 		{"to a signed one", labelled(of("key")), foreign, podObject, true, gate.Allow},
@@ -407,8 +407,8 @@ func TestUpdatesAtTheGate(t *testing.T) {
 		}
 		asked := request(t, c.now, image.Name)
 		asked.Old, asked.Subject.Operation = request(t, c.old, image.Name).Object, "UPDATE"
-		if out := g.Decide(t.Context(), asked); out.Answer != c.want {
-			t.Errorf("%s: %s %+v; want %s", c.reason, out.Answer, out.Verdicts[0].Reasons, c.want)
+		if out := g.Decide(t.Context(), asked); out.Result != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, c.want)
 		}
 	}
 }
