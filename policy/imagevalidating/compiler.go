@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
-	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
@@ -129,26 +128,6 @@ func (b *builder) checkFields(r *rule) error {
 	return err
 }
 
-// checkOperations refuses operations at which no image comes and a validation may fail all the
-// same: nothing is evaluated there, and Kyverno would.
-func (b *builder) checkOperations(r *rule) error {
-	var errs []error
-	brings := false
-	for i, one := range b.spec.MatchConstraints.ResourceRules {
-		for n, operation := range one.Operations {
-			brings = brings || slices.Contains([]admission.OperationType{admission.Create, admission.Update, admission.OperationAll}, operation)
-			if r.program.ofObject && slices.Contains([]admission.OperationType{admission.Delete, admission.Connect, admission.OperationAll}, operation) {
-				errs = append(errs, field.Fail(fmt.Sprintf("spec.matchConstraints.resourceRules[%d].operations[%d]", i, n),
-					"%s: an image policy is evaluated at CREATE and UPDATE alone, and a validation of this one may fail without an image: write these operations here, and a ValidatingPolicy for others", operation))
-			}
-		}
-	}
-	if !brings {
-		errs = append(errs, field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, at which images come"))
-	}
-	return errors.Join(errs...)
-}
-
 func (b *builder) build() error {
 	action, err := b.settings()
 	if err != nil {
@@ -177,7 +156,7 @@ func (b *builder) build() error {
 			return err
 		}
 		b.out.Unserved = r.match.Unserved()
-		if err := errors.Join(b.checkOperations(r), b.checkFields(r)); err != nil {
+		if err := errors.Join(celpolicy.ImageOperations(b.spec.MatchConstraints, program.ofObject), b.checkFields(r)); err != nil {
 			return err
 		}
 	}
