@@ -36,7 +36,7 @@ type Own struct {
 	config OwnConfig
 
 	mu   sync.Mutex // serialises Refresh
-	last estate
+	last keyMaterial
 	peer struct {
 		sync.RWMutex
 		key []byte
@@ -97,36 +97,36 @@ func (o *Own) Refresh(ctx context.Context) error {
 }
 
 // look reads the Store and writes it if something must change.
-func (o *Own) look(ctx context.Context) (estate, error) {
+func (o *Own) look(ctx context.Context) (keyMaterial, error) {
 	content, err := o.config.Store.Get(ctx)
 	if o.config.Follows && (errors.Is(err, ErrAbsent) || err == nil && empty(content.Entries)) {
-		return estate{}, errors.New("it does not exist yet; waiting for another replica to create it")
+		return keyMaterial{}, errors.New("it does not exist yet; waiting for another replica to create it")
 	}
 	if err != nil && !errors.Is(err, ErrAbsent) {
-		return estate{}, fmt.Errorf("read: %w", err)
+		return keyMaterial{}, fmt.Errorf("read: %w", err)
 	}
 	e := read(content.Entries)
 	if o.config.Follows {
 		return e, errors.Join(e.flaws...)
 	}
 	if len(e.flaws) > 0 && !content.Ours && !empty(content.Entries) {
-		return estate{}, fmt.Errorf("it has content that the gateway did not write (%w): configure another name, or delete it", errors.Join(e.flaws...))
+		return keyMaterial{}, fmt.Errorf("it has content that the gateway did not write (%w): configure another name, or delete it", errors.Join(e.flaws...))
 	}
 	if len(e.flaws) > 0 && !empty(content.Entries) {
 		o.config.Log.LogAttrs(ctx, slog.LevelWarn, "recreating broken entries of the certificate store",
 			slog.String("store", o.config.Where), slog.Any("error", errors.Join(e.flaws...)))
 	}
 	e.inherit(o.last)
-	changed, err := e.tend(o.config.Names, o.now())
+	changed, err := e.renew(o.config.Names, o.now())
 	if err != nil || !changed {
 		return e, err
 	}
 	entries, err := e.entries()
 	if err != nil {
-		return estate{}, err
+		return keyMaterial{}, err
 	}
 	if err := o.config.Store.Put(ctx, entries, content.Version); err != nil {
-		return estate{}, fmt.Errorf("write: %w", err)
+		return keyMaterial{}, fmt.Errorf("write: %w", err)
 	}
 	return e, nil
 }
@@ -142,8 +142,8 @@ func empty(entries map[string][]byte) bool {
 	return true
 }
 
-// take starts to serve an estate.
-func (o *Own) take(ctx context.Context, e estate) {
+// take starts to serve key material.
+func (o *Own) take(ctx context.Context, e keyMaterial) {
 	o.last = e
 	o.peer.Lock()
 	o.peer.key = bytes.Clone(e.peers)

@@ -531,7 +531,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, bundle, authority, leaf, key, peers []byte) {
 		now := time.Now()
 		found := read(map[string][]byte{EntryBundle: bundle, EntryAuthority: authority, EntryCertificate: leaf, EntryKey: key, EntryPeers: peers})
-		if _, err := found.tend([]string{service}, now); err != nil {
+		if _, err := found.renew([]string{service}, now); err != nil {
 			return // such as a key that cannot sign
 		}
 		s := newSource(nil)

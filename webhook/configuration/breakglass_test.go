@@ -115,7 +115,7 @@ func TestNamespacesUnderBreakGlass(t *testing.T) {
 	for _, row := range []struct {
 		reason, operation string
 		object, old       any
-		asked             bool
+		required          bool
 	}{
 		{"the label is set", "UPDATE", broken, intact, false},
 		{"it stays", "UPDATE", broken, broken, false},
@@ -132,7 +132,7 @@ func TestNamespacesUnderBreakGlass(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: an error would fail the request without asking: %v", row.reason, err)
 		}
-		if got.Value() != row.asked {
+		if got.Value() != row.required {
 			t.Errorf("%s: asked is %v", row.reason, got.Value())
 		}
 	}

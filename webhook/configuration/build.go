@@ -91,16 +91,16 @@ func Build(in Input) (Configurations, error) {
 	if err := in.check(); err != nil {
 		return Configurations{}, err
 	}
-	change, check := in.ask(mutatingDoor), in.ask(validatingDoor)
+	change, check := in.requirementsAt(mutatingPhase), in.requirementsAt(validatingPhase)
 	changed, checked := change.divide(), check.divide()
-	all := &questions{}
+	all := &requirements{}
 	var shadowed []part
 	if in.Shadow {
-		all = in.ask(shadowDoor)
+		all = in.requirementsAt(shadowPhase)
 		shadowed = all.divide()
 		changed, checked = inNamespaces(changed), inNamespaces(checked)
 	}
-	memory, err := check.memory(change)
+	encodeResources, err := check.encodeResources(change)
 	if err != nil {
 		return Configurations{}, err
 	}
@@ -110,7 +110,7 @@ func Build(in Input) (Configurations, error) {
 		Validating: &admission.ValidatingWebhookConfiguration{ObjectMeta: *meta.DeepCopy()},
 		Warnings:   sorted(check, change, all),
 	}
-	c.Validating.Annotations[Remembered] = memory
+	c.Validating.Annotations[StoredResources] = encodeResources
 	for _, g := range change.groups(changed) {
 		c.Mutating.Webhooks = append(c.Mutating.Webhooks, g.mutating(in, change))
 	}
@@ -168,7 +168,7 @@ type group struct {
 }
 
 // groups assigns parts to webhooks, and each operation to one webhook.
-func (q *questions) groups(parts []part) []*group {
+func (q *requirements) groups(parts []part) []*group {
 	found := make(map[string]*group)
 	for _, p := range parts {
 		g := p.group()
@@ -213,7 +213,7 @@ func (p part) group() *group {
 }
 
 // selector returns the namespace selector of a webhook.
-func (g *group) selector(in Input, q *questions) *metav1.LabelSelector {
+func (g *group) selector(in Input, q *requirements) *metav1.LabelSelector {
 	requirement := metav1.LabelSelectorRequirement{Key: namespaceLabel, Operator: metav1.LabelSelectorOpIn, Values: g.namespaces}
 	if g.except {
 		requirement.Operator, requirement.Values = metav1.LabelSelectorOpNotIn, union(q.excluded, g.namespaces)
@@ -276,7 +276,7 @@ func (g *group) rules() []admission.RuleWithOperations {
 	return rules
 }
 
-func (g *group) mutating(in Input, q *questions) admission.MutatingWebhook {
+func (g *group) mutating(in Input, q *requirements) admission.MutatingWebhook {
 	again := admission.IfNeededReinvocationPolicy
 	match, effects := common()
 	return admission.MutatingWebhook{
@@ -287,10 +287,10 @@ func (g *group) mutating(in Input, q *questions) admission.MutatingWebhook {
 	}
 }
 
-func (g *group) validating(in Input, q *questions) admission.ValidatingWebhook {
+func (g *group) validating(in Input, q *requirements) admission.ValidatingWebhook {
 	match, effects := common()
 	suffix, path := validateSuffix, ValidatePath
-	if q.phase == shadowDoor {
+	if q.phase == shadowPhase {
 		suffix, path = shadowSuffix, ShadowPath
 	}
 	return admission.ValidatingWebhook{

@@ -42,7 +42,7 @@ func TestSpecUnchanged(t *testing.T) {
 	tests := []struct {
 		reason, operation string
 		object, old       any
-		asked             bool
+		required          bool
 	}{
 		{"a new object has no former state", "CREATE", pod("a", "x"), nil, true},
 		{"another image", "UPDATE", pod("b", "x"), pod("a", "x"), true},
@@ -65,8 +65,8 @@ func TestSpecUnchanged(t *testing.T) {
 			if err != nil {
 				t.Fatalf("an error would fail the request without asking: %v", err)
 			}
-			if got.Value() != test.asked {
-				t.Errorf("asked is %v, want %v", got.Value(), test.asked)
+			if got.Value() != test.required {
+				t.Errorf("asked is %v, want %v", got.Value(), test.required)
 			}
 		})
 	}

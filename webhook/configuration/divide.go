@@ -23,7 +23,7 @@ const (
 
 // bounds returns maxNames and maxParts, or half of each if a shadow is built in parallel with the
 // enforcing webhooks.
-func (q *questions) bounds() (names, parts int) {
+func (q *requirements) bounds() (names, parts int) {
 	if q.halved {
 		return maxNames / 2, maxParts / 2
 	}
@@ -32,7 +32,7 @@ func (q *questions) bounds() (names, parts int) {
 
 // part is a resource in some namespaces, as one webhook contains it.
 type part struct {
-	*question
+	*requirement
 	form form
 	// namespaces are the included ones, or, if except is set, the excluded ones in addition to
 	// q.excluded.
@@ -43,13 +43,13 @@ type part struct {
 // divide splits every resource into parts with disjoint namespaces. Policies that are limited to
 // namespaces have no effect elsewhere. Otherwise a user with write access to policies in one
 // namespace could set the timeout and the failure policy of all namespaces.
-func (q *questions) divide() []part {
+func (q *requirements) divide() []part {
 	var all []part
 	names, parts := q.bounds()
-	for _, n := range slices.SortedFunc(maps.Keys(q.asked), func(a, b name) int {
+	for _, n := range slices.SortedFunc(maps.Keys(q.required), func(a, b name) int {
 		return strings.Compare(a.group+" "+a.resource, b.group+" "+b.resource)
 	}) {
-		a := q.asked[n]
+		a := q.required[n]
 		own := a.own()
 		if len(own) > maxForms {
 			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies limited to namespaces have more than %d different settings for %s: the strictest failure setting and the longest timeout apply to all of them", maxForms, n)})
@@ -65,22 +65,22 @@ func (q *questions) divide() []part {
 		}
 		if most > maxNamespaces || needed > names || len(own) > parts {
 			q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies limited to namespaces match %s in %d namespaces, more than selectors can list (%d, %d in all): their failure setting and timeout apply to all namespaces", n, differing, maxNamespaces, maxNames)})
-			all = append(all, q.told(a.everywhereAll()))
+			all = append(all, q.reported(a.everywhereAll()))
 			continue
 		}
 		names, parts = names-needed, parts-len(own)
 		for _, p := range own {
-			all = append(all, q.told(p))
+			all = append(all, q.reported(p))
 		}
 		if a.everywhere != nil {
-			all = append(all, q.told(part{question: a, form: a.form(a.everywhere), namespaces: allNamespaces(own), except: true}))
+			all = append(all, q.reported(part{requirement: a, form: a.form(a.everywhere), namespaces: allNamespaces(own), except: true}))
 		}
 	}
 	return all
 }
 
 // own groups the namespaces with a form other than the general one by that form.
-func (a *question) own() []part {
+func (a *requirement) own() []part {
 	var parts []part
 	var general form
 	if a.everywhere != nil {
@@ -96,7 +96,7 @@ func (a *question) own() []part {
 		if !ok {
 			i = len(parts)
 			at[f] = i
-			parts = append(parts, part{question: a, form: f})
+			parts = append(parts, part{requirement: a, form: f})
 		}
 		parts[i].namespaces = append(parts[i].namespaces, namespace)
 	}
@@ -104,22 +104,22 @@ func (a *question) own() []part {
 }
 
 // shared merges several parts into one.
-func (a *question) shared(own []part) []part {
-	said := a.everywhere
+func (a *requirement) shared(own []part) []part {
+	added := a.everywhere
 	namespaces := allNamespaces(own)
 	for _, namespace := range namespaces {
-		said = a.within[namespace].and(said)
+		added = a.within[namespace].and(added)
 	}
-	return []part{{question: a, form: a.form(said), namespaces: namespaces}}
+	return []part{{requirement: a, form: a.form(added), namespaces: namespaces}}
 }
 
 // everywhereAll combines all policies, for all namespaces.
-func (a *question) everywhereAll() part {
-	said := a.everywhere
+func (a *requirement) everywhereAll() part {
+	added := a.everywhere
 	for _, namespace := range slices.Sorted(maps.Keys(a.within)) {
-		said = a.within[namespace].and(said)
+		added = a.within[namespace].and(added)
 	}
-	return part{question: a, form: a.form(said), except: true}
+	return part{requirement: a, form: a.form(added), except: true}
 }
 
 func allNamespaces(parts []part) []string {
@@ -131,8 +131,8 @@ func allNamespaces(parts []part) []string {
 	return all
 }
 
-// told adds a warning for each policy that names only some of a part's versions.
-func (q *questions) told(p part) part {
+// reported adds a warning for each policy that names only some of a part's versions.
+func (q *requirements) reported(p part) part {
 	if p.form.parts {
 		for id := range p.narrow {
 			q.warnings = append(q.warnings, Warning{Policy: id, Message: fmt.Sprintf(

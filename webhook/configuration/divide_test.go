@@ -163,10 +163,10 @@ func TestStaysSmall(t *testing.T) {
 	}
 }
 
-// asked returns the webhooks that the API server calls about an operation on a
+// required returns the webhooks that the API server calls about an operation on a
 // resource in a namespace, with their rules; matchPolicy Equivalent makes the
 // version no matter.
-func asked(webhooks []admission.ValidatingWebhook, n name, namespace string, operation admission.OperationType) (found []admission.ValidatingWebhook, rules []admission.RuleWithOperations) {
+func required(webhooks []admission.ValidatingWebhook, n name, namespace string, operation admission.OperationType) (found []admission.ValidatingWebhook, rules []admission.RuleWithOperations) {
 	for _, w := range webhooks {
 		selects := w.NamespaceSelector.MatchExpressions[0]
 		if slices.Contains(selects.Values, namespace) != (selects.Operator == "In") {
@@ -316,7 +316,7 @@ func TestOneCallAPhase(t *testing.T) {
 					want = expectation{}
 				}
 				for _, operation := range []admission.OperationType{admission.Create, admission.Update, admission.Delete} {
-					validates, _ := asked(c.Validating.Webhooks, name{r.Group, r.Name}, namespace, operation)
+					validates, _ := required(c.Validating.Webhooks, name{r.Group, r.Name}, namespace, operation)
 					if reason := want.differs(validates, operation); reason != "" {
 						t.Fatalf("%s %s in %s: want %+v, %s:\n%s", operation, r.Kind, namespace, want, reason, strings.Join(lines(c.Validating.Webhooks), "\n"))
 					}
@@ -324,7 +324,7 @@ func TestOneCallAPhase(t *testing.T) {
 					if r.Kind == "PodTemplate" {
 						pinned = expectation{}
 					}
-					mutates, _ := asked(mutating, name{r.Group, r.Name}, namespace, operation)
+					mutates, _ := required(mutating, name{r.Group, r.Name}, namespace, operation)
 					if reason := pinned.differs(mutates, operation); reason != "" {
 						t.Fatalf("%s %s in %s: to be changed, want %+v, %s:\n%s", operation, r.Kind, namespace, pinned, reason, strings.Join(lines(mutating), "\n"))
 					}
@@ -374,7 +374,7 @@ func TestVersions(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, namespace := range []string{"other", "shop"} {
-				_, rules := asked(c.Validating.Webhooks, name{"example.io", "foos"}, namespace, admission.Create)
+				_, rules := required(c.Validating.Webhooks, name{"example.io", "foos"}, namespace, admission.Create)
 				got := ""
 				if len(rules) == 1 {
 					got = strings.Join(rules[0].APIVersions, ",")

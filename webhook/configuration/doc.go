@@ -89,7 +89,7 @@
 // wait for it. Therefore Namespaces, Nodes, Bindings, certificate requests,
 // CustomResourceDefinitions, APIServices, Leases and Events are included only for a rule about
 // objects that names the kind; a pattern does not count. For all of these except Namespaces, a
-// request without an answer is admitted regardless of the policy's failurePolicy. Stated returns
+// request without an answer is admitted regardless of the policy's failurePolicy. Deviations returns
 // that for the policy's condition. Leases and Events are excluded in kube-system, kube-node-lease
 // and the gateway's namespace, and if the gateway's accounts write them. Their timeout is at most
 // recordSeconds.

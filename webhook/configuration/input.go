@@ -110,10 +110,10 @@ func (e Endpoint) check() error {
 }
 
 // client returns the client configuration for an endpoint.
-func (in Input) client(door string) admission.WebhookClientConfig {
+func (in Input) client(path string) admission.WebhookClientConfig {
 	c := admission.WebhookClientConfig{CABundle: slices.Clone(in.CABundle)}
 	if in.Endpoint.URL != "" {
-		address := strings.TrimSuffix(in.Endpoint.URL, "/") + door
+		address := strings.TrimSuffix(in.Endpoint.URL, "/") + path
 		c.URL = &address
 		return c
 	}
@@ -121,7 +121,7 @@ func (in Input) client(door string) admission.WebhookClientConfig {
 	if port == 0 {
 		port = defaultPort
 	}
-	c.Service = &admission.ServiceReference{Namespace: in.Endpoint.Namespace, Name: in.Endpoint.Service, Path: &door, Port: &port}
+	c.Service = &admission.ServiceReference{Namespace: in.Endpoint.Namespace, Name: in.Endpoint.Service, Path: &path, Port: &port}
 	return c
 }
 

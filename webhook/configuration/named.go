@@ -35,8 +35,8 @@ func recordNamespaces() []string { return []string{"kube-node-lease", "kube-syst
 
 // Reasons for excluded kinds, for warnings.
 const (
-	toMend  = "a cluster must be repairable while its gateway is down"
-	ownDocs = "the gateway's own reads and writes must not depend on it"
+	repairable = "a cluster must be repairable while its gateway is down"
+	ownDocs    = "the gateway's own reads and writes must not depend on it"
 )
 
 // attention returns when a resource has a webhook, and the reason for all values except always.
@@ -48,14 +48,14 @@ func (r Resource) attention() (attention, string) {
 	case "":
 		switch r.Kind {
 		case "Namespace":
-			return ifNamed, toMend
+			return ifNamed, repairable
 		case "Node", "Binding":
-			return ifNamedOpen, toMend
+			return ifNamedOpen, repairable
 		case "Event":
 			return ifNamedRecord, ownDocs
 		}
 	case "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io":
-		return ifNamedOpen, toMend
+		return ifNamedOpen, repairable
 	case "coordination.k8s.io", "events.k8s.io":
 		return ifNamedRecord, ownDocs
 	case "quaymaster.dev", "kyverno.io", "policies.kyverno.io", "policy.sigstore.dev",
@@ -91,13 +91,13 @@ func (s *setting) narrow(r Resource) {
 }
 
 // add adds a policy's setting for the resource, everywhere or in namespaces.
-func (a *question) add(said *setting, everywhere bool, namespaces map[string]bool) {
+func (a *requirement) add(added *setting, everywhere bool, namespaces map[string]bool) {
 	if everywhere {
-		a.everywhere = said.and(a.everywhere)
+		a.everywhere = added.and(a.everywhere)
 	}
 	for namespace := range namespaces {
-		if !said.record || isForRecords(namespace) {
-			a.within[namespace] = said.and(a.within[namespace])
+		if !added.record || isForRecords(namespace) {
+			a.within[namespace] = added.and(a.within[namespace])
 		}
 	}
 }

@@ -38,11 +38,11 @@ func TestNamed(t *testing.T) {
 	sub := func(name string) func(*policy.Target) { return func(t *policy.Target) { t.Subresource = name } }
 	group := func(name string) func(*policy.Target) { return func(t *policy.Target) { t.Group = name } }
 	for _, row := range []struct {
-		reason string
-		target policy.Target
-		want   string // the lines of spelt, then the namespaces of the selector
-		warned string
-		stated string
+		reason      string
+		target      policy.Target
+		want        string // the lines of spelt, then the namespaces of the selector
+		warned      string
+		exceptionOf string
 	}{
 		{"a certificate request", kind("CertificateSigningRequest"), "Ignore certificatesigningrequests CREATE,UPDATE; NotIn kube-system,quaymaster", "", "CertificateSigningRequest without an answer is admitted"},
 		{"its approval", kind("CertificateSigningRequest", sub("approval")), "Ignore certificatesigningrequests/approval CREATE,UPDATE,CONNECT; NotIn kube-system,quaymaster", "", "CertificateSigningRequest/approval without an answer"},
@@ -77,7 +77,7 @@ func TestNamed(t *testing.T) {
 				lines = append(lines, spelt(w.FailurePolicy, w.Rules)...)
 				requirement := w.NamespaceSelector.MatchExpressions[0]
 				selects = "; " + string(requirement.Operator) + " " + strings.Join(requirement.Values, ",")
-				record := strings.Contains(row.stated, "the gateway itself are excluded")
+				record := strings.Contains(row.exceptionOf, "the gateway itself are excluded")
 				if isOthers(w.MatchConditions) != record || record != (*w.TimeoutSeconds == recordSeconds) {
 					t.Errorf("conditions %v, %d s", w.MatchConditions, *w.TimeoutSeconds)
 				}
@@ -99,8 +99,8 @@ func TestNamed(t *testing.T) {
 			if (warned == "") != (row.warned == "") || !strings.Contains(warned, row.warned) {
 				t.Errorf("warned %q", warned)
 			}
-			if stated := strings.Join(Stated(p), "; "); (stated == "") != (row.stated == "") || !strings.Contains(stated, row.stated) {
-				t.Errorf("stated %q", stated)
+			if exceptionOf := strings.Join(Deviations(p), "; "); (exceptionOf == "") != (row.exceptionOf == "") || !strings.Contains(exceptionOf, row.exceptionOf) {
+				t.Errorf("stated %q", exceptionOf)
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestStatedOpen(t *testing.T) {
 		"nothing denies":  {AuditOnly: true, Validations: []policy.Validation{aboutObjects(targets)}},
 		"it names images": {Targets: targets},
 	} {
-		if list := Stated(p); len(list) > 0 {
+		if list := Deviations(p); len(list) > 0 {
 			t.Errorf("%s: %q", reason, list)
 		}
 	}

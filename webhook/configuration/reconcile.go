@@ -87,11 +87,11 @@ const (
 
 // Reconciler keeps the configurations up to date. Only one replica may run it. Make one with New.
 type Reconciler struct {
-	options Options
-	warned  []Warning
-	told    bool
-	// lingering holds the deleted policies in their grace period.
-	lingering lingering
+	options  Options
+	warned   []Warning
+	reported bool
+	// recentDeletions holds the deleted policies in their grace period.
+	recentDeletions recentDeletions
 	// mutating and validating are the configurations as the last successful round wrote them.
 	mutating   *admission.MutatingWebhookConfiguration
 	validating *admission.ValidatingWebhookConfiguration
@@ -124,7 +124,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 		if err := r.Reconcile(ctx); err != nil && ctx.Err() == nil {
 			r.options.Failed(err)
 		}
-		if !sleep(ctx, pause, nil) || !sleep(ctx, r.lingering.next(time.Now(), resync-pause), r.options.Changed) {
+		if !sleep(ctx, pause, nil) || !sleep(ctx, r.recentDeletions.next(time.Now(), resync-pause), r.options.Changed) {
 			return
 		}
 	}
@@ -159,8 +159,8 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 	if err := wanted.addProbes(in); err != nil {
 		return err
 	}
-	if !r.told || !slices.Equal(r.warned, wanted.Warnings) {
-		r.told, r.warned = true, wanted.Warnings
+	if !r.reported || !slices.Equal(r.warned, wanted.Warnings) {
+		r.reported, r.warned = true, wanted.Warnings
 		r.options.Warned(wanted.Warnings)
 	}
 	// Validation first: it keeps unsigned images out.

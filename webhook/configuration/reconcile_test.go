@@ -172,7 +172,7 @@ func writesOnce(t *testing.T) {
 	b.source.input.Policies = nil
 	b.source.input.Documents = nil
 	b.round(t)
-	time.Sleep(lingers) //nolint:forbidigo // the clock of the bubble
+	time.Sleep(gracePeriod) //nolint:forbidigo // the clock of the bubble
 	b.round(t)
 	if b.writes() != [2]int{2, 3} || b.mutating.object == nil || len(b.mutating.object.Webhooks) != 1 || len(lines(b.validating.object.Webhooks)) != 0 {
 		t.Errorf("no policies leave %+v", b.validating.object)
@@ -282,7 +282,7 @@ func TestSaysWhy(t *testing.T) {
 			b.validating.object, b.mutating.object = b.validating.object.DeepCopy(), b.mutating.object.DeepCopy()
 			row.happen(b)
 			b.round(t)
-			time.Sleep(lingers) //nolint:forbidigo // the clock of the bubble
+			time.Sleep(gracePeriod) //nolint:forbidigo // the clock of the bubble
 			b.round(t)
 			if !slices.Equal(b.wrote, row.want) || b.kept != 3 {
 				t.Errorf("wrote %q, kept %d times, want %q and 3", b.wrote, b.kept, row.want)

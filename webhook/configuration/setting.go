@@ -40,7 +40,7 @@ func newSetting(p *policy.Policy, r Resource, operations []string) *setting {
 }
 
 // settle completes a setting that belongs to one policy with all its versions.
-func (q *questions) settle(p *policy.Policy, about *question, s *setting) *setting {
+func (q *requirements) settle(p *policy.Policy, about *requirement, s *setting) *setting {
 	settled := *s
 	resource, _, _ := strings.Cut(about.name.resource, "/")
 	all := q.served[name{about.name.group, resource}]
@@ -143,7 +143,7 @@ type form struct {
 	parts                bool
 }
 
-func (a *question) form(s *setting) form {
+func (a *requirement) form(s *setting) form {
 	w, _ := Resource{Group: a.name.group, Kind: a.kind}.workload()
 	list, parts := s.versions()
 	return form{

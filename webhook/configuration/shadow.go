@@ -8,9 +8,9 @@ import (
 
 // mode is the requirement that separates the namespaces of the shadow from those of the enforcing
 // webhooks. Each namespace has exactly one of the two.
-func (q *questions) mode() metav1.LabelSelectorRequirement {
+func (q *requirements) mode() metav1.LabelSelectorRequirement {
 	r := metav1.LabelSelectorRequirement{Key: ModeLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{ModeEnforce}}
-	if q.phase == shadowDoor {
+	if q.phase == shadowPhase {
 		r.Operator = metav1.LabelSelectorOpNotIn
 	}
 	return r

@@ -11,7 +11,7 @@ import (
 // server copies the object to evaluate a condition, and this one is true for every CREATE. Webhooks
 // for namespaces are split while maxNames and maxParts allow it; an unsplit one is equivalent and
 // only costs the API server more.
-func (q *questions) split(whole []*group) []*group {
+func (q *requirements) split(whole []*group) []*group {
 	names, webhooks := q.bounds()
 	for _, g := range whole {
 		if len(g.namespaces) > 0 {

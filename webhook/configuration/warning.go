@@ -26,9 +26,9 @@ func (w Warning) String() string {
 }
 
 // sorted returns the warnings of all endpoints in stable order, each once.
-func sorted(doors ...*questions) []Warning {
+func sorted(phases ...*requirements) []Warning {
 	var all []Warning
-	for _, q := range doors {
+	for _, q := range phases {
 		all = append(all, q.warnings...)
 	}
 	slices.SortFunc(all, func(a, b Warning) int {
@@ -37,6 +37,6 @@ func sorted(doors ...*questions) []Warning {
 	return slices.Compact(all)
 }
 
-func (q *questions) warn(p *policy.Policy, format string, args ...any) {
+func (q *requirements) warn(p *policy.Policy, format string, args ...any) {
 	q.warnings = append(q.warnings, Warning{Policy: p.ID(), Message: fmt.Sprintf(format, args...)})
 }

@@ -114,7 +114,7 @@ func New(config Config, with ...Option) (*Client, error) {
 	if config.Members == nil || config.Roots == nil || config.ServerName == "" {
 		return nil, errors.New("peers: members, roots and a server name are required")
 	}
-	c := &Client{config: config, secret: s, views: secret{key: s.key, door: viewDoor}, timeout: 100 * time.Millisecond, now: time.Now, resting: map[string]time.Time{}}
+	c := &Client{config: config, secret: s, views: secret{key: s.key, path: viewDoor}, timeout: 100 * time.Millisecond, now: time.Now, resting: map[string]time.Time{}}
 	for _, option := range with {
 		if err := option(c); err != nil {
 			return nil, fmt.Errorf("peers: %w", err)
@@ -163,7 +163,7 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 		return nil
 	}
 	keys = fit(keys)
-	body, err := json.Marshal(question{Keys: keys})
+	body, err := json.Marshal(factRequest{Keys: keys})
 	if err != nil || len(keys) == 0 || len(body) > maxRequest {
 		return nil // a replica would reject it
 	}
@@ -174,7 +174,7 @@ func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
 		go func() {
 			asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 			defer cancel()
-			facts, err := c.ask(asking, member, body)
+			facts, err := c.request(asking, member, body)
 			if err != nil {
 				c.report(member, err) // only the timeout cancels a request
 			}
@@ -216,40 +216,40 @@ func merge(known, facts map[string][]byte, keys []string) {
 	}
 }
 
-// ask requests facts from one member.
-func (c *Client) ask(ctx context.Context, member string, body []byte) (map[string][]byte, error) {
-	var a answer
+// request requests facts from one member.
+func (c *Client) request(ctx context.Context, member string, body []byte) (map[string][]byte, error) {
+	var a factResponse
 	err := c.send(ctx, c.secret, member+Path, body, &a)
 	return a.Facts, err
 }
 
 // send posts a request to an endpoint of a member, and decodes the response into a value.
-func (c *Client) send(ctx context.Context, s secret, door string, body []byte, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+door, bytes.NewReader(body))
+func (c *Client) send(ctx context.Context, s secret, path string, body []byte, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+path, bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("request to replica %s: %w", door, err)
+		return fmt.Errorf("request to replica %s: %w", path, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	e := envelopeOf(body, c.now())
+	e := headerOf(body, c.now())
 	request.Header.Set(questionHeader, e.String())
-	request.Header.Set(macHeader, s.ofQuestion(e.String()))
+	request.Header.Set(macHeader, s.requestMAC(e.String()))
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("request to replica %s: %w", door, err)
+		return fmt.Errorf("request to replica %s: %w", path, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode == http.StatusServiceUnavailable {
-		return fmt.Errorf("replica %s: %w", door, errBusy)
+		return fmt.Errorf("replica %s: %w", path, errBusy)
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("replica %s answered %s", door, response.Status)
+		return fmt.Errorf("replica %s answered %s", path, response.Status)
 	}
 	raw, err := limit.ReadAll(response.Body, maxAnswer, "response of a replica")
 	if err != nil {
-		return fmt.Errorf("response of replica %s: %w", door, err)
+		return fmt.Errorf("response of replica %s: %w", path, err)
 	}
-	if err := s.openAnswer(e.Nonce, raw, response.Header.Get(macHeader), into); err != nil {
-		return fmt.Errorf("response of replica %s: %w", door, err)
+	if err := s.openResponse(e.Nonce, raw, response.Header.Get(macHeader), into); err != nil {
+		return fmt.Errorf("response of replica %s: %w", path, err)
 	}
 	return nil
 }

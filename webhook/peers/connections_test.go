@@ -14,7 +14,7 @@ import (
 func TestConnectionsOutliveAnAnswer(t *testing.T) {
 	const questions = 20
 	asked, release, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 2*questions)
-	knows, knowsNot := door(t, ourKey, memory{"a": []byte("A")}), door(t, ourKey, memory{})
+	knows, knowsNot := path(t, ourKey, memory{"a": []byte("A")}), path(t, ourKey, memory{})
 	fast := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		<-asked // so that the other one has the question, too
 		knows.ServeHTTP(w, r)
@@ -63,7 +63,7 @@ func BenchmarkRecall(b *testing.B) {
 	var opened atomic.Int64
 	replicas := make([]*replica, 2)
 	for i, facts := range []memory{{"a": []byte("A")}, {}} {
-		r := httptest.NewUnstartedServer(door(b, ourKey, facts))
+		r := httptest.NewUnstartedServer(path(b, ourKey, facts))
 		r.Config.ErrorLog = quiet()
 		r.Config.ConnState = func(_ netConn, state http.ConnState) {
 			if state == http.StateNew {

@@ -2,7 +2,7 @@
 //
 // The API server's two calls for one pod may reach two replicas, and a rollout reaches all of them
 // at once. A Client requests facts from the other replicas before the registry is queried for
-// evidence; a Door serves them. Only verified facts are shared, never missing evidence and never
+// evidence; a Handler serves them. Only verified facts are shared, never missing evidence and never
 // the digest of a tag.
 //
 // A second endpoint of the same protocol serves a replica's dashboard data (View) to another

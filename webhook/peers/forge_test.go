@@ -29,8 +29,8 @@ func mac(key []byte, label, nonce string, body []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// envelope is the header of a question, written down a second time.
-func envelope(at time.Time, length int, body []byte) string {
+// signedHeader is the header of a question, written down a second time.
+func signedHeader(at time.Time, length int, body []byte) string {
 	return fmt.Sprintf("%d %s %d %x", at.UnixMilli(), strings.Repeat("0", 32), length, sha256.Sum256(body))
 }
 
@@ -45,5 +45,5 @@ func sealed(key []byte, header string, body io.Reader) *http.Request {
 // forged is a question that a client would not ask.
 func forged(key []byte, at time.Time, keys []string) *http.Request {
 	body, _ := json.Marshal(map[string]any{"keys": keys})
-	return sealed(key, envelope(at, len(body), body), bytes.NewReader(body))
+	return sealed(key, signedHeader(at, len(body), body), bytes.NewReader(body))
 }

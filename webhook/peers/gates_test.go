@@ -115,7 +115,7 @@ func TestAColdPodCostsWhatOneReplicaCosts(t *testing.T) {
 				return must(gate.New(gate.Config{Registries: registries{client}, State: state}, with...))(t)
 			}
 			one := open("")
-			asked := client(t, c.key, []peers.Option{peers.WithTimeout(5 * time.Second)}, serve(t, door(t, ourKey, one)))
+			asked := client(t, c.key, []peers.Option{peers.WithTimeout(5 * time.Second)}, serve(t, path(t, ourKey, one)))
 			two := open(c.generation, gate.WithPeers(asked))
 
 			request := must(gate.ForImage(app.Name, "default"))(t)

@@ -55,21 +55,21 @@ const (
 	nonceBytes = 16
 )
 
-// question is the body of a request.
-type question struct {
+// factRequest is the body of a request.
+type factRequest struct {
 	Keys []string `json:"keys"`
 }
 
-// envelope is the content of a request's header.
-type envelope struct {
+// signedHeader is the content of a request's header.
+type signedHeader struct {
 	Time   time.Time // to the millisecond
 	Nonce  string
 	Length int64
 	Hash   string // SHA-256 of the body, in hexadecimal
 }
 
-func envelopeOf(body []byte, now time.Time) envelope {
-	return envelope{Time: now, Nonce: newNonce(), Length: int64(len(body)), Hash: hashOf(body)}
+func headerOf(body []byte, now time.Time) signedHeader {
+	return signedHeader{Time: now, Nonce: newNonce(), Length: int64(len(body)), Hash: hashOf(body)}
 }
 
 func hashOf(body []byte) string {
@@ -77,26 +77,26 @@ func hashOf(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (e envelope) String() string {
+func (e signedHeader) String() string {
 	return fmt.Sprintf("%d %s %d %s", e.Time.UnixMilli(), e.Nonce, e.Length, e.Hash)
 }
 
-// parseEnvelope parses the output of String. Its MAC was already verified.
-func parseEnvelope(text string) (envelope, error) {
+// parseHeader parses the output of String. Its MAC was already verified.
+func parseHeader(text string) (signedHeader, error) {
 	parts := strings.Split(text, " ")
 	if len(parts) != 4 || len(parts[1]) != 2*nonceBytes {
-		return envelope{}, errForeign
+		return signedHeader{}, errForeign
 	}
 	millis, err := strconv.ParseInt(parts[0], 10, 64)
 	length, err2 := strconv.ParseInt(parts[2], 10, 64)
 	if err != nil || err2 != nil {
-		return envelope{}, errForeign
+		return signedHeader{}, errForeign
 	}
-	return envelope{Time: time.UnixMilli(millis), Nonce: parts[1], Length: length, Hash: parts[3]}, nil
+	return signedHeader{Time: time.UnixMilli(millis), Nonce: parts[1], Length: length, Hash: parts[3]}, nil
 }
 
-// answer is the body of a response.
-type answer struct {
+// factResponse is the body of a response.
+type factResponse struct {
 	Facts map[string][]byte `json:"facts"`
 }
 
@@ -104,28 +104,28 @@ type answer struct {
 // endpoints. A message cannot be replayed as one of another kind.
 type secret struct {
 	key  []byte
-	door string // prefix of the labels; empty for facts
+	path string // prefix of the labels; empty for facts
 }
 
-func newSecret(key []byte, door string) (secret, error) {
+func newSecret(key []byte, path string) (secret, error) {
 	if len(key) < minKey {
 		return secret{}, fmt.Errorf("the replicas' key has %d bytes: at least %d random bytes are required", len(key), minKey)
 	}
-	return secret{key: append([]byte(nil), key...), door: door}, nil
+	return secret{key: append([]byte(nil), key...), path: path}, nil
 }
 
 func (s secret) sum(label, nonce string, body []byte) []byte {
 	h := hmac.New(sha256.New, s.key)
-	fmt.Fprintf(h, "quaymaster peers v2 %s\n%d\n%s\n", s.door+label, len(nonce), nonce)
+	fmt.Fprintf(h, "quaymaster peers v2 %s\n%d\n%s\n", s.path+label, len(nonce), nonce)
 	h.Write(body)
 	return h.Sum(nil)
 }
 
-func (s secret) ofQuestion(header string) string {
+func (s secret) requestMAC(header string) string {
 	return hex.EncodeToString(s.sum("question", "", []byte(header)))
 }
 
-func (s secret) ofAnswer(nonce string, body []byte) string {
+func (s secret) responseMAC(nonce string, body []byte) string {
 	return hex.EncodeToString(s.sum("answer", nonce, body))
 }
 
@@ -133,37 +133,37 @@ func (s secret) ofAnswer(nonce string, body []byte) string {
 var errForeign = errors.New("not a replica's message")
 
 // open authenticates a request's header and checks its age. Unauthenticated input is not parsed.
-func (s secret) open(header, mac string, now time.Time) (envelope, error) {
-	if len(header) > maxEnvelope || !hmac.Equal([]byte(mac), []byte(s.ofQuestion(header))) {
-		return envelope{}, errForeign
+func (s secret) open(header, mac string, now time.Time) (signedHeader, error) {
+	if len(header) > maxEnvelope || !hmac.Equal([]byte(mac), []byte(s.requestMAC(header))) {
+		return signedHeader{}, errForeign
 	}
-	e, err := parseEnvelope(header)
+	e, err := parseHeader(header)
 	if err != nil {
-		return envelope{}, err
+		return signedHeader{}, err
 	}
 	if now.Sub(e.Time).Abs() > maxStale {
-		return envelope{}, errForeign
+		return signedHeader{}, errForeign
 	}
 	if e.Length < 0 || e.Length > maxRequest {
-		return envelope{}, fmt.Errorf("request of a replica: %d bytes, at most %d", e.Length, maxRequest)
+		return signedHeader{}, fmt.Errorf("request of a replica: %d bytes, at most %d", e.Length, maxRequest)
 	}
 	return e, nil
 }
 
-// openQuestion parses the body and checks it against the header.
-func (e envelope) openQuestion(body []byte) (question, error) {
-	var q question
+// openRequest parses the body and checks it against the header.
+func (e signedHeader) openRequest(body []byte) (factRequest, error) {
+	var q factRequest
 	if err := e.read(body, &q); err != nil {
-		return question{}, err
+		return factRequest{}, err
 	}
 	if len(q.Keys) > MaxKeys {
-		return question{}, fmt.Errorf("request of a replica: %d keys, at most %d", len(q.Keys), MaxKeys)
+		return factRequest{}, fmt.Errorf("request of a replica: %d keys, at most %d", len(q.Keys), MaxKeys)
 	}
 	return q, nil
 }
 
 // read decodes a body that matches the header's length and hash.
-func (e envelope) read(body []byte, into any) error {
+func (e signedHeader) read(body []byte, into any) error {
 	if int64(len(body)) != e.Length || hashOf(body) != e.Hash {
 		return errForeign
 	}
@@ -173,9 +173,9 @@ func (e envelope) read(body []byte, into any) error {
 	return nil
 }
 
-// openAnswer authenticates a response to this very request and decodes it.
-func (s secret) openAnswer(nonce string, body []byte, mac string, into any) error {
-	if !hmac.Equal([]byte(mac), []byte(s.ofAnswer(nonce, body))) {
+// openResponse authenticates a response to this very request and decodes it.
+func (s secret) openResponse(nonce string, body []byte, mac string, into any) error {
+	if !hmac.Equal([]byte(mac), []byte(s.responseMAC(nonce, body))) {
 		return errForeign
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {

@@ -82,9 +82,9 @@ func (r *replica) roots() roots {
 	return roots{pool}
 }
 
-func door(t testing.TB, key []byte, facts peers.Memory) *peers.Door {
+func path(t testing.TB, key []byte, facts peers.Memory) *peers.Handler {
 	t.Helper()
-	return must(peers.NewDoor(peers.DoorConfig{Key: key, Memory: facts}))(t)
+	return must(peers.NewHandler(peers.HandlerConfig{Key: key, Memory: facts}))(t)
 }
 
 // client asks replicas that share the first one's certificate.
@@ -101,8 +101,8 @@ func client(t testing.TB, key []byte, with []peers.Option, replicas ...*replica)
 }
 
 func TestReplicasTellOneAnotherWhatTheyKnow(t *testing.T) {
-	one := serve(t, door(t, ourKey, memory{"a": []byte("A"), "secret": []byte("not asked for")}))
-	two := serve(t, door(t, ourKey, memory{"b": {0, 255, '"'}}))
+	one := serve(t, path(t, ourKey, memory{"a": []byte("A"), "secret": []byte("not asked for")}))
+	two := serve(t, path(t, ourKey, memory{"b": {0, 255, '"'}}))
 	got := client(t, ourKey, nil, one, two).Recall(t.Context(), []string{"a", "b", "c"})
 	want := map[string][]byte{"a": []byte("A"), "b": {0, 255, '"'}}
 	if !maps.EqualFunc(got, want, bytes.Equal) {
@@ -154,7 +154,7 @@ func TestAStrangerForgesNoFact(t *testing.T) {
 		}, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			handler := tampering{door(t, c.key, memory{"a": []byte("A")}), func(h http.Header, b []byte) []byte {
+			handler := tampering{path(t, c.key, memory{"a": []byte("A")}), func(h http.Header, b []byte) []byte {
 				body := c.change(h, b)
 				if c.known {
 					replayed, replayedHeader = bytes.Clone(b), h.Clone()
@@ -204,15 +204,15 @@ func TestTheDoorAnswersReplicasOnly(t *testing.T) {
 		{"no MAC", httptest.NewRequest(http.MethodPost, peers.Path, strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
 		{"too many keys", sign(ourKey, clock, many...), http.StatusBadRequest},
 		{"too large", forged(ourKey, clock, []string{strings.Repeat("a", 1<<20)}), http.StatusBadRequest},
-		{"another body", sealed(ourKey, envelope(clock, 12, []byte(`{"keys":[]} `)), strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
-		{"another body of that length", sealed(ourKey, envelope(clock, 14, []byte(`{"keys":["b"]}`)), strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
-		{"the body that was meant", sealed(ourKey, envelope(clock, 14, []byte(`{"keys":["a"]}`)), strings.NewReader(`{"keys":["a"]}`)), http.StatusOK},
-		{"no JSON", sealed(ourKey, envelope(clock, 1, []byte(`{`)), strings.NewReader(`{`)), http.StatusBadRequest},
+		{"another body", sealed(ourKey, signedHeader(clock, 12, []byte(`{"keys":[]} `)), strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
+		{"another body of that length", sealed(ourKey, signedHeader(clock, 14, []byte(`{"keys":["b"]}`)), strings.NewReader(`{"keys":["a"]}`)), http.StatusForbidden},
+		{"the body that was meant", sealed(ourKey, signedHeader(clock, 14, []byte(`{"keys":["a"]}`)), strings.NewReader(`{"keys":["a"]}`)), http.StatusOK},
+		{"no JSON", sealed(ourKey, signedHeader(clock, 1, []byte(`{`)), strings.NewReader(`{`)), http.StatusBadRequest},
 		{"a broken header", sealed(ourKey, "1 2", strings.NewReader(`{}`)), http.StatusForbidden},
 		{"a GET", httptest.NewRequest(http.MethodGet, peers.Path, nil), http.StatusMethodNotAllowed},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			d := must(peers.NewDoor(peers.DoorConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: now}))(t)
+			d := must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: now}))(t)
 			recorder := httptest.NewRecorder()
 			d.ServeHTTP(recorder, c.request)
 			if recorder.Code != c.want {
@@ -246,7 +246,7 @@ func TestADeadPeerIsLeftAlone(t *testing.T) {
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	var down atomic.Bool
 	down.Store(true)
-	live := door(t, ourKey, memory{"a": []byte("A")})
+	live := path(t, ourKey, memory{"a": []byte("A")})
 	flaky := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if down.Load() {
 			w.WriteHeader(http.StatusBadGateway)
@@ -278,12 +278,12 @@ func TestASilentPeerIsLeftAlone(t *testing.T) {
 	c := client(t, ourKey, []peers.Option{
 		peers.WithTimeout(50 * time.Millisecond), peers.WithFailures(func(_ string, err error) { told <- err }),
 	}, silent)
-	ask := func() {
+	request := func() {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
 		c.Recall(ctx, []string{"a"})
 	}
-	ask()
+	request()
 	select {
 	case err := <-told:
 		if !errors.Is(err, context.DeadlineExceeded) {
@@ -293,7 +293,7 @@ func TestASilentPeerIsLeftAlone(t *testing.T) {
 		t.Fatal("nobody is told that a replica is silent")
 	}
 	for range 5 {
-		ask()
+		request()
 	}
 	if n := silent.asked.Load(); n != 1 {
 		t.Errorf("asked %d times while it rests, want once", n)
@@ -304,7 +304,7 @@ func TestASlowPeerCostsNoMoreThanTheTime(t *testing.T) {
 	release := make(chan struct{})
 	slow := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(func() { close(release) })
-	fast := serve(t, door(t, ourKey, memory{"a": []byte("A")}))
+	fast := serve(t, path(t, ourKey, memory{"a": []byte("A")}))
 	c := client(t, ourKey, []peers.Option{peers.WithTimeout(300 * time.Millisecond)}, fast, slow)
 	started := time.Now()
 	if got := c.Recall(t.Context(), []string{"a"}); len(got) != 1 {
@@ -324,8 +324,8 @@ func TestASlowPeerCostsNoMoreThanTheTime(t *testing.T) {
 }
 
 func TestWhomNotToAsk(t *testing.T) {
-	r := serve(t, door(t, ourKey, memory{"a": []byte("A")}))
-	foreign := serve(t, door(t, ourKey, memory{"a": []byte("A")}))
+	r := serve(t, path(t, ourKey, memory{"a": []byte("A")}))
+	foreign := serve(t, path(t, ourKey, memory{"a": []byte("A")}))
 	for _, c := range []struct {
 		reason string
 		name   string
@@ -352,7 +352,7 @@ func TestWhomNotToAsk(t *testing.T) {
 
 func TestConnectionsAreReused(t *testing.T) {
 	var opened atomic.Int64
-	r := httptest.NewUnstartedServer(door(t, ourKey, memory{"a": []byte("A")}))
+	r := httptest.NewUnstartedServer(path(t, ourKey, memory{"a": []byte("A")}))
 	r.Config.ConnState = func(_ netConn, state http.ConnState) {
 		if state == http.StateNew {
 			opened.Add(1)
@@ -387,7 +387,7 @@ func TestMeaninglessConfigurationIsRefused(t *testing.T) {
 	if _, err := peers.New(whole, peers.WithTimeout(0)); err == nil {
 		t.Error("no time is accepted")
 	}
-	if _, err := peers.NewDoor(peers.DoorConfig{Key: ourKey}); err == nil {
+	if _, err := peers.NewHandler(peers.HandlerConfig{Key: ourKey}); err == nil {
 		t.Error("no memory is accepted")
 	}
 }
@@ -397,9 +397,9 @@ func TestMeaninglessConfigurationIsRefused(t *testing.T) {
 func FuzzDoor(f *testing.F) {
 	f.Add("1767225600000 "+strings.Repeat("0", 32)+" 14 x", []byte(`{"keys":["a"]}`))
 	f.Add("", []byte(`{`))
-	d := must(peers.NewDoor(peers.DoorConfig{Key: ourKey, Memory: memory{"a": []byte("A")}}))(f)
+	d := must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}}))(f)
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
-		for _, header := range []string{header, envelope(time.Now(), len(body), body)} {
+		for _, header := range []string{header, signedHeader(time.Now(), len(body), body)} {
 			recorder := httptest.NewRecorder()
 			d.ServeHTTP(recorder, sealed(ourKey, header, bytes.NewReader(body)))
 			if recorder.Code == http.StatusOK && !strings.HasSuffix(header, fmt.Sprintf(" %x", sha256.Sum256(body))) {
@@ -410,8 +410,8 @@ func FuzzDoor(f *testing.F) {
 }
 
 func ExampleNew() {
-	door, _ := peers.NewDoor(peers.DoorConfig{Key: ourKey, Memory: memory{"a": []byte("a fact")}})
-	other := httptest.NewTLSServer(door)
+	path, _ := peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("a fact")}})
+	other := httptest.NewTLSServer(path)
 	defer other.Close()
 	pool := x509.NewCertPool()
 	pool.AddCert(other.Certificate())

@@ -40,12 +40,12 @@ type View struct {
 	Body   []byte `json:"body"`
 }
 
-// glance is the body of a request for a view.
-type glance struct {
+// viewRequest is the body of a request for a view.
+type viewRequest struct {
 	Target string `json:"target"`
 }
 
-// ViewConfig holds the required settings of a Door for views.
+// ViewConfig holds the required settings of a Handler for views.
 type ViewConfig struct {
 	// Key is the replicas' shared key, at least 32 random bytes.
 	Key    []byte
@@ -54,8 +54,8 @@ type ViewConfig struct {
 	Now func() time.Time
 }
 
-// NewViewDoor makes a Door that serves this replica's views.
-func NewViewDoor(config ViewConfig) (*Door, error) {
+// NewViewHandler makes a Handler that serves this replica's views.
+func NewViewHandler(config ViewConfig) (*Handler, error) {
 	s, err := newSecret(config.Key, viewDoor)
 	if err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func NewViewDoor(config ViewConfig) (*Door, error) {
 	if config.Viewer == nil {
 		return nil, errors.New("peers: a viewer is required")
 	}
-	return newDoor(s, config.Now, func(ctx context.Context, e envelope, body []byte) (any, error) {
-		var q glance
+	return newHandler(s, config.Now, func(ctx context.Context, e signedHeader, body []byte) (any, error) {
+		var q viewRequest
 		if err := e.read(body, &q); err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (c *Client) View(ctx context.Context, member, target string) (View, error) 
 	if err != nil || dial.IsLoopbackHost(host) && !c.loopback {
 		return View{}, fmt.Errorf("replica %q: must be host:port of another host", member)
 	}
-	body, err := json.Marshal(glance{Target: target})
+	body, err := json.Marshal(viewRequest{Target: target})
 	if err != nil {
 		return View{}, fmt.Errorf("request to replica %s: %w", member, err)
 	}

@@ -26,9 +26,9 @@ func (v *viewer) View(_ context.Context, target string) (int, []byte) {
 	return http.StatusOK, []byte(target + strings.Repeat(".", v.size))
 }
 
-func viewDoor(t testing.TB, key []byte, of peers.Viewer) *peers.Door {
+func viewDoor(t testing.TB, key []byte, of peers.Viewer) *peers.Handler {
 	t.Helper()
-	return must(peers.NewViewDoor(peers.ViewConfig{Key: key, Viewer: of}))(t)
+	return must(peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: of}))(t)
 }
 
 // TestView: a replica sees what another one shows, and nobody else does.
@@ -48,14 +48,14 @@ func TestView(t *testing.T) {
 		{"more than is shown", func(v *viewer) http.Handler { return viewDoor(t, ourKey, v) }, target, 7 << 20, 0, 1},
 		{"a target that is too long", func(v *viewer) http.Handler { return viewDoor(t, ourKey, v) }, "/" + strings.Repeat("a", 9<<10), 0, 0, 0},
 		{"a replica of somebody else", func(v *viewer) http.Handler { return viewDoor(t, otherKey, v) }, target, 0, 0, 0},
-		{"the door for facts", func(*viewer) http.Handler { return door(t, ourKey, memory{}) }, target, 0, 0, 0},
+		{"the door for facts", func(*viewer) http.Handler { return path(t, ourKey, memory{}) }, target, 0, 0, 0},
 		{"an answer that was changed", func(v *viewer) http.Handler {
 			return tampering{viewDoor(t, ourKey, v), func(_ http.Header, b []byte) []byte { return bytes.Replace(b, []byte("200"), []byte("201"), 1) }}
 		}, target, 0, 0, 1},
 		{"a MAC of facts", func(v *viewer) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // the question of another door
-				envelope := r.Header.Get("Quaymaster-Question")
-				forged := sealed(ourKey, envelope, r.Body)
+				signedHeader := r.Header.Get("Quaymaster-Question")
+				forged := sealed(ourKey, signedHeader, r.Body)
 				forged.URL.Path = r.URL.Path
 				viewDoor(t, ourKey, v).ServeHTTP(w, forged)
 			})
@@ -92,7 +92,7 @@ func TestNobodyToView(t *testing.T) {
 		t.Error("who is gone answers")
 	}
 	for reason, config := range map[string]peers.ViewConfig{"no key": {Viewer: shows}, "no viewer": {Key: ourKey}} {
-		if _, err := peers.NewViewDoor(config); err == nil {
+		if _, err := peers.NewViewHandler(config); err == nil {
 			t.Errorf("%s: a door is made", reason)
 		}
 	}

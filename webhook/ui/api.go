@@ -39,21 +39,21 @@ type ImageList struct {
 	inventory.ImagePage
 }
 
-// question is an API resource: the parameters that it accepts, and its handler.
-type question struct {
+// route is an API resource: the parameters that it accepts, and its handler.
+type route struct {
 	parameters []string
 	answer     func(r *http.Request, p parameters) (any, error)
 }
 
-// questions returns the API resources by path.
-func (h *Handler) questions() map[string]question {
+// routes returns the API resources by path.
+func (h *Handler) routes() map[string]route {
 	known := h.config.Inventory
 	about := func(p parameters) inventory.About {
 		made := known.About()
 		made.Alone = p.alone
 		return made
 	}
-	return map[string]question{
+	return map[string]route{
 		"overview": {[]string{"span"}, func(_ *http.Request, p parameters) (any, error) {
 			overview, err := known.Overview(inventory.Span(p.text("span")))
 			overview.About.Alone = p.alone
@@ -107,9 +107,9 @@ func (h *Handler) questions() map[string]question {
 	}
 }
 
-// ask serves a resource to an authorised client: the leader's response if there is one, else this
+// serve serves a resource to an authorised client: the leader's response if there is one, else this
 // replica's own.
-func (h *Handler) ask(q question) http.Handler {
+func (h *Handler) serve(q route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := h.enter()
 		if err != nil {
@@ -126,13 +126,13 @@ func (h *Handler) ask(q question) http.Handler {
 			refuse(w, r, err)
 			return
 		}
-		led, alone := h.led(r)
-		if led != nil {
-			tell(w, r, led)
+		leaderResponse, alone := h.leaderResponse(r)
+		if leaderResponse != nil {
+			respond(w, r, leaderResponse)
 			return
 		}
 		p.alone = alone
-		q.tell(w, r, p)
+		q.respond(w, r, p)
 	})
 }
 
@@ -146,8 +146,8 @@ func (h *Handler) enter() (leave func(), err error) {
 	}
 }
 
-// tell responds from this replica's inventory.
-func (q question) tell(w http.ResponseWriter, r *http.Request, p parameters) {
+// respond responds from this replica's inventory.
+func (q route) respond(w http.ResponseWriter, r *http.Request, p parameters) {
 	answer, err := q.answer(r, p)
 	if err == nil {
 		err = p.wrong()
@@ -161,10 +161,10 @@ func (q question) tell(w http.ResponseWriter, r *http.Request, p parameters) {
 		refuse(w, r, problem{http.StatusInternalServerError, "internal", "internal error: the response cannot be encoded"})
 		return
 	}
-	tell(w, r, append(body, '\n'))
+	respond(w, r, append(body, '\n'))
 }
 
-func tell(w http.ResponseWriter, r *http.Request, body []byte) {
+func respond(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Add("Vary", "Authorization")
 	newFile("application/json", body).serve(w, r, http.StatusOK)

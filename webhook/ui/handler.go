@@ -92,15 +92,15 @@ func New(config Config, with ...Option) (*Handler, error) {
 		return nil, fmt.Errorf("ui: %w", err)
 	}
 	h := &Handler{config: config, options: o, files: files, mux: http.NewServeMux(), shown: http.NewServeMux(), places: make(chan struct{}, maxAtOnce)}
-	h.route()
+	h.register()
 	return h, nil
 }
 
-// route registers the paths. All pages are one document, which renders according to its URL.
-func (h *Handler) route() {
-	for path, question := range h.questions() {
-		h.mux.Handle(apiPrefix+path, h.ask(question))
-		h.shown.Handle(apiPrefix+path, h.show(question))
+// register registers the paths. All pages are one document, which renders according to its URL.
+func (h *Handler) register() {
+	for path, route := range h.routes() {
+		h.mux.Handle(apiPrefix+path, h.serve(route))
+		h.shown.Handle(apiPrefix+path, h.view(route))
 	}
 	h.mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, problem{http.StatusNotFound, "not-found", "no such API resource; docs/dashboard.md lists them"})

@@ -35,10 +35,10 @@ func WithLeader(l Leader) Option {
 	}
 }
 
-// led returns the leader's response, or nil if this replica has to answer. The reason is empty if
+// leaderResponse returns the leader's response, or nil if this replica has to answer. The reason is empty if
 // this replica leads. A replica can have entries that the leader lacks, so it also answers if the
 // leader has no entry.
-func (h *Handler) led(r *http.Request) (body []byte, alone string) {
+func (h *Handler) leaderResponse(r *http.Request) (body []byte, alone string) {
 	if h.leader == nil {
 		return nil, ""
 	}
@@ -60,7 +60,7 @@ func (h *Handler) led(r *http.Request) (body []byte, alone string) {
 // View answers another replica's request from the own inventory. The target is an API path with its
 // query. The other replica has authorised the user.
 func (h *Handler) View(ctx context.Context, target string) (status int, body []byte) {
-	shown := &page{header: http.Header{}, status: http.StatusOK}
+	shown := &responseBuffer{header: http.Header{}, status: http.StatusOK}
 	at, err := url.ParseRequestURI(target)
 	if err != nil || !strings.HasPrefix(at.Path, apiPrefix) {
 		return http.StatusBadRequest, nil
@@ -73,8 +73,8 @@ func (h *Handler) View(ctx context.Context, target string) (status int, body []b
 	return shown.status, shown.body.Bytes()
 }
 
-// show serves a resource to another replica.
-func (h *Handler) show(q question) http.Handler {
+// view serves a resource to another replica.
+func (h *Handler) view(q route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, err := h.enter()
 		if err != nil {
@@ -87,22 +87,22 @@ func (h *Handler) show(q question) http.Handler {
 			refuse(w, r, err)
 			return
 		}
-		q.tell(w, r, p)
+		q.respond(w, r, p)
 	})
 }
 
-// page is a buffered response; it implements http.ResponseWriter.
-type page struct {
+// responseBuffer is a buffered response; it implements http.ResponseWriter.
+type responseBuffer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
 // Header implements http.ResponseWriter.
-func (p *page) Header() http.Header { return p.header }
+func (p *responseBuffer) Header() http.Header { return p.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (p *page) WriteHeader(status int) { p.status = status }
+func (p *responseBuffer) WriteHeader(status int) { p.status = status }
 
 // Write implements http.ResponseWriter.
-func (p *page) Write(text []byte) (int, error) { return p.body.Write(text) }
+func (p *responseBuffer) Write(text []byte) (int, error) { return p.body.Write(text) }

@@ -91,7 +91,7 @@ func (r policyRound) limits(entry catalog.Entry) []string {
 		list = append(list, entry.Why)
 	}
 	if entry.Policy != nil {
-		list = append(list, configuration.Stated(entry.Policy)...)
+		list = append(list, configuration.Deviations(entry.Policy)...)
 	}
 	if len(r.warnings) == 0 && len(r.absent.Kinds) > 0 && entry.Why == "" {
 		list = append(list, "the API server does not serve "+strings.Join(r.absent.Kinds, ", "))

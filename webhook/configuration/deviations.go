@@ -8,13 +8,13 @@ import (
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
-// Stated returns, for a policy's condition, a sentence for each kind that the policy names if
+// Deviations returns, for a policy's condition, a sentence for each kind that the policy names if
 // its webhook differs from the policy's own setting.
-func Stated(p *policy.Policy) []string {
+func Deviations(p *policy.Policy) []string {
 	var list []string
 	state := func(targets []policy.Target) {
 		for _, t := range targets {
-			if sentence := stated(p, t); sentence != "" && !slices.Contains(list, sentence) {
+			if sentence := deviationOf(p, t); sentence != "" && !slices.Contains(list, sentence) {
 				list = append(list, sentence)
 			}
 		}
@@ -28,7 +28,7 @@ func Stated(p *policy.Policy) []string {
 	return list
 }
 
-func stated(p *policy.Policy, t policy.Target) string {
+func deviationOf(p *policy.Policy, t policy.Target) string {
 	if isPattern(t.Kind) || t.Unserved {
 		return ""
 	}

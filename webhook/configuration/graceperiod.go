@@ -8,47 +8,47 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// lingers is the grace period after a deletion. A policy that is deleted and created again, as by
+// gracePeriod is the grace period after a deletion. A policy that is deleted and created again, as by
 // kubectl replace --force, is in force at once. Without the grace period its webhook would be
 // missing until the next round.
-const lingers = 5 * time.Second
+const gracePeriod = 5 * time.Second
 
-// lingering is the state of earlier rounds.
-type lingering struct {
+// recentDeletions is the state of earlier rounds.
+type recentDeletions struct {
 	policies map[string]*policy.Policy // of the last round, by ID
-	gone     map[string]departure      // of earlier rounds
+	deleted  map[string]deletion       // of earlier rounds
 	mirrors  Mirrors                   // the highest of those rounds
 	since    time.Time                 // when the requirement of mirrors decreased
 }
 
-type departure struct {
+type deletion struct {
 	policy *policy.Policy
 	since  time.Time
 }
 
 // over reports whether the grace period has passed.
-func over(since, now time.Time) bool { return now.Sub(since) >= lingers }
+func over(since, now time.Time) bool { return now.Sub(since) >= gracePeriod }
 
 // with adds recently deleted policies and mirrors to an input. Changed policies are taken as they
 // are now.
-func (l *lingering) with(in Input, now time.Time) Input {
+func (l *recentDeletions) with(in Input, now time.Time) Input {
 	policies := make(map[string]*policy.Policy, len(in.Policies))
 	for _, p := range in.Policies {
 		policies[p.ID()] = p
 	}
-	if l.gone == nil {
-		l.gone = map[string]departure{}
+	if l.deleted == nil {
+		l.deleted = map[string]deletion{}
 	}
 	for id, p := range l.policies {
 		if policies[id] == nil {
-			l.gone[id] = departure{policy: p, since: now}
+			l.deleted[id] = deletion{policy: p, since: now}
 		}
 	}
 	l.policies = policies
-	maps.DeleteFunc(l.gone, func(id string, d departure) bool { return policies[id] != nil || over(d.since, now) })
+	maps.DeleteFunc(l.deleted, func(id string, d deletion) bool { return policies[id] != nil || over(d.since, now) })
 	in.Policies = slices.Clone(in.Policies)
-	for _, id := range slices.Sorted(maps.Keys(l.gone)) {
-		in.Policies = append(in.Policies, l.gone[id].policy)
+	for _, id := range slices.Sorted(maps.Keys(l.deleted)) {
+		in.Policies = append(in.Policies, l.deleted[id].policy)
 	}
 	switch {
 	case in.Mirrors >= l.mirrors:
@@ -63,12 +63,12 @@ func (l *lingering) with(in Input, now time.Time) Input {
 }
 
 // next returns the time until the next grace period ends, at most most.
-func (l *lingering) next(now time.Time, most time.Duration) time.Duration {
-	for _, d := range l.gone {
-		most = min(most, lingers-now.Sub(d.since))
+func (l *recentDeletions) next(now time.Time, most time.Duration) time.Duration {
+	for _, d := range l.deleted {
+		most = min(most, gracePeriod-now.Sub(d.since))
 	}
 	if !l.since.IsZero() {
-		most = min(most, lingers-now.Sub(l.since))
+		most = min(most, gracePeriod-now.Sub(l.since))
 	}
 	return max(most, 0)
 }

@@ -15,8 +15,8 @@ import (
 // name is a resource without a version. Each object is matched in one version only.
 type name struct{ group, resource string }
 
-// question collects what the policies require for one resource.
-type question struct {
+// requirement collects what the policies require for one resource.
+type requirement struct {
 	name       name
 	kind       string
 	namespaced bool
@@ -34,13 +34,13 @@ type question struct {
 type phase int
 
 const (
-	mutatingDoor phase = iota
-	validatingDoor
-	shadowDoor
+	mutatingPhase phase = iota
+	validatingPhase
+	shadowPhase
 )
 
-// questions collects the requirements of policies for one endpoint.
-type questions struct {
+// requirements collects the requirements of policies for one endpoint.
+type requirements struct {
 	phase      phase
 	halved     bool                                // see bounds
 	mutates    func(*policy.Policy, Resource) bool // whether images in its objects are changed
@@ -48,7 +48,7 @@ type questions struct {
 	excluded   []string
 	exceptions []*policy.Exception
 	labelled   func(*policy.Policy) bool // may be nil
-	asked      map[name]*question
+	required   map[name]*requirement
 	// served holds the versions of each resource.
 	served map[name][]string
 	// kinds holds the resources of each kind.
@@ -58,10 +58,10 @@ type questions struct {
 	warnings []Warning
 }
 
-// ask evaluates the policies for one endpoint.
-func (in Input) ask(at phase) *questions {
-	q := &questions{
-		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources, exceptions: in.Exceptions, labelled: in.Labelled.Is, asked: make(map[name]*question), served: make(map[name][]string),
+// requirementsAt evaluates the policies for one endpoint.
+func (in Input) requirementsAt(at phase) *requirements {
+	q := &requirements{
+		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources, exceptions: in.Exceptions, labelled: in.Labelled.Is, required: make(map[name]*requirement), served: make(map[name][]string),
 		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
 	}
 	for _, r := range in.Resources {
@@ -84,12 +84,12 @@ func (in Input) ask(at phase) *questions {
 
 // policy adds the requirements of one policy. Its targets are combined first, because the versions
 // that one policy names belong together.
-func (q *questions) policy(p *policy.Policy) {
-	own := make(map[name]*question)
+func (q *requirements) policy(p *policy.Policy) {
+	own := make(map[name]*requirement)
 	for _, t := range imageTargets(p) {
 		q.target(p, subjects{Target: t}, own)
 	}
-	if q.phase != validatingDoor {
+	if q.phase != validatingPhase {
 		for _, m := range p.Mutations {
 			q.objects(p, m.Targets(), own)
 		}
@@ -100,17 +100,17 @@ func (q *questions) policy(p *policy.Policy) {
 			q.triggers(p, a, own)
 		}
 	}
-	if q.phase != mutatingDoor {
+	if q.phase != mutatingPhase {
 		for _, v := range p.Validations {
 			q.objects(p, v.Targets(), own)
 		}
 	}
-	for n, said := range own {
-		total := questionOf(q.asked, n, said)
-		if said.everywhere != nil {
-			total.everywhere = q.settle(p, total, said.everywhere).and(total.everywhere)
+	for n, added := range own {
+		total := requirementOf(q.required, n, added)
+		if added.everywhere != nil {
+			total.everywhere = q.settle(p, total, added.everywhere).and(total.everywhere)
 		}
-		for namespace, s := range said.within {
+		for namespace, s := range added.within {
 			total.within[namespace] = q.settle(p, total, s).and(total.within[namespace])
 		}
 	}
@@ -146,7 +146,7 @@ type trigger interface {
 // triggers adds the creation of objects in which the creator is recorded, and their updates, which
 // must not change that record. These webhooks fail open: without a record the rule does not
 // generate.
-func (q *questions) triggers(p *policy.Policy, of trigger, own map[name]*question) {
+func (q *requirements) triggers(p *policy.Policy, of trigger, own map[name]*requirement) {
 	if !of.NeedsRequester() {
 		return
 	}
@@ -162,7 +162,7 @@ func (q *questions) triggers(p *policy.Policy, of trigger, own map[name]*questio
 }
 
 // objects adds the requirements of a rule about objects to those of its policy.
-func (q *questions) objects(p *policy.Policy, targets []policy.Target, own map[name]*question) {
+func (q *requirements) objects(p *policy.Policy, targets []policy.Target, own map[name]*requirement) {
 	for _, t := range targets {
 		q.target(p, subjects{Target: t, objects: true}, own)
 	}
@@ -175,7 +175,7 @@ type subjects struct {
 }
 
 // target adds the requirements of one target to those of its policy.
-func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question) {
+func (q *requirements) target(p *policy.Policy, t subjects, own map[name]*requirement) {
 	operations := t.operations()
 	if len(operations) == 0 {
 		return
@@ -185,7 +185,7 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 		q.warn(p, "%s: all its namespaces are excluded or have invalid names: it has no effect at admission", written(t.Target))
 		return
 	}
-	found, asks, left, candidates := false, false, "", q.resources
+	found, sends, left, candidates := false, false, "", q.resources
 	if !isPattern(t.Kind) {
 		candidates = q.kinds[t.Kind]
 	}
@@ -196,33 +196,33 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 		if !isPattern(t.Kind) {
 			found = true
 		}
-		if confined && !r.Namespaced || !t.objects && (isPattern(t.Kind) && !carriesImages(p, r) || q.phase == mutatingDoor && !q.mutates(p, r)) {
+		if confined && !r.Namespaced || !t.objects && (isPattern(t.Kind) && !carriesImages(p, r) || q.phase == mutatingPhase && !q.mutates(p, r)) {
 			continue
 		}
 		if why := t.leftOut(r, everywhere, namespaces); why != "" {
 			left = why
 			continue
 		}
-		asks = true
+		sends = true
 		for _, resource := range t.matched(r) {
 			brought := t.bringing(resource, operations)
 			if len(brought) == 0 {
 				continue
 			}
-			asked := questionOf(own, name{r.Group, resource}, &question{kind: r.Kind, namespaced: r.Namespaced})
-			said := newSetting(p, r, brought)
-			said.outside = said.outside || t.objects || p.RematchesIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind}, q.exceptions)
-			said.narrow(r)
-			said.labelled = q.labelled != nil && q.labelled(p)
-			if q.phase == shadowDoor {
-				said.shadowed()
+			required := requirementOf(own, name{r.Group, resource}, &requirement{kind: r.Kind, namespaced: r.Namespaced})
+			added := newSetting(p, r, brought)
+			added.outside = added.outside || t.objects || p.RematchesIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind}, q.exceptions)
+			added.narrow(r)
+			added.labelled = q.labelled != nil && q.labelled(p)
+			if q.phase == shadowPhase {
+				added.shadowed()
 			}
-			asked.add(said, everywhere, namespaces)
+			required.add(added, everywhere, namespaces)
 			q.known[[3]string{r.Group, r.Version, r.Name}] = r
 		}
 	}
 	switch {
-	case left != "" && (!asks && t.objects || !isPattern(t.Kind)):
+	case left != "" && (!sends && t.objects || !isPattern(t.Kind)):
 		q.warn(p, "%s: the API server never sends it to the gateway: %s", written(t.Target), left)
 	case isPattern(t.Kind):
 	case isSent(t.Target): // its object is another target
@@ -233,14 +233,14 @@ func (q *questions) target(p *policy.Policy, t subjects, own map[name]*question)
 	}
 }
 
-// questionOf returns the question for a resource, and makes one like another if it is missing.
-func questionOf(all map[name]*question, n name, like *question) *question {
-	asked := all[n]
-	if asked == nil {
-		asked = &question{name: n, kind: like.kind, namespaced: like.namespaced, within: map[string]*setting{}, narrow: map[string]bool{}}
-		all[n] = asked
+// requirementOf returns the question for a resource, and makes one like another if it is missing.
+func requirementOf(all map[name]*requirement, n name, like *requirement) *requirement {
+	required := all[n]
+	if required == nil {
+		required = &requirement{name: n, kind: like.kind, namespaced: like.namespaced, within: map[string]*setting{}, narrow: map[string]bool{}}
+		all[n] = required
 	}
-	return asked
+	return required
 }
 
 // bringing returns the operations on a resource that need a webhook. Ephemeral containers arrive
@@ -294,7 +294,7 @@ func (t subjects) operations() []string {
 // namespacesOf returns the literal namespaces that limit a policy's target, without the excluded
 // ones, or that the target applies everywhere. Confined reports that it matches only namespaced
 // objects.
-func (q *questions) namespacesOf(p *policy.Policy, t policy.Target) (namespaces map[string]bool, everywhere, confined bool) {
+func (q *requirements) namespacesOf(p *policy.Policy, t policy.Target) (namespaces map[string]bool, everywhere, confined bool) {
 	named := t.Namespaces
 	if p.Namespace != "" {
 		if len(named) > 0 && !slices.ContainsFunc(named, func(n string) bool { return wildcard.Match(n, p.Namespace) }) {

@@ -11,23 +11,23 @@ import (
 )
 
 // TestWhatIsGoneLingers: what is gone is asked about for lingers more, and what changed is
-// asked about as it is now.
+// required about as it is now.
 func TestWhatIsGoneLingers(t *testing.T) {
 	const pods, tasks = " /v1/pods", "tekton.dev/v1/tasks"
 	one, other := about([]string{"Pod"}, named("pods")), about([]string{"Task"}, named("tasks"))
 	for _, row := range []struct {
-		reason string
-		change func(*Input)
-		after  time.Duration
-		asked  []string
-		not    string
+		reason   string
+		change   func(*Input)
+		after    time.Duration
+		required []string
+		not      string
 	}{
-		{"nothing is gone", func(*Input) {}, lingers, []string{pods, tasks}, "none"},
+		{"nothing is gone", func(*Input) {}, gracePeriod, []string{pods, tasks}, "none"},
 		{"a policy, at once", func(in *Input) { in.Policies = in.Policies[1:] }, 0, []string{pods, tasks}, "none"},
-		{"a policy, shortly before", func(in *Input) { in.Policies = in.Policies[1:] }, lingers - 1, []string{pods, tasks}, "none"},
-		{"a policy, and its time", func(in *Input) { in.Policies = in.Policies[1:] }, lingers, []string{tasks}, pods},
+		{"a policy, shortly before", func(in *Input) { in.Policies = in.Policies[1:] }, gracePeriod - 1, []string{pods, tasks}, "none"},
+		{"a policy, and its time", func(in *Input) { in.Policies = in.Policies[1:] }, gracePeriod, []string{tasks}, pods},
 		{"all of them, at once", func(in *Input) { in.Policies = nil }, 0, []string{pods, tasks}, "none"},
-		{"all of them, and their time", func(in *Input) { in.Policies = nil }, lingers, nil, pods},
+		{"all of them, and their time", func(in *Input) { in.Policies = nil }, gracePeriod, nil, pods},
 		{"a policy that speaks of less", func(in *Input) { in.Policies = []*policy.Policy{one, about([]string{"Job"}, named("tasks"))} }, 0, []string{pods, "batch/v1/jobs"}, tasks},
 	} {
 		t.Run(row.reason, bubble(func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestWhatIsGoneLingers(t *testing.T) {
 			time.Sleep(row.after) //nolint:forbidigo // the clock of the bubble
 			b.round(t)
 			got := strings.Join(lines(b.validating.object.Webhooks), ";")
-			for _, want := range row.asked {
+			for _, want := range row.required {
 				if !strings.Contains(got, want) {
 					t.Errorf("%s is not asked about: %s", want, got)
 				}
@@ -59,7 +59,7 @@ func TestComesBack(t *testing.T) {
 		for round := range 4 {
 			b.source.input = both[round%2]
 			b.round(t)
-			time.Sleep(lingers - 1) //nolint:forbidigo // the clock of the bubble
+			time.Sleep(gracePeriod - 1) //nolint:forbidigo // the clock of the bubble
 			b.round(t)
 			got := lines(b.validating.object.Webhooks)
 			if len(got) == 0 || !strings.Contains(strings.Join(got, ";"), "fail") {
@@ -82,12 +82,12 @@ func TestMirrorsLinger(t *testing.T) {
 		after  time.Duration
 		want   string
 	}{
-		{"as they were", MirrorsClosed, lingers, "-fail-"},
+		{"as they were", MirrorsClosed, gracePeriod, "-fail-"},
 		{"gone at once", NoMirrors, 0, "-fail-"},
-		{"gone, shortly before", NoMirrors, lingers - 1, "-fail-"},
-		{"gone, and their time", NoMirrors, lingers, ""},
-		{"they do not deny any more, shortly before", MirrorsOpen, lingers - 1, "-fail-"},
-		{"they do not, and the time is over", MirrorsOpen, lingers, "-ignore-"},
+		{"gone, shortly before", NoMirrors, gracePeriod - 1, "-fail-"},
+		{"gone, and their time", NoMirrors, gracePeriod, ""},
+		{"they do not deny any more, shortly before", MirrorsOpen, gracePeriod - 1, "-fail-"},
+		{"they do not, and the time is over", MirrorsOpen, gracePeriod, "-ignore-"},
 	} {
 		t.Run(row.reason, bubble(func(t *testing.T) {
 			in := input(t)
@@ -123,7 +123,7 @@ func TestRunLetsGo(t *testing.T) {
 		if got := lines(b.validating.now().Webhooks); len(got) == 0 {
 			t.Error("what went only now is not asked about")
 		}
-		time.Sleep(lingers + pause) //nolint:forbidigo // the clock of the bubble
+		time.Sleep(gracePeriod + pause) //nolint:forbidigo // the clock of the bubble
 		synctest.Wait()
 		if got := lines(b.validating.now().Webhooks); len(got) != 0 {
 			t.Errorf("its time is over, and asked is %q", got)

@@ -18,18 +18,18 @@ type Memory interface {
 	Remembered(keys []string) map[string][]byte
 }
 
-// Door serves the requests of other replicas. It is safe for concurrent use.
-type Door struct {
+// Handler serves the requests of other replicas. It is safe for concurrent use.
+type Handler struct {
 	secret secret
 	now    func() time.Time
 	// reply handles the body of an authenticated request.
-	reply func(ctx context.Context, e envelope, body []byte) (any, error)
+	reply func(ctx context.Context, e signedHeader, body []byte) (any, error)
 	// reading holds one element per body that is being read.
 	reading chan struct{}
 }
 
-// DoorConfig holds the required settings of a Door.
-type DoorConfig struct {
+// HandlerConfig holds the required settings of a Handler.
+type HandlerConfig struct {
 	// Key is the replicas' shared key, at least 32 random bytes.
 	Key    []byte
 	Memory Memory
@@ -37,8 +37,8 @@ type DoorConfig struct {
 	Now func() time.Time
 }
 
-// NewDoor makes a Door.
-func NewDoor(config DoorConfig) (*Door, error) {
+// NewHandler makes a Handler.
+func NewHandler(config HandlerConfig) (*Handler, error) {
 	s, err := newSecret(config.Key, "")
 	if err != nil {
 		return nil, err
@@ -46,25 +46,25 @@ func NewDoor(config DoorConfig) (*Door, error) {
 	if config.Memory == nil {
 		return nil, errors.New("peers: a memory is required")
 	}
-	return newDoor(s, config.Now, func(_ context.Context, e envelope, body []byte) (any, error) {
-		q, err := e.openQuestion(body)
+	return newHandler(s, config.Now, func(_ context.Context, e signedHeader, body []byte) (any, error) {
+		q, err := e.openRequest(body)
 		if err != nil {
 			return nil, err
 		}
-		return answer{Facts: fitting(config.Memory.Remembered(q.Keys))}, nil
+		return factResponse{Facts: fitting(config.Memory.Remembered(q.Keys))}, nil
 	}), nil
 }
 
-func newDoor(s secret, now func() time.Time, reply func(context.Context, envelope, []byte) (any, error)) *Door {
+func newHandler(s secret, now func() time.Time, reply func(context.Context, signedHeader, []byte) (any, error)) *Handler {
 	if now == nil {
 		now = time.Now
 	}
-	return &Door{secret: s, now: now, reply: reply, reading: make(chan struct{}, maxReading)}
+	return &Handler{secret: s, now: now, reply: reply, reading: make(chan struct{}, maxReading)}
 }
 
 // ServeHTTP implements http.Handler. An unauthenticated request gets 403 without a reason, and its
 // body is not read. While too many bodies are being read, requests get 503.
-func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -86,7 +86,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	d.answer(w, e, reply)
+	d.factResponse(w, e, reply)
 }
 
 // errBusy means that the limit on concurrent bodies is reached.
@@ -105,7 +105,7 @@ func refuse(w http.ResponseWriter, err error) {
 
 // read reads the body of an authenticated request. Its size, time and concurrency are bounded,
 // because an eavesdropper could replay the header.
-func (d *Door) read(w http.ResponseWriter, r *http.Request, e envelope) ([]byte, error) {
+func (d *Handler) read(w http.ResponseWriter, r *http.Request, e signedHeader) ([]byte, error) {
 	select {
 	case d.reading <- struct{}{}:
 		defer func() { <-d.reading }()
@@ -125,15 +125,15 @@ func (d *Door) read(w http.ResponseWriter, r *http.Request, e envelope) ([]byte,
 	return body, nil
 }
 
-// answer writes an authenticated response.
-func (d *Door) answer(w http.ResponseWriter, e envelope, what any) {
+// factResponse writes an authenticated response.
+func (d *Handler) factResponse(w http.ResponseWriter, e signedHeader, what any) {
 	reply, err := json.Marshal(what, json.Deterministic(true))
 	if err != nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set(macHeader, d.secret.ofAnswer(e.Nonce, reply))
+	w.Header().Set(macHeader, d.secret.responseMAC(e.Nonce, reply))
 	_, _ = w.Write(reply) // client disconnected
 }
 

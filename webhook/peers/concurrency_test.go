@@ -40,7 +40,7 @@ func TestStrangersAreNotListenedTo(t *testing.T) {
 	const streams = 665
 	clock := time.Now()
 	body := []byte(`{"keys":["a"]}`)
-	d := must(peers.NewDoor(peers.DoorConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: func() time.Time { return clock }}))(t)
+	d := must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: func() time.Time { return clock }}))(t)
 	for _, c := range []struct {
 		reason string
 		key    []byte
@@ -48,11 +48,11 @@ func TestStrangersAreNotListenedTo(t *testing.T) {
 		want   int
 		read   int64
 	}{
-		{"a stranger", otherKey, envelope(clock, 510<<10, nil), http.StatusForbidden, 0},
-		{"a question of yesterday, sent again", ourKey, envelope(clock.Add(-24*time.Hour), len(body), body), http.StatusForbidden, 0},
-		{"a replica that announces too much", ourKey, envelope(clock, 510<<10, nil), http.StatusBadRequest, 0},
+		{"a stranger", otherKey, signedHeader(clock, 510<<10, nil), http.StatusForbidden, 0},
+		{"a question of yesterday, sent again", ourKey, signedHeader(clock.Add(-24*time.Hour), len(body), body), http.StatusForbidden, 0},
+		{"a replica that announces too much", ourKey, signedHeader(clock, 510<<10, nil), http.StatusBadRequest, 0},
 		{"a header without an end", otherKey, strings.Repeat("0", 1<<20), http.StatusForbidden, 0},
-		{"a replica", ourKey, envelope(clock, len(body), body), http.StatusOK, int64(len(body))},
+		{"a replica", ourKey, signedHeader(clock, len(body), body), http.StatusOK, int64(len(body))},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			var read atomic.Int64
@@ -79,14 +79,14 @@ func TestStrangersAreNotListenedTo(t *testing.T) {
 func TestSlowQuestionsAreFew(t *testing.T) {
 	const streams, places = 200, 16
 	body := []byte(`{"keys":["a"]}`)
-	d := door(t, ourKey, memory{"a": []byte("A")})
+	d := path(t, ourKey, memory{"a": []byte("A")})
 	var given atomic.Int64
 	began, release, codes := make(chan struct{}, streams), make(chan struct{}), make(chan int, streams)
 	for range streams {
 		source := &slow{began: began, release: release, rest: endless{}, given: &given}
 		go func() {
 			recorder := httptest.NewRecorder()
-			d.ServeHTTP(recorder, sealed(ourKey, envelope(time.Now(), len(body), body), source))
+			d.ServeHTTP(recorder, sealed(ourKey, signedHeader(time.Now(), len(body), body), source))
 			codes <- recorder.Code
 		}()
 	}
@@ -108,7 +108,7 @@ func TestSlowQuestionsAreFew(t *testing.T) {
 		t.Errorf("%d bytes were read of bodies that announced %d each, want at most %d", given.Load(), len(body), most)
 	}
 	recorder := httptest.NewRecorder()
-	d.ServeHTTP(recorder, sealed(ourKey, envelope(time.Now(), len(body), body), bytes.NewReader(body)))
+	d.ServeHTTP(recorder, sealed(ourKey, signedHeader(time.Now(), len(body), body), bytes.NewReader(body)))
 	if recorder.Code != http.StatusOK {
 		t.Errorf("when they are gone: %d", recorder.Code)
 	}
@@ -145,7 +145,7 @@ func TestABodyHasLittleTime(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			w := &clocked{ResponseRecorder: httptest.NewRecorder(), err: c.err}
-			door(t, ourKey, memory{"a": []byte("A")}).ServeHTTP(w, sealed(c.key, envelope(time.Now(), len(body), body), bytes.NewReader(body)))
+			path(t, ourKey, memory{"a": []byte("A")}).ServeHTTP(w, sealed(c.key, signedHeader(time.Now(), len(body), body), bytes.NewReader(body)))
 			if w.Code != c.want {
 				t.Errorf("%d, want %d", w.Code, c.want)
 			}
@@ -159,7 +159,7 @@ func TestABodyHasLittleTime(t *testing.T) {
 // TestStrangersOverTheWire sends bodies that never end, over
 // HTTP/2: all are refused while they are still being sent.
 func TestStrangersOverTheWire(t *testing.T) {
-	server := httptest.NewUnstartedServer(door(t, ourKey, memory{}))
+	server := httptest.NewUnstartedServer(path(t, ourKey, memory{}))
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = quiet()
 	server.StartTLS()
@@ -220,7 +220,7 @@ func TestKeysThatNobodyCouldHave(t *testing.T) {
 		{"another beside it is", []string{long, just}, 1, 1},
 		{"more than a request takes", many, 0, 0},
 	} {
-		r := serve(t, door(t, ourKey, memory{just: []byte("A"), long: []byte("B")}))
+		r := serve(t, path(t, ourKey, memory{just: []byte("A"), long: []byte("B")}))
 		got := client(t, ourKey, nil, r).Recall(t.Context(), c.keys)
 		if len(got) != c.known || r.asked.Load() != c.asked {
 			t.Errorf("%s: %d known after %d questions", c.reason, len(got), r.asked.Load())

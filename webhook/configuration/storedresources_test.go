@@ -19,19 +19,19 @@ func tekton() schema.GroupVersion { return schema.GroupVersion{Group: "tekton.de
 func TestNewLeaderRemembers(t *testing.T) {
 	const tasks = "tekton.dev/v1/tasks"
 	tests := []struct {
-		reason string
-		later  func(*bench) // after the leader before wrote, and left
-		asked  bool
-		err    string
+		reason   string
+		later    func(*bench) // after the leader before wrote, and left
+		required bool
+		err      string
 	}{
 		{"discovery of the group failed", func(*bench) {}, true, ""},
 		{"it did not: the resource is gone", func(b *bench) { b.source.input.Failed = nil }, false, ""},
 		{"another one failed", func(b *bench) { b.source.input.Failed[0].Version = "v2" }, false, ""},
 		{"no policy speaks of it any more", func(b *bench) { b.source.input.Policies = b.source.input.Policies[1:] }, false, ""},
 		{"what was there cannot be read", func(b *bench) { b.validating.getting = errors.New("timeout") }, true, "timeout"},
-		{"or not be understood", func(b *bench) { b.validating.object.Annotations[Remembered] = "{" }, true, Remembered},
+		{"or not be understood", func(b *bench) { b.validating.object.Annotations[StoredResources] = "{" }, true, StoredResources},
 		{"it cannot be understood, and need not be", func(b *bench) {
-			b.source.input.Failed, b.validating.object.Annotations[Remembered] = nil, "{"
+			b.source.input.Failed, b.validating.object.Annotations[StoredResources] = nil, "{"
 		}, false, ""},
 		{"nothing was there", func(b *bench) { b.validating.object = nil }, false, ""},
 	}
@@ -50,7 +50,7 @@ func TestNewLeaderRemembers(t *testing.T) {
 					t.Fatalf("got %v, want %q", err, test.err)
 				}
 			}
-			if got := strings.Join(lines(b.validating.object.Webhooks), ";"); strings.Contains(got, tasks) != test.asked {
+			if got := strings.Join(lines(b.validating.object.Webhooks), ";"); strings.Contains(got, tasks) != test.required {
 				t.Errorf("asked is %s", got)
 			}
 		})
@@ -83,8 +83,8 @@ func FuzzRecall(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var c admission.ValidatingWebhookConfiguration
-		c.Annotations = map[string]string{Remembered: text}
-		found, err := recall(&c, []schema.GroupVersion{tekton()})
+		c.Annotations = map[string]string{StoredResources: text}
+		found, err := restoreResources(&c, []schema.GroupVersion{tekton()})
 		for _, r := range found {
 			if err != nil || r.Group != "tekton.dev" || r.Version != "v1" || r.Name == "" || r.Kind == "" {
 				t.Errorf("found %+v, %v", r, err)

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// estate is the key material that the replicas share, as read from the Store. Broken or missing
+// keyMaterial is the key material that the replicas share, as read from the Store. Broken or missing
 // parts are nil, and flaws lists them.
-type estate struct {
+type keyMaterial struct {
 	authorities []*x509.Certificate // the signing one first
 	key         *ecdsa.PrivateKey   // of the first
 	pair        *tls.Certificate
@@ -23,8 +23,8 @@ type estate struct {
 }
 
 // read parses the entries and keeps the valid ones.
-func read(entries map[string][]byte) estate {
-	var e estate
+func read(entries map[string][]byte) keyMaterial {
+	var e keyMaterial
 	flaw := func(entry string, err error) {
 		if err != nil {
 			e.flaws = append(e.flaws, fmt.Errorf("%s: %w", entry, err))
@@ -51,7 +51,7 @@ func read(entries map[string][]byte) estate {
 
 // inherit replaces broken or missing parts by those that this process still holds, so that clients
 // continue to trust it. The authority's key is never inherited: deleting it forces a new one.
-func (e *estate) inherit(from estate) {
+func (e *keyMaterial) inherit(from keyMaterial) {
 	if len(e.authorities) == 0 {
 		e.authorities, e.key = from.authorities, nil
 	}
@@ -60,10 +60,10 @@ func (e *estate) inherit(from estate) {
 	}
 }
 
-// tend creates missing parts, renews due ones and drops expired ones. It reports whether the Store
+// renew creates missing parts, renews due ones and drops expired ones. It reports whether the Store
 // must be written.
-func (e *estate) tend(wanted []string, now time.Time) (changed bool, err error) {
-	changed, err = e.tendAuthorities(now)
+func (e *keyMaterial) renew(wanted []string, now time.Time) (changed bool, err error) {
+	changed, err = e.renewAuthorities(now)
 	if err != nil {
 		return false, err
 	}
@@ -79,7 +79,7 @@ func (e *estate) tend(wanted []string, now time.Time) (changed bool, err error) 
 	return changed, nil
 }
 
-func (e *estate) tendAuthorities(now time.Time) (changed bool, err error) {
+func (e *keyMaterial) renewAuthorities(now time.Time) (changed bool, err error) {
 	if e.key == nil || len(e.authorities) == 0 || checkLife(e.authorities[0], now) != nil || due(e.authorities[0], now) {
 		next, key, err := newAuthority(now)
 		if err != nil {
@@ -95,7 +95,7 @@ func (e *estate) tendAuthorities(now time.Time) (changed bool, err error) {
 
 // stale reports whether a leaf must be signed, and for which names. While the old leaf is valid,
 // signing waits until clients trust the new authority.
-func (e *estate) stale(wanted []string, now time.Time) (names []string, stale bool) {
+func (e *keyMaterial) stale(wanted []string, now time.Time) (names []string, stale bool) {
 	if e.pair == nil || checkLife(e.pair.Leaf, now) != nil || checkTrust(e.pair, e.authorities, now) != nil {
 		return wanted, true
 	}
@@ -108,13 +108,13 @@ func (e *estate) stale(wanted []string, now time.Time) (names []string, stale bo
 
 // published reports whether clients trust the signing authority: it is the only one, or it has been
 // in the bundle for PublishTime.
-func (e *estate) published(now time.Time) bool {
+func (e *keyMaterial) published(now time.Time) bool {
 	return len(e.authorities) == 1 || !now.Before(e.authorities[0].NotBefore.Add(skew+PublishTime))
 }
 
 // namesWith adds the wanted names to those of the leaf. During an update, replicas of two
 // configurations must not remove each other's names.
-func (e *estate) namesWith(wanted []string) []string {
+func (e *keyMaterial) namesWith(wanted []string) []string {
 	all := append(names(e.pair.Leaf), wanted...)
 	slices.Sort(all)
 	all = slices.Compact(all)
@@ -124,7 +124,7 @@ func (e *estate) namesWith(wanted []string) []string {
 	return all
 }
 
-func (e *estate) sign(names []string, now time.Time) error {
+func (e *keyMaterial) sign(names []string, now time.Time) error {
 	leaf, key, err := newLeaf(names, e.authorities[0], e.key, now)
 	if err != nil {
 		return err
@@ -138,8 +138,8 @@ func (e *estate) sign(names []string, now time.Time) error {
 	return nil
 }
 
-// entries returns the estate in a Store's format.
-func (e *estate) entries() (map[string][]byte, error) {
+// entries returns the key material in a Store's format.
+func (e *keyMaterial) entries() (map[string][]byte, error) {
 	key, err := encodeKey(e.key)
 	if err != nil {
 		return nil, err
@@ -150,6 +150,6 @@ func (e *estate) entries() (map[string][]byte, error) {
 	}, nil
 }
 
-func (e *estate) held() held {
+func (e *keyMaterial) held() held {
 	return held{certificate: e.pair, bundle: encodeCertificate(e.authorities...)}
 }
