@@ -54,16 +54,16 @@ func NewCallers(authorities []byte, names ...string) (*Callers, error) {
 }
 
 // poolOf returns the authorities of all endpoints, or nil if no endpoint requires a certificate.
-func poolOf(doors map[string]Door) *x509.CertPool {
+func poolOf(endpoints map[string]Endpoint) *x509.CertPool {
 	var pool *x509.CertPool
-	for _, door := range doors {
-		if door.Callers == nil {
+	for _, endpoint := range endpoints {
+		if endpoint.Callers == nil {
 			continue
 		}
 		if pool == nil {
 			pool = x509.NewCertPool()
 		}
-		for _, authority := range door.Callers.authorities {
+		for _, authority := range endpoint.Callers.authorities {
 			pool.AddCert(authority)
 		}
 	}

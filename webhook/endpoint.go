@@ -12,65 +12,65 @@ import (
 	"github.com/quaymaster/quaymaster/internal/fair"
 )
 
-// entrance routes requests to the endpoints by path.
-func (s *Server) entrance() http.Handler {
+// router routes requests to the endpoints by path.
+func (s *Server) router() http.Handler {
 	mux := http.NewServeMux()
-	for path, door := range s.config.Doors {
-		entered := &threshold{server: s, door: door, name: strings.TrimPrefix(path, "/")}
-		mux.Handle(path, entered)
-		if door.Below {
-			mux.Handle(path+"/", entered)
+	for path, endpoint := range s.config.Endpoints {
+		handler := &guarded{server: s, endpoint: endpoint, name: strings.TrimPrefix(path, "/")}
+		mux.Handle(path, handler)
+		if endpoint.Below {
+			mux.Handle(path+"/", handler)
 		}
 	}
-	return s.parting(mux)
+	return s.requestReconnects(mux)
 }
 
-// parting asks clients to reconnect once the server is about to stop. It sets "Connection: close"
+// requestReconnects asks clients to reconnect once the server is about to stop. It sets "Connection: close"
 // in HTTP/1.1, which net/http turns into a GOAWAY in HTTP/2.
-func (s *Server) parting(next http.Handler) http.Handler {
+func (s *Server) requestReconnects(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.leaving.Load() {
+		if s.reconnecting.Load() {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// threshold wraps an endpoint's handler: it authenticates the client, limits concurrent requests
+// guarded wraps an endpoint's handler: it authenticates the client, limits concurrent requests
 // and recovers panics.
-type threshold struct {
-	server *Server
-	door   Door
-	name   string
+type guarded struct {
+	server   *Server
+	endpoint Endpoint
+	name     string
 }
 
 // ServeHTTP implements http.Handler.
-func (t *threshold) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (t *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, done := t.server.options.observer.Enter(r, t.name)
-	answer := &answer{ResponseWriter: w}
-	defer func() { done(answer.status) }()
-	defer t.catch(ctx, answer)
-	if err := t.door.Callers.admit(r.TLS, time.Now()); err != nil {
-		t.server.strangers.Tell(ctx, slog.LevelWarn, "client rejected", slog.String("door", t.name),
+	response := &statusWriter{ResponseWriter: w}
+	defer func() { done(response.status) }()
+	defer t.recoverPanic(ctx, response)
+	if err := t.endpoint.Callers.admit(r.TLS, time.Now()); err != nil {
+		t.server.clientErrors.Log(ctx, slog.LevelWarn, "client rejected", slog.String("door", t.name),
 			slog.String("caller", r.RemoteAddr), slog.String("error", err.Error()))
-		http.Error(answer, err.Error(), http.StatusForbidden)
+		http.Error(response, err.Error(), http.StatusForbidden)
 		return
 	}
 	place, _, ok := t.server.requests.TryEnter(fair.Claim{Tenant: hostOf(r.RemoteAddr)})
 	if !ok {
-		http.Error(answer, "too many concurrent requests in total or from this address; retry", http.StatusServiceUnavailable)
+		http.Error(response, "too many concurrent requests in total or from this address; retry", http.StatusServiceUnavailable)
 		return
 	}
 	defer place.Leave()
 	if ctx != r.Context() {
 		r = r.WithContext(ctx)
 	}
-	t.door.Handler.ServeHTTP(answer, r)
+	t.endpoint.Handler.ServeHTTP(response, r)
 }
 
-// catch answers for a handler that panicked. A response that has already begun is aborted, so that
+// recoverPanic answers for a handler that panicked. A response that has already begun is aborted, so that
 // the client cannot take a partial response for a complete one.
-func (t *threshold) catch(ctx context.Context, w *answer) {
+func (t *guarded) recoverPanic(ctx context.Context, w *statusWriter) {
 	what := recover()
 	if what == nil {
 		return
@@ -88,14 +88,14 @@ func (t *threshold) catch(ctx context.Context, w *answer) {
 	http.Error(w, "internal error; see the gateway's log", http.StatusInternalServerError)
 }
 
-// answer records the status of a response; 0 until the response has begun.
-type answer struct {
+// statusWriter records the status of a response; 0 until the response has begun.
+type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) {
+func (a *statusWriter) WriteHeader(status int) {
 	if a.status == 0 && status >= http.StatusOK {
 		a.status = status
 	}
@@ -103,7 +103,7 @@ func (a *answer) WriteHeader(status int) {
 }
 
 // Write implements http.ResponseWriter.
-func (a *answer) Write(b []byte) (int, error) {
+func (a *statusWriter) Write(b []byte) (int, error) {
 	if a.status == 0 {
 		a.status = http.StatusOK
 	}
@@ -111,7 +111,7 @@ func (a *answer) Write(b []byte) (int, error) {
 }
 
 // Unwrap returns the underlying writer to http.ResponseController.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *statusWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // bounded truncates untrusted text and marks the cut.
 func bounded(text string, most int) string {

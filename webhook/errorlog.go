@@ -12,9 +12,9 @@ import (
 // ErrorLog writes errors that unauthenticated clients can cause to the structured log, at a bounded
 // rate: errors of net/http, rejected clients and failed requests. Make one with NewErrorLog.
 type ErrorLog struct {
-	to      *slog.Logger
-	limit   *rate.Limiter
-	leftOut atomic.Int64
+	to         *slog.Logger
+	limit      *rate.Limiter
+	suppressed atomic.Int64
 }
 
 // NewErrorLog makes an ErrorLog that writes to a logger.
@@ -22,13 +22,13 @@ func NewErrorLog(to *slog.Logger) *ErrorLog {
 	return &ErrorLog{to: to, limit: rate.NewLimiter(linesPerSecond, lineBurst)}
 }
 
-// Tell writes a line unless the rate limit is exceeded.
-func (e *ErrorLog) Tell(ctx context.Context, level slog.Level, what string, attrs ...slog.Attr) {
+// Log writes a line unless the rate limit is exceeded.
+func (e *ErrorLog) Log(ctx context.Context, level slog.Level, what string, attrs ...slog.Attr) {
 	if !e.limit.Allow() {
-		e.leftOut.Add(1)
+		e.suppressed.Add(1)
 		return
 	}
-	if n := e.leftOut.Swap(0); n > 0 {
+	if n := e.suppressed.Swap(0); n > 0 {
 		attrs = append(attrs, slog.Int64("left out", n))
 	}
 	e.to.LogAttrs(ctx, level, what, attrs...)
@@ -41,6 +41,6 @@ func (e *ErrorLog) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte("TLS handshake error")) && bytes.HasSuffix(bytes.TrimSpace(line), []byte(": EOF")) {
 		level = slog.LevelDebug
 	}
-	e.Tell(context.Background(), level, "connection", slog.String("error", oneLine(string(line))))
+	e.Log(context.Background(), level, "connection", slog.String("error", oneLine(string(line))))
 	return len(line), nil
 }

@@ -23,7 +23,7 @@ func Example() {
 	server, err := webhook.New(webhook.Config{
 		Address: "127.0.0.1:0", Plain: "127.0.0.1:0",
 		Certificates: noCertificate{},
-		Doors:        map[string]webhook.Door{"/validate": {Handler: http.NotFoundHandler()}},
+		Endpoints:    map[string]webhook.Endpoint{"/validate": {Handler: http.NotFoundHandler()}},
 		Checks:       []webhook.Check{{Name: "certificate", Ready: func() error { return errors.New("not loaded yet") }}},
 		Metrics:      http.NotFoundHandler(),
 		Log:          slog.New(slog.DiscardHandler),

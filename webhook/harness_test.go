@@ -112,24 +112,24 @@ type counter struct {
 	panics   map[string]int
 }
 
-func (c *counter) Enter(r *http.Request, door string) (context.Context, func(int)) {
+func (c *counter) Enter(r *http.Request, endpoint string) (context.Context, func(int)) {
 	return r.Context(), func(status int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.statuses == nil {
 			c.statuses = map[string][]int{}
 		}
-		c.statuses[door] = append(c.statuses[door], status)
+		c.statuses[endpoint] = append(c.statuses[endpoint], status)
 	}
 }
 
-func (c *counter) Panicked(door string) {
+func (c *counter) Panicked(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.panics == nil {
 		c.panics = map[string]int{}
 	}
-	c.panics[door]++
+	c.panics[endpoint]++
 }
 
 // fixture is a running server.
@@ -142,11 +142,11 @@ type fixture struct {
 }
 
 // start runs a server with the doors; change may alter it before it listens.
-func start(t *testing.T, doors map[string]Door, change func(*Server), with ...Option) *fixture {
+func start(t *testing.T, endpoints map[string]Endpoint, change func(*Server), with ...Option) *fixture {
 	t.Helper()
 	f := &fixture{ca: newAuthority(t, "server authority"), log: &journal{}, returned: make(chan error, 1)}
 	server, err := New(Config{
-		Address: "127.0.0.1:0", Plain: "127.0.0.1:0", Doors: doors,
+		Address: "127.0.0.1:0", Plain: "127.0.0.1:0", Endpoints: endpoints,
 		Certificates: fixed{f.ca.leaf(t, "gateway", x509.ExtKeyUsageServerAuth)},
 		Metrics:      http.NotFoundHandler(), Log: slog.New(slog.NewJSONHandler(f.log, nil)),
 	}, append([]Option{WithDrainDelay(0)}, with...)...)
@@ -222,5 +222,5 @@ func get(t *testing.T, client *http.Client, url string) (*reply, string, error) 
 }
 
 func saying(text string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, text) })
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, text) })
 }

@@ -35,7 +35,7 @@ func checkNames(checks []Check) error {
 // health serves the plain server's paths.
 func (s *Server) health() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.config.Metrics)
 	return mux
@@ -44,7 +44,7 @@ func (s *Server) health() http.Handler {
 // readyz lists each check on its own line, always in the same order, with the reason if it fails.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	status, lines := http.StatusOK, strings.Builder{}
-	for _, check := range append([]Check{{Name: drain, Ready: s.staying}}, s.config.Checks...) {
+	for _, check := range append([]Check{{Name: drain, Ready: s.checkDrain}}, s.config.Checks...) {
 		if err := check.ask(); err != nil {
 			status = http.StatusServiceUnavailable
 			fmt.Fprintf(&lines, "not ready: %s: %s\n", check.Name, oneLine(err.Error()))
@@ -52,12 +52,12 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 		}
 		fmt.Fprintf(&lines, "ok: %s\n", check.Name)
 	}
-	say(w, status, lines.String())
+	writeText(w, status, lines.String())
 }
 
-func (s *Server) staying() error {
+func (s *Server) checkDrain() error {
 	if s.draining.Load() {
-		return errLeaving
+		return errShutdown
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func oneLine(text string) string {
 	return bounded(strings.Join(strings.Fields(text), " "), maxLine)
 }
 
-func say(w http.ResponseWriter, status int, text string) {
+func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

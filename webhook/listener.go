@@ -9,23 +9,23 @@ import (
 )
 
 // listeners are the sockets of a Server.
-type listeners struct{ doors, plain, profiles net.Listener }
+type listeners struct{ endpoints, plain, profiles net.Listener }
 
 // Listen opens the sockets, so that the addresses are known before Run.
 func (s *Server) Listen(ctx context.Context) error {
 	if s.listening.plain != nil {
 		return errors.New("webhook: already listening")
 	}
-	doors := s.config.Address
-	if len(s.config.Doors) == 0 {
-		doors = ""
+	endpoints := s.config.Address
+	if len(s.config.Endpoints) == 0 {
+		endpoints = ""
 	}
 	for _, l := range []struct {
 		to      *net.Listener
 		address string
 		most    int
 	}{
-		{&s.listening.doors, doors, maxConnections},
+		{&s.listening.endpoints, endpoints, maxConnections},
 		{&s.listening.plain, s.config.Plain, maxPlainConnections},
 		{&s.listening.profiles, s.options.profiling, maxPlainConnections},
 	} {
@@ -37,13 +37,13 @@ func (s *Server) Listen(ctx context.Context) error {
 			s.listening.close()
 			return fmt.Errorf("webhook: listen: %w", err)
 		}
-		*l.to = Crowd(opened, l.most)
+		*l.to = LimitConnections(opened, l.most)
 	}
 	return nil
 }
 
 // Address returns the address of the endpoints; nil before Listen and if there are no endpoints.
-func (s *Server) Address() net.Addr { return addressOf(s.listening.doors) }
+func (s *Server) Address() net.Addr { return addressOf(s.listening.endpoints) }
 
 // PlainAddress returns the address of /healthz, /readyz and /metrics; nil before Listen.
 func (s *Server) PlainAddress() net.Addr { return addressOf(s.listening.plain) }
@@ -60,7 +60,7 @@ func addressOf(l net.Listener) net.Addr {
 }
 
 func (l *listeners) close() {
-	for _, opened := range []*net.Listener{&l.doors, &l.plain, &l.profiles} {
+	for _, opened := range []*net.Listener{&l.endpoints, &l.plain, &l.profiles} {
 		if *opened != nil {
 			_ = (*opened).Close() // nothing was served on it
 			*opened = nil
@@ -68,32 +68,32 @@ func (l *listeners) close() {
 	}
 }
 
-// crowd is a listener with a connection limit. At the limit it closes new connections and keeps the
+// limitedListener is a listener with a connection limit. At the limit it closes new connections and keeps the
 // existing ones. A host with fewer connections than another replaces one of the other's, so that no
 // single host can block the API server.
-type crowd struct {
+type limitedListener struct {
 	net.Listener
 	most int
 
 	mu    sync.Mutex
-	in    int
-	hosts map[string]map[*guest]struct{}
+	count int
+	hosts map[string]map[*limitedConn]struct{}
 }
 
-// Crowd limits a listener to a number of concurrent connections, shared fairly by remote address.
+// LimitConnections limits a listener to a number of concurrent connections, shared fairly by remote address.
 // It closes excess connections.
-func Crowd(l net.Listener, most int) net.Listener {
-	return &crowd{Listener: l, most: most, hosts: map[string]map[*guest]struct{}{}}
+func LimitConnections(l net.Listener, most int) net.Listener {
+	return &limitedListener{Listener: l, most: most, hosts: map[string]map[*limitedConn]struct{}{}}
 }
 
 // Accept implements net.Listener.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *limitedListener) Accept() (net.Conn, error) {
 	for {
 		connection, err := c.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		g := &guest{Conn: connection, crowd: c, host: hostOf(connection.RemoteAddr().String())}
+		g := &limitedConn{Conn: connection, listener: c, host: hostOf(connection.RemoteAddr().String())}
 		instead, ok := c.enter(g)
 		if instead != nil {
 			_ = instead.Close() // its host has others
@@ -106,30 +106,30 @@ func (c *crowd) Accept() (net.Conn, error) {
 }
 
 // enter admits a connection if the limit allows it or if another connection is closed instead.
-func (c *crowd) enter(g *guest) (instead *guest, ok bool) {
+func (c *limitedListener) enter(g *limitedConn) (instead *limitedConn, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.in >= c.most {
-		instead = c.ofMost(len(c.hosts[g.host]) + 2)
+	if c.count >= c.most {
+		instead = c.fromLargestHost(len(c.hosts[g.host]) + 2)
 		if instead == nil {
 			return nil, false
 		}
 		c.remove(instead)
 	}
 	if c.hosts[g.host] == nil {
-		c.hosts[g.host] = map[*guest]struct{}{}
+		c.hosts[g.host] = map[*limitedConn]struct{}{}
 	}
 	c.hosts[g.host][g] = struct{}{}
-	c.in++
+	c.count++
 	return instead, true
 }
 
-// ofMost returns a connection of the host with the most connections, if it has at least this many.
-func (c *crowd) ofMost(least int) *guest {
-	var most map[*guest]struct{}
-	for _, guests := range c.hosts {
-		if len(guests) >= least && len(guests) > len(most) {
-			most = guests
+// fromLargestHost returns a connection of the host with the most connections, if it has at least this many.
+func (c *limitedListener) fromLargestHost(least int) *limitedConn {
+	var most map[*limitedConn]struct{}
+	for _, connections := range c.hosts {
+		if len(connections) >= least && len(connections) > len(most) {
+			most = connections
 		}
 	}
 	for g := range most {
@@ -139,18 +139,18 @@ func (c *crowd) ofMost(least int) *guest {
 }
 
 // remove deletes a connection from the count, once.
-func (c *crowd) remove(g *guest) {
+func (c *limitedListener) remove(g *limitedConn) {
 	if _, isIn := c.hosts[g.host][g]; !isIn {
 		return
 	}
-	c.in--
+	c.count--
 	delete(c.hosts[g.host], g)
 	if len(c.hosts[g.host]) == 0 {
 		delete(c.hosts, g.host)
 	}
 }
 
-func (c *crowd) leave(g *guest) {
+func (c *limitedListener) leave(g *limitedConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(g)
@@ -165,15 +165,15 @@ func hostOf(address string) string {
 	return host
 }
 
-// guest is a connection that counts towards the limit until it is closed.
-type guest struct {
+// limitedConn is a connection that counts towards the limit until it is closed.
+type limitedConn struct {
 	net.Conn
-	crowd *crowd
-	host  string
+	listener *limitedListener
+	host     string
 }
 
 // Close implements net.Conn.
-func (g *guest) Close() error {
-	defer g.crowd.leave(g)
+func (g *limitedConn) Close() error {
+	defer g.listener.leave(g)
 	return g.Conn.Close()
 }

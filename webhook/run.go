@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var errLeaving = errors.New("the gateway is shutting down")
+var errShutdown = errors.New("the gateway is shutting down")
 
 // Run serves until ctx ends and then drains. It returns when all requests are answered; its error
 // reports aborted requests. It opens the sockets unless Listen did. A failing listener ends the
@@ -45,8 +45,8 @@ func (s *Server) serve(work context.Context, failed chan<- error) {
 			}
 		}()
 	}
-	if s.listening.doors != nil {
-		start("doors", s.doors, func() error { return s.doors.ServeTLS(s.listening.doors, "", "") })
+	if s.listening.endpoints != nil {
+		start("endpoints", s.endpoints, func() error { return s.endpoints.ServeTLS(s.listening.endpoints, "", "") })
 	}
 	start("plain", s.plain, func() error { return s.plain.Serve(s.listening.plain) })
 	if s.profiles != nil {
@@ -61,8 +61,8 @@ func (s *Server) drain(work context.Context, failed <-chan error) error {
 	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain started: not ready, still serving", slog.Duration("for", s.options.delay))
 	// During the first half the endpoints are updated. A client that reconnects earlier could reach
 	// this replica again.
-	for _, leaving := range []bool{false, true} {
-		s.leaving.Store(leaving)
+	for _, reconnecting := range []bool{false, true} {
+		s.reconnecting.Store(reconnecting)
 		select {
 		case err := <-failed:
 			return err
@@ -71,8 +71,8 @@ func (s *Server) drain(work context.Context, failed <-chan error) error {
 	}
 	bound, release := context.WithTimeout(work, shutdownTimeout)
 	defer release()
-	s.leaving.Store(true)
-	if err := s.doors.Shutdown(bound); err != nil {
+	s.reconnecting.Store(true)
+	if err := s.endpoints.Shutdown(bound); err != nil {
 		return fmt.Errorf("webhook: drain: requests in flight after %s were aborted: %w", shutdownTimeout, err)
 	}
 	s.config.Log.LogAttrs(work, slog.LevelInfo, "drain complete: all requests are answered")
@@ -82,7 +82,7 @@ func (s *Server) drain(work context.Context, failed <-chan error) error {
 // close closes the servers, the plain server last: until then probes get a correct answer.
 func (s *Server) close() error {
 	var errs []error
-	for _, server := range []*http.Server{s.doors, s.profiles, s.plain} {
+	for _, server := range []*http.Server{s.endpoints, s.profiles, s.plain} {
 		if server == nil {
 			continue
 		}

@@ -29,7 +29,7 @@ func TestReadyz(t *testing.T) {
 	missing := errors.New("no trusted root\nwas loaded")
 	trust.Store(&missing)
 	var broken atomic.Bool
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, func(s *Server) {
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, func(s *Server) {
 		s.config.Checks = []Check{
 			{"policies", func() error { return nil }},
 			{"trust", func() error { return *trust.Load() }},
@@ -64,7 +64,7 @@ func TestReadyz(t *testing.T) {
 }
 
 func TestProfiling(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil, WithProfiling("127.0.0.1:0"))
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil, WithProfiling("127.0.0.1:0"))
 	response, body, err := get(t, http.DefaultClient, "http://"+f.server.ProfilingAddress().String()+"/debug/pprof/")
 	if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(body, "goroutine") {
 		t.Errorf("%v %v", response, err)
@@ -82,11 +82,13 @@ func TestDrainLosesNoRequest(t *testing.T) {
 					http.Error(w, err.Error(), http.StatusBadRequest)
 					return
 				}
-				say(w, http.StatusOK, string(body))
+				writeText(w, http.StatusOK, string(body))
 			})
-			doors := map[string]Door{"/mutate": {Handler: echo}}
-			leaves := start(t, doors, nil, WithDrainDelay(400*time.Millisecond))
-			stays := start(t, doors, func(s *Server) { s.doors.TLSConfig.GetCertificate = leaves.server.config.Certificates.GetCertificate })
+			endpoints := map[string]Endpoint{"/mutate": {Handler: echo}}
+			leaves := start(t, endpoints, nil, WithDrainDelay(400*time.Millisecond))
+			stays := start(t, endpoints, func(s *Server) {
+				s.endpoints.TLSConfig.GetCertificate = leaves.server.config.Certificates.GetCertificate
+			})
 			client := leaves.client(t, http2, nil)
 			client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				to := leaves.server
@@ -132,15 +134,15 @@ func TestDrainLosesNoRequest(t *testing.T) {
 // TestAbruptEndLosesRequests is the twin: the same clients notice when a server
 // does not drain.
 func TestAbruptEndLosesRequests(t *testing.T) {
-	entered := make(chan struct{}, 1)
-	f := start(t, map[string]Door{"/mutate": {Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		entered <- struct{}{}
+	handler := make(chan struct{}, 1)
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler <- struct{}{}
 		<-r.Context().Done()
 	})}}, nil)
 	answered := make(chan error, 1)
 	go func() { answered <- post(t.Context(), f.client(t, true, nil), f.url("/mutate"), "x") }()
-	<-entered
-	if err := f.server.doors.Close(); err != nil {
+	<-handler
+	if err := f.server.endpoints.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-answered; err == nil {
@@ -149,19 +151,19 @@ func TestAbruptEndLosesRequests(t *testing.T) {
 }
 
 func TestDrainFinishesWhatIsAtWork(t *testing.T) {
-	entered, release := make(chan struct{}), make(chan struct{})
-	f := start(t, map[string]Door{"/mutate": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(entered)
+	handler, release := make(chan struct{}), make(chan struct{})
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(handler)
 		<-release
 		if err := r.Context().Err(); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		say(w, http.StatusOK, "late")
+		writeText(w, http.StatusOK, "late")
 	})}}, nil, WithDrainDelay(10*time.Millisecond))
 	answered := make(chan error, 1)
 	go func() { answered <- post(t.Context(), f.client(t, true, nil), f.url("/mutate"), "late") }()
-	<-entered
+	<-handler
 	f.stop()
 	waitFor(t, func() bool {
 		_, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", f.server.Address().String())
@@ -185,7 +187,7 @@ func TestDrainFinishesWhatIsAtWork(t *testing.T) {
 }
 
 func TestRunSaysWhatItCannotDo(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil)
 	again, err := New(f.server.config)
 	if err != nil {
 		t.Fatal(err)
@@ -200,11 +202,11 @@ func TestRunSaysWhatItCannotDo(t *testing.T) {
 }
 
 func TestFailedListenerEndsTheServer(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil)
 	if _, _, err := get(t, f.client(t, true, nil), f.url("/mutate")); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.server.listening.doors.Close(); err != nil {
+	if err := f.server.listening.endpoints.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-f.returned; err == nil {

@@ -29,13 +29,13 @@ type Observer interface {
 	// Enter is called when a request begins. The name of its endpoint is the path without the
 	// leading slash. The handler uses the returned context; done is called after the response is
 	// written.
-	Enter(r *http.Request, door string) (ctx context.Context, done func(status int))
+	Enter(r *http.Request, endpoint string) (ctx context.Context, done func(status int))
 	// Panicked is called for a handler that panicked.
-	Panicked(door string)
+	Panicked(endpoint string)
 }
 
-// Door is an endpoint.
-type Door struct {
+// Endpoint is an endpoint.
+type Endpoint struct {
 	Handler http.Handler
 	// Callers may use the endpoint; nil means all clients.
 	Callers *Callers
@@ -49,8 +49,8 @@ type Config struct {
 	// Port 0 picks a free port.
 	Address, Plain string
 	Certificates   Certificates
-	// Doors are the endpoints by path, as in "/mutate". Without any, Address has no listener.
-	Doors map[string]Door
+	// Endpoints are the endpoints by path, as in "/mutate". Without any, Address has no listener.
+	Endpoints map[string]Endpoint
 	// Checks determine readiness. /readyz evaluates and lists them in this order.
 	Checks []Check
 	// Metrics serves /metrics.
@@ -106,16 +106,16 @@ func WithProfiling(address string) Option {
 
 // Server is the gateway's listeners. Make one with New, and run it once.
 type Server struct {
-	config    Config
-	options   options
-	doors     *http.Server
-	plain     *http.Server
-	profiles  *http.Server // may be nil
-	strangers *ErrorLog
-	requests  *fair.Places // limited by address
-	listening listeners
-	draining  atomic.Bool // not ready
-	leaving   atomic.Bool // clients are asked to reconnect
+	config       Config
+	options      options
+	endpoints    *http.Server
+	plain        *http.Server
+	profiles     *http.Server // may be nil
+	clientErrors *ErrorLog
+	requests     *fair.Places // limited by address
+	listening    listeners
+	draining     atomic.Bool // not ready
+	reconnecting atomic.Bool // clients are asked to reconnect
 }
 
 // New makes a Server that does not listen yet. It rejects invalid settings.
@@ -134,10 +134,10 @@ func New(config Config, with ...Option) (*Server, error) {
 		return nil, fmt.Errorf("webhook: requests: %w", err)
 	}
 	s := &Server{config: config, options: o, requests: requests}
-	s.strangers = NewErrorLog(config.Log)
-	logged := log.New(s.strangers, "", 0)
-	s.doors = &http.Server{
-		Handler:           s.entrance(),
+	s.clientErrors = NewErrorLog(config.Log)
+	logged := log.New(s.clientErrors, "", 0)
+	s.endpoints = &http.Server{
+		Handler:           s.router(),
 		TLSConfig:         s.tls(),
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader,
@@ -166,11 +166,11 @@ func (c *Config) check() error {
 			return fmt.Errorf("%s must be host:port: %w", name, err)
 		}
 	}
-	for path, door := range c.Doors {
+	for path, endpoint := range c.Endpoints {
 		if !strings.HasPrefix(path, "/") || len(path) == 1 || strings.ContainsAny(path, "{} ") || strings.HasSuffix(path, "/") {
 			return fmt.Errorf("endpoint %q: must be a path such as /mutate", path)
 		}
-		if door.Handler == nil {
+		if endpoint.Handler == nil {
 			return fmt.Errorf("endpoint %s: a handler is required", path)
 		}
 	}
@@ -182,7 +182,7 @@ func (c *Config) check() error {
 // requires it.
 func (s *Server) tls() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.config.Certificates.GetCertificate}
-	if pool := poolOf(s.config.Doors); pool != nil {
+	if pool := poolOf(s.config.Endpoints); pool != nil {
 		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, pool
 	}
 	return c

@@ -19,7 +19,7 @@ import (
 )
 
 func TestProtocols(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil)
 	for _, c := range []struct {
 		reason  string
 		http2   bool
@@ -53,7 +53,7 @@ func TestProtocols(t *testing.T) {
 }
 
 func TestUnknownAuthorityIsRefusedByTheClient(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil)
 	other := newAuthority(t, "other")
 	if _, _, err := get(t, f.client(t, true, func(c *tls.Config) { c.RootCAs = other.pool() }), f.url("/mutate")); err == nil {
 		t.Error("a client that does not trust the authority was served")
@@ -64,8 +64,8 @@ func TestUnknownAuthorityIsRefusedByTheClient(t *testing.T) {
 }
 
 func TestNoCertificateYet(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, func(s *Server) {
-		s.doors.TLSConfig.GetCertificate = fixed{}.GetCertificate
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, func(s *Server) {
+		s.endpoints.TLSConfig.GetCertificate = fixed{}.GetCertificate
 	})
 	if _, _, err := get(t, f.client(t, true, nil), f.url("/mutate")); err == nil {
 		t.Error("served without a certificate")
@@ -82,17 +82,17 @@ func TestCallers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, map[string]Door{
+	f := start(t, map[string]Endpoint{
 		"/mutate": {Handler: saying("here"), Callers: named},
 		"/peers":  {Handler: saying("here"), Callers: anyPeer},
 		"/open":   {Handler: saying("here")},
 	}, nil)
 	const client = x509.ExtKeyUsageClientAuth
 	for _, c := range []struct {
-		reason string
-		shown  *tls.Certificate
-		door   string
-		status int // 0: the handshake fails
+		reason   string
+		shown    *tls.Certificate
+		endpoint string
+		status   int // 0: the handshake fails
 	}{
 		{"the API server's certificate", callers.leaf(t, "kube-apiserver", client), "/mutate", 200},
 		{"none", nil, "/mutate", 403},
@@ -106,7 +106,7 @@ func TestCallers(t *testing.T) {
 		{"takes one that is known elsewhere", peers.leaf(t, "anybody", client), "/open", 200},
 	} {
 		for _, http2 := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/%s/http2=%t", c.reason, c.door, http2), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s/http2=%t", c.reason, c.endpoint, http2), func(t *testing.T) {
 				// Shown whatever the server says it accepts, as an attacker would.
 				shown := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 					if c.shown == nil {
@@ -114,7 +114,7 @@ func TestCallers(t *testing.T) {
 					}
 					return c.shown, nil
 				}
-				response, body, err := get(t, f.client(t, http2, func(config *tls.Config) { config.GetClientCertificate = shown }), f.url(c.door))
+				response, body, err := get(t, f.client(t, http2, func(config *tls.Config) { config.GetClientCertificate = shown }), f.url(c.endpoint))
 				switch {
 				case c.status == 0 && err == nil:
 					t.Fatalf("the handshake went well; HTTP %d", response.StatusCode)
@@ -151,7 +151,7 @@ func TestExpiredCallerOnAnOldConnection(t *testing.T) {
 
 func TestPanicsEndNothing(t *testing.T) {
 	seen := &counter{}
-	f := start(t, map[string]Door{
+	f := start(t, map[string]Endpoint{
 		"/before": {Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("at once") })},
 		"/within": {Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "half an ans")
@@ -190,8 +190,8 @@ func TestPanicsEndNothing(t *testing.T) {
 }
 
 func TestSlowHeadersAreCut(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, func(s *Server) {
-		s.doors.ReadHeaderTimeout = 100 * time.Millisecond
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, func(s *Server) {
+		s.endpoints.ReadHeaderTimeout = 100 * time.Millisecond
 	})
 	dialer := tls.Dialer{Config: &tls.Config{RootCAs: f.ca.pool(), NextProtos: []string{"http/1.1"}}}
 	for _, c := range []struct {
@@ -227,18 +227,18 @@ func TestSlowHeadersAreCut(t *testing.T) {
 }
 
 func TestTooManyConnections(t *testing.T) {
-	f := start(t, map[string]Door{"/mutate": {Handler: saying("here")}}, nil)
-	crowd, ok := f.server.listening.doors.(*crowd)
+	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil)
+	limitedListener, ok := f.server.listening.endpoints.(*limitedListener)
 	if !ok {
-		t.Fatalf("the doors listen by %T", f.server.listening.doors)
+		t.Fatalf("the doors listen by %T", f.server.listening.endpoints)
 	}
 	inside := f.client(t, true, nil)
 	if _, _, err := get(t, inside, f.url("/mutate")); err != nil {
 		t.Fatal(err)
 	}
-	crowd.mu.Lock()
-	crowd.most = 1
-	crowd.mu.Unlock()
+	limitedListener.mu.Lock()
+	limitedListener.most = 1
+	limitedListener.mu.Unlock()
 	if _, _, err := get(t, f.client(t, true, nil), f.url("/mutate")); err == nil {
 		t.Error("a second connection was let in")
 	}
@@ -253,11 +253,11 @@ func TestStrangersLeaveRoomForRequests(t *testing.T) {
 	hold := make(chan struct{})
 	server, err := New(Config{
 		Address: "127.0.0.1:0", Plain: "127.0.0.1:0", Certificates: fixed{}, Metrics: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
-		Doors: map[string]Door{"/mutate": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Endpoints: map[string]Endpoint{"/mutate": {Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				<-hold
 			}
-			say(w, http.StatusOK, "here")
+			writeText(w, http.StatusOK, "here")
 		})}},
 	})
 	if err != nil {
@@ -266,7 +266,7 @@ func TestStrangersLeaveRoomForRequests(t *testing.T) {
 	ask := func(method, from string) int {
 		r, w := httptest.NewRequestWithContext(t.Context(), method, "/mutate", nil), httptest.NewRecorder()
 		r.RemoteAddr = from
-		server.doors.Handler.ServeHTTP(w, r)
+		server.endpoints.Handler.ServeHTTP(w, r)
 		return w.Code
 	}
 	statuses := make(chan int, maxRequests)
@@ -359,7 +359,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 	} {
 		a := &arrivals{from: slices.Concat(c.before, opening(server, c.wants), c.after)}
 		all := len(a.from)
-		l := Crowd(a, 8)
+		l := LimitConnections(a, 8)
 		var err error
 		for in := 0; err == nil; in++ {
 			_, err = l.Accept()
@@ -368,8 +368,8 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 		if got := c.wants - len(closed); got != c.has {
 			t.Errorf("%s: %d of %d connections are open, want %d", c.reason, got, c.wants, c.has)
 		}
-		if crowd, ok := l.(*crowd); !ok || crowd.in != min(all, 8) {
-			t.Errorf("%s: %d are in", c.reason, crowd.in)
+		if limitedListener, ok := l.(*limitedListener); !ok || limitedListener.count != min(all, 8) {
+			t.Errorf("%s: %d are in", c.reason, limitedListener.count)
 		}
 	}
 }
@@ -377,7 +377,7 @@ func TestStrangersKeepNobodyOut(t *testing.T) {
 // TestWhoLeavesMakesRoom: a connection counts until it is closed, and closing it twice
 // makes room once.
 func TestWhoLeavesMakesRoom(t *testing.T) {
-	l := Crowd(&arrivals{from: opening("10.0.0.1", 3)}, 1)
+	l := LimitConnections(&arrivals{from: opening("10.0.0.1", 3)}, 1)
 	first, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -397,20 +397,20 @@ func TestWhoLeavesMakesRoom(t *testing.T) {
 
 // TestWithoutDoors: a process that answers nobody listens for probes alone.
 func TestWithoutDoors(t *testing.T) {
-	for _, doors := range []map[string]Door{nil, {"/mutate": {Handler: saying("here")}}} {
-		f := start(t, doors, nil)
-		if at := f.server.Address(); (at != nil) != (len(doors) > 0) {
-			t.Errorf("with %d doors they are at %v", len(doors), at)
+	for _, endpoints := range []map[string]Endpoint{nil, {"/mutate": {Handler: saying("here")}}} {
+		f := start(t, endpoints, nil)
+		if at := f.server.Address(); (at != nil) != (len(endpoints) > 0) {
+			t.Errorf("with %d doors they are at %v", len(endpoints), at)
 		}
 		if response, _, err := get(t, http.DefaultClient, "http://"+f.server.PlainAddress().String()+"/healthz"); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("with %d doors: %v, %v", len(doors), response, err)
+			t.Errorf("with %d doors: %v, %v", len(endpoints), response, err)
 		}
 		if err := f.server.Listen(t.Context()); err == nil {
 			t.Error("it listens twice")
 		}
 		f.stop()
 		if err := <-f.returned; err != nil {
-			t.Errorf("after a drain with %d doors: %v", len(doors), err)
+			t.Errorf("after a drain with %d doors: %v", len(endpoints), err)
 		}
 		close(f.returned)
 	}
@@ -439,7 +439,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 	to := &journal{}
 	server, err := New(Config{
-		Address: ":0", Plain: ":0", Certificates: fixed{}, Doors: map[string]Door{"/mutate": {Handler: saying(""), Callers: callers}},
+		Address: ":0", Plain: ":0", Certificates: fixed{}, Endpoints: map[string]Endpoint{"/mutate": {Handler: saying(""), Callers: callers}},
 		Metrics: http.NotFoundHandler(), Log: slog.New(slog.NewTextHandler(to, nil)),
 	})
 	if err != nil {
@@ -447,7 +447,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 	for range 1000 {
 		w := httptest.NewRecorder()
-		server.doors.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mutate", nil))
+		server.endpoints.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/mutate", nil))
 		if w.Code != http.StatusForbidden {
 			t.Fatalf("a stranger is answered %d", w.Code)
 		}
@@ -460,7 +460,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	good := func() Config {
 		return Config{
-			Address: ":0", Plain: ":0", Certificates: fixed{}, Doors: map[string]Door{"/mutate": {Handler: saying("")}},
+			Address: ":0", Plain: ":0", Certificates: fixed{}, Endpoints: map[string]Endpoint{"/mutate": {Handler: saying("")}},
 			Metrics: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler),
 		}
 	}
@@ -477,10 +477,10 @@ func TestNewRefuses(t *testing.T) {
 		{"no log", func(c *Config) { c.Log = nil }, nil},
 		{"an address without a port", func(c *Config) { c.Address = "localhost" }, nil},
 		{"a plain address without a port", func(c *Config) { c.Plain = "localhost" }, nil},
-		{"a path without a slash", func(c *Config) { c.Doors = map[string]Door{"mutate": {Handler: saying("")}} }, nil},
-		{"a path that catches all", func(c *Config) { c.Doors = map[string]Door{"/": {Handler: saying("")}} }, nil},
-		{"a path with a method", func(c *Config) { c.Doors = map[string]Door{"/a b": {Handler: saying("")}} }, nil},
-		{"a door without a handler", func(c *Config) { c.Doors = map[string]Door{"/mutate": {}} }, nil},
+		{"a path without a slash", func(c *Config) { c.Endpoints = map[string]Endpoint{"mutate": {Handler: saying("")}} }, nil},
+		{"a path that catches all", func(c *Config) { c.Endpoints = map[string]Endpoint{"/": {Handler: saying("")}} }, nil},
+		{"a path with a method", func(c *Config) { c.Endpoints = map[string]Endpoint{"/a b": {Handler: saying("")}} }, nil},
+		{"a door without a handler", func(c *Config) { c.Endpoints = map[string]Endpoint{"/mutate": {}} }, nil},
 		{"a check without a name", func(c *Config) { c.Checks = []Check{{Ready: func() error { return nil }}} }, nil},
 		{"a check without a function", func(c *Config) { c.Checks = []Check{{Name: "trust"}} }, nil},
 		{"a check by the name of the drain", func(c *Config) { c.Checks = []Check{{Name: drain, Ready: func() error { return nil }}} }, nil},

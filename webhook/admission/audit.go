@@ -14,8 +14,8 @@ import (
 // audit holds notes for the API server's audit log; empty ones are omitted.
 type audit struct {
 	answer, codes string
-	// words are audit annotations of policies, by the policy's ID and the author's key.
-	words map[string]string
+	// annotations are audit annotations of policies, by the policy's ID and the author's key.
+	annotations map[string]string
 }
 
 // append encodes the notes. The API server prefixes each key with the webhook's name.
@@ -25,19 +25,19 @@ func (a audit) append(b []byte) []byte {
 	if a.codes != "" {
 		b = quote(append(b, `,"codes":`...), a.codes)
 	}
-	if len(a.words) == 0 {
+	if len(a.annotations) == 0 {
 		return append(b, '}')
 	}
-	words := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(a.words)) {
-		if len(words) == maxAnnotations {
+	annotations := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(a.annotations)) {
+		if len(annotations) == maxAnnotations {
 			break
 		}
-		words[annotationKey(key)] = a.words[key]
+		annotations[annotationKey(key)] = a.annotations[key]
 	}
-	for _, key := range slices.Sorted(maps.Keys(words)) {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		b = quote(append(b, ','), key)
-		b = quote(append(b, ':'), clip(words[key], maxAnnotation))
+		b = quote(append(b, ':'), clip(annotations[key], maxAnnotation))
 	}
 	return append(b, '}')
 }

@@ -21,7 +21,7 @@ func TestAuditAnnotations(t *testing.T) {
 		{"one that is too long", "P/p/" + long, "P.p.long-long-long-long-long-long-long-long-long-long-"},
 		{"one that is nothing but odd letters", "///", "policy-"},
 	} {
-		notes := audit{answer: "allow", words: map[string]string{c.key: "value"}}
+		notes := audit{answer: "allow", annotations: map[string]string{c.key: "value"}}
 		var got struct {
 			AuditAnnotations map[string]string `json:"auditAnnotations"`
 		}
@@ -40,14 +40,14 @@ func TestAuditAnnotations(t *testing.T) {
 }
 
 func TestAuditAnnotationsAreBounded(t *testing.T) {
-	words := map[string]string{}
+	annotations := map[string]string{}
 	for i := range 3 * maxAnnotations {
-		words[fmt.Sprintf("P/p/key%02d", i)] = strings.Repeat("ä", maxAnnotation)
+		annotations[fmt.Sprintf("P/p/key%02d", i)] = strings.Repeat("ä", maxAnnotation)
 	}
 	var got struct {
 		AuditAnnotations map[string]string `json:"auditAnnotations"`
 	}
-	if err := json.Unmarshal([]byte(`{"a":0`+string(audit{answer: "deny", codes: "unsigned", words: words}.append(nil))+"}"), &got); err != nil {
+	if err := json.Unmarshal([]byte(`{"a":0`+string(audit{answer: "deny", codes: "unsigned", annotations: annotations}.append(nil))+"}"), &got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got.AuditAnnotations) != maxAnnotations+2 || got.AuditAnnotations["codes"] != "unsigned" {

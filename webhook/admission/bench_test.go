@@ -137,9 +137,9 @@ func BenchmarkDoor(b *testing.B) {
 		handler http.Handler
 		body    []byte
 	}{
-		"allowing":  {door(b, admission.Validate, allowing{}), body},
-		"pinning":   {door(b, admission.Mutate, &forgetful{}), body},
-		"identical": {door(b, admission.Mutate, allowing{}), update},
+		"allowing":  {endpoint(b, admission.Validate, allowing{}), body},
+		"pinning":   {endpoint(b, admission.Mutate, &forgetful{}), body},
+		"identical": {endpoint(b, admission.Mutate, allowing{}), update},
 		"nothing":   {http.HandlerFunc(nothing), body},
 	} {
 		b.Run(name, func(b *testing.B) { measure(b, row.handler, row.body) })

@@ -13,31 +13,31 @@ import (
 )
 
 // decide handles one request.
-func (h *Handler) decide(ctx context.Context, q *question) response {
+func (h *Handler) decide(ctx context.Context, q *pending) response {
 	if err := q.check(); err != nil {
 		return q.refuse(err)
 	}
 	q.cause = NotAsked
-	if q.passes() || h.speaksOfNothing(q) {
+	if q.passes() || h.matchesNothing(q) {
 		return response{allowed: true}
 	}
-	fold, err := h.config.Queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
+	release, err := h.config.Queue.reserveParsed(ctx, q.request.namespace, q.request.object, q.request.oldObject)
 	if err != nil {
 		return h.overloaded(q, err)
 	}
-	defer fold()
+	defer release()
 	if err := q.parse(); err != nil {
 		return q.refuse(err)
 	}
-	if q.unread != nil && h.maySpeak(q) {
+	if q.unread != nil && h.mayMatch(q) {
 		// A rule that compares with the old object would treat it as missing.
 		return q.refuse(fmt.Errorf("the old object, which rules may need: %w", q.unread))
 	}
-	if q.mirror && h.config.Endpoint == Mutate || q.request.subresource == "resize" && q.running && !h.maySpeak(q) {
+	if q.mirror && h.config.Endpoint == Mutate || q.request.subresource == "resize" && q.running && !h.mayMatch(q) {
 		return response{allowed: true}
 	}
 	if h.config.Endpoint == Validate && q.isPod() && !q.old.IsZero() && !q.deleting {
-		if err := guard(h.config.Copies, q.object, q.old); err != nil {
+		if err := checkRecord(h.config.Copies, q.object, q.old); err != nil {
 			return q.tampered(err)
 		}
 	}
@@ -45,7 +45,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 	if err != nil {
 		return q.refuse(err)
 	}
-	q.cause, err = h.ask(ctx, q)
+	q.cause, err = h.evaluate(ctx, q)
 	if err != nil {
 		q.err = err
 	}
@@ -61,7 +61,7 @@ func (h *Handler) decide(ctx context.Context, q *question) response {
 
 // overloaded answers a request without enough memory: the request is too large, or the wait timed
 // out.
-func (h *Handler) overloaded(q *question, err error) response {
+func (h *Handler) overloaded(q *pending, err error) response {
 	if errors.Is(err, errTooComplex) {
 		return q.refuse(err)
 	}
@@ -70,13 +70,13 @@ func (h *Handler) overloaded(q *question, err error) response {
 }
 
 // refuse answers an invalid request.
-func (q *question) refuse(err error) response {
+func (q *pending) refuse(err error) response {
 	q.cause, q.err = Malformed, err
 	return malformed(q.title() + ": " + review.Plain(err.Error(), review.MaxField))
 }
 
 // restore puts back the pinned images of a Pod if an update contains their original references.
-func (h *Handler) restore(q *question) ([]workload.Operation, error) {
+func (h *Handler) restore(q *pending) ([]workload.Operation, error) {
 	if h.config.Endpoint != Mutate || !q.isPod() || q.old.IsZero() {
 		return nil, nil
 	}
@@ -89,7 +89,7 @@ func (h *Handler) restore(q *question) ([]workload.Operation, error) {
 }
 
 // pinning returns which component replaces tags in the object.
-func (h *Handler) pinning(q *question) gate.Pinning {
+func (h *Handler) pinning(q *pending) gate.Pinning {
 	switch {
 	case q.mirror: // it is reported as it is, and never changed
 		return gate.PinLater
@@ -124,25 +124,25 @@ func isMadeReplicaSet(kind Kind, object workload.Object) bool {
 }
 
 // pins reports whether the mutating endpoint changes images in the object of a request.
-func (h *Handler) pins(q *question) bool {
+func (h *Handler) pins(q *pending) bool {
 	return h.mutated[q.kind()] || !h.config.OnlyPods && h.config.Rules != nil && h.config.Rules.MayPin(&q.subject)
 }
 
-// speaksOfNothing reports whether no rule can match a request that contains no image at this
+// matchesNothing reports whether no rule can match a request that contains no image at this
 // endpoint. Such a request is admitted at once.
-func (h *Handler) speaksOfNothing(q *question) bool {
+func (h *Handler) matchesNothing(q *pending) bool {
 	leaves := q.request.operation == opDelete || q.request.operation == opConnect
 	switch {
 	case h.config.Endpoint == Mutate && leaves:
 		return true
 	case h.config.Endpoint == Mutate && !h.pins(q), leaves, q.request.subresource == "status", q.request.subresource == "scale":
-		return !h.maySpeak(q)
+		return !h.mayMatch(q)
 	}
 	return false
 }
 
-// maySpeak reports whether a rule about objects may match a request at this endpoint.
-func (h *Handler) maySpeak(q *question) bool {
+// mayMatch reports whether a rule about objects may match a request at this endpoint.
+func (h *Handler) mayMatch(q *pending) bool {
 	switch {
 	case h.config.Rules == nil:
 		return false
@@ -154,7 +154,7 @@ func (h *Handler) maySpeak(q *question) bool {
 
 // stage returns the gate's stage for the endpoint. Validation runs after all mutations. Images are
 // left to the validating endpoint if the mutating one does not pin them.
-func (h *Handler) stage(q *question) gate.Stage {
+func (h *Handler) stage(q *pending) gate.Stage {
 	switch {
 	case h.config.Endpoint != Mutate:
 		return gate.StageValidate
@@ -164,8 +164,8 @@ func (h *Handler) stage(q *question) gate.Stage {
 	return gate.StageMutateObject
 }
 
-// ask waits for a slot and for the gate.
-func (h *Handler) ask(ctx context.Context, q *question) (Cause, error) {
+// evaluate waits for a slot and for the gate.
+func (h *Handler) evaluate(ctx context.Context, q *pending) (Cause, error) {
 	leave, err := h.config.Queue.Enter(ctx, q.request.namespace)
 	if err != nil {
 		return review.QueueCause(err), err
@@ -210,7 +210,7 @@ func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object,
 }
 
 // compose converts the gate's outcome to a response.
-func (h *Handler) compose(q *question, restored []workload.Operation) (response, error) {
+func (h *Handler) compose(q *pending, restored []workload.Operation) (response, error) {
 	o := &q.outcome
 	notes := notesOf(o)
 	switch {
@@ -247,7 +247,7 @@ func (h *Handler) compose(q *question, restored []workload.Operation) (response,
 // isOld reports whether all denied images already run in the object. Denials of the object as a
 // whole are ignored only if just its finalizers change: otherwise the owner of a finalizer could
 // change the object arbitrarily.
-func (q *question) isOld() bool {
+func (q *pending) isOld() bool {
 	for i := range q.outcome.Verdicts {
 		v := &q.outcome.Verdicts[i]
 		isOld := v.Image.Unchanged || q.running && v.Image.Role != string(workload.Custom)

@@ -70,7 +70,7 @@ func TestWhatTheGateIsAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
 				decider, seen := &pinner{}, &recorder{}
-				a := send(t, door(t, which, decider, withRecorder(seen)), review(t, row.op, row.now, row.old, row.change))
+				a := send(t, endpoint(t, which, decider, withRecorder(seen)), review(t, row.op, row.now, row.old, row.change))
 				asked, denied := strings.Contains(row.asked, string(which)), strings.Contains(row.denied, string(which))
 				if got := len(decider.asked()) > 0; got != asked || a.Response.Allowed == denied {
 					t.Errorf("%s: %s: asked %v, answer %+v", row.reason, which, got, a.Response)
@@ -96,7 +96,7 @@ func TestSubject(t *testing.T) {
 		r["dryRun"] = true
 		r["userInfo"] = object{"username": "joan", "groups": []any{"a", "b"}}
 	}
-	handler := door(t, admission.Validate, decider, withRoles(roles{}))
+	handler := endpoint(t, admission.Validate, decider, withRoles(roles{}))
 	send(t, handler, review(t, "UPDATE", pod("nginx:2"), pod("nginx:1"), change))
 	got := decider.asked()[0]
 	s := got.Subject
@@ -128,7 +128,7 @@ func TestRequest(t *testing.T) {
 		"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "web", "namespace": "shop", "annotations": object{"a": `"oldObject": null`}},
 	}} {
 		decider := &pinner{}
-		send(t, door(t, admission.Validate, decider), review(t, "UPDATE", pod("nginx:2"), old, change))
+		send(t, endpoint(t, admission.Validate, decider), review(t, "UPDATE", pod("nginx:2"), old, change))
 		asked := decider.asked()
 		if len(asked) != 1 {
 			t.Fatalf("%s: asked %d times", reason, len(asked))
@@ -147,7 +147,7 @@ func TestRequestTwice(t *testing.T) {
 	for _, member := range []string{"options", "requestKind", "requestResource", "requestSubResource"} {
 		body := bytes.Replace(review(t, "CREATE", pod("nginx"), nil, nil), []byte(`"userInfo":`), []byte(`"`+member+`":null,"`+member+`":null,"userInfo":`), 1)
 		decider := &pinner{}
-		if a := send(t, door(t, admission.Validate, decider), body); a.Response.Allowed || len(decider.asked()) != 0 {
+		if a := send(t, endpoint(t, admission.Validate, decider), body); a.Response.Allowed || len(decider.asked()) != 0 {
 			t.Errorf("%s stands twice: %+v", member, a.Response)
 		}
 	}
@@ -162,7 +162,7 @@ func (r roles) Roles(_ context.Context, user policy.User, _ string) (bound, clus
 func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
 	move := func(o object) { o["metadata"].(object)["namespace"] = "gone" }
 	decider, seen := &pinner{}, &recorder{}
-	handler := door(t, admission.Validate, decider, withRoles(roles{errors.New("no")}), withRecorder(seen))
+	handler := endpoint(t, admission.Validate, decider, withRoles(roles{errors.New("no")}), withRecorder(seen))
 	send(t, handler, review(t, "CREATE", with(t, pod("nginx"), move), nil, nil))
 	s := decider.asked()[0].Subject
 	if s.NamespaceKnown || s.NamespaceLabels != nil || s.User.RolesKnown || s.User.Roles != nil {
@@ -185,7 +185,7 @@ func TestWhatCannotBeKnownStaysUnknown(t *testing.T) {
 func TestNamesThatAreYetToBeGenerated(t *testing.T) {
 	seen := &recorder{}
 	now := with(t, pod("evil"), func(o object) { o["metadata"] = object{"generateName": "web-", "namespace": "shop"} })
-	a := send(t, door(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", now, nil, nil))
+	a := send(t, endpoint(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", now, nil, nil))
 	if got := seen.last(t); got.Name != "web-*" || !strings.HasPrefix(a.Response.Status.Message, "Pod shop/web-*: ") {
 		t.Errorf("recorded %q, said %s", got.Name, a.Response.Status.Message)
 	}
@@ -193,12 +193,12 @@ func TestNamesThatAreYetToBeGenerated(t *testing.T) {
 
 func TestPinning(t *testing.T) {
 	for name, row := range map[string]struct {
-		reason  string
-		door    admission.Endpoint
-		now     object
-		mutated []admission.Kind
-		want    gate.Pinning
-		patched bool
+		reason   string
+		endpoint admission.Endpoint
+		now      object
+		mutated  []admission.Kind
+		want     gate.Pinning
+		patched  bool
 	}{
 		"pod, mutate":          {"pinned here", admission.Mutate, pod("nginx"), nil, gate.PinHere, true},
 		"pod, validate":        {"pinned before", admission.Validate, pod("nginx"), nil, gate.PinDone, false},
@@ -209,13 +209,13 @@ func TestPinning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			decider := &pinner{}
-			a := send(t, door(t, row.door, decider, withControllers(row.mutated...)), review(t, "CREATE", row.now, nil, nil))
+			a := send(t, endpoint(t, row.endpoint, decider, withControllers(row.mutated...)), review(t, "CREATE", row.now, nil, nil))
 			if asked := decider.asked(); len(asked) != 1 || asked[0].Pinning != row.want || (len(a.Response.Patch) > 0) != row.patched {
 				t.Errorf("%s: asked %+v, patch %s", row.reason, asked, a.Response.Patch)
 			}
 		})
 	}
-	a := send(t, door(t, admission.Mutate, &pinner{}, withControllers(admission.Kind{Group: "apps", Kind: "Deployment"})), review(t, "CREATE", deployment("nginx"), nil, nil))
+	a := send(t, endpoint(t, admission.Mutate, &pinner{}, withControllers(admission.Kind{Group: "apps", Kind: "Deployment"})), review(t, "CREATE", deployment("nginx"), nil, nil))
 	if strings.Contains(string(a.Response.Patch), "annotations") {
 		t.Errorf("only Pods are annotated: %s", a.Response.Patch)
 	}
@@ -242,13 +242,13 @@ func TestPinsNamed(t *testing.T) {
 	}
 	only := []setting{withOnlyPods}
 	for _, row := range []struct {
-		reason  string
-		door    admission.Endpoint
-		now     object
-		named   string
-		options []setting
-		want    gate.Pinning // empty with silent
-		silent  bool
+		reason   string
+		endpoint admission.Endpoint
+		now      object
+		named    string
+		options  []setting
+		want     gate.Pinning // empty with silent
+		silent   bool
 	}{
 		{"it is named", admission.Mutate, deployment("nginx"), "Deployment", nil, gate.PinNamed, false},
 		{"it was pinned", admission.Validate, deployment("nginx"), "Deployment", nil, gate.PinLater, false},
@@ -263,7 +263,7 @@ func TestPinsNamed(t *testing.T) {
 		{"a StatefulSet that something made", admission.Mutate, made("StatefulSet", owner(true)), "StatefulSet", nil, gate.PinNamed, false},
 	} {
 		decider := &pinner{}
-		send(t, door(t, row.door, decider, append(row.options, withRules(ruling(row.named)))...), review(t, "CREATE", row.now, nil, nil))
+		send(t, endpoint(t, row.endpoint, decider, append(row.options, withRules(ruling(row.named)))...), review(t, "CREATE", row.now, nil, nil))
 		asked := decider.asked()
 		if row.silent {
 			if len(asked) > 0 {
@@ -302,7 +302,7 @@ func TestMirrorPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := &recorder{}
-			a := send(t, door(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", row.now, nil, row.change))
+			a := send(t, endpoint(t, admission.Validate, &pinner{}, withRecorder(seen)), review(t, "CREATE", row.now, nil, row.change))
 			got := seen.last(t)
 			if a.Response.Allowed != row.allowed || got.Mirror != row.allowed || got.Outcome.Result != gate.Deny {
 				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
@@ -311,7 +311,7 @@ func TestMirrorPods(t *testing.T) {
 	}
 	good := with(t, mirror, func(o object) { o["spec"].(object)["containers"] = pod("nginx")["spec"].(object)["containers"] })
 	decider := &pinner{}
-	if a := send(t, door(t, admission.Mutate, decider), review(t, "CREATE", good, nil, node)); !a.Response.Allowed || a.Response.Patch != nil || len(decider.asked()) > 0 {
+	if a := send(t, endpoint(t, admission.Mutate, decider), review(t, "CREATE", good, nil, node)); !a.Response.Allowed || a.Response.Patch != nil || len(decider.asked()) > 0 {
 		t.Errorf("a mirror pod is left alone: %+v", a.Response)
 	}
 }
@@ -323,7 +323,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 	for reason, change := range map[string]setting{
 		"no endpoint":      func(c *admission.Config) { c.Endpoint = "" },
-		"another endpoint": func(c *admission.Config) { c.Endpoint = admission.Compile },
+		"another endpoint": func(c *admission.Config) { c.Endpoint = admission.Policies },
 		"no decider":       func(c *admission.Config) { c.Decider = nil },
 		"no namespaces":    func(c *admission.Config) { c.Namespaces = nil },
 		"no failure":       func(c *admission.Config) { c.Failure = nil },

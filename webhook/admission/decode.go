@@ -16,8 +16,8 @@ const (
 	reviewKind    = "AdmissionReview"
 )
 
-// envelope is a review with unparsed objects.
-type envelope struct {
+// admissionReview is a review with unparsed objects.
+type admissionReview struct {
 	apiVersion, kind string
 	hasRequest       bool
 	request          request
@@ -44,10 +44,10 @@ type request struct {
 func (r *request) copied() []byte { return bytes.Join(r.text, []byte("null")) }
 
 // decode parses a review in one pass. Unknown members are skipped.
-func decode(body []byte) (*envelope, error) {
+func decode(body []byte) (*admissionReview, error) {
 	d := &decoder{body: body, json: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
-	e := &envelope{}
-	if err := readObject(d, "", e, envelopeFields); err != nil {
+	e := &admissionReview{}
+	if err := readObject(d, "", e, reviewFields); err != nil {
 		return nil, err
 	}
 	if _, err := d.json.ReadToken(); !errors.Is(err, io.EOF) {
@@ -59,8 +59,8 @@ func decode(body []byte) (*envelope, error) {
 // decodeHead parses the beginning of a review that is incomplete or invalid.
 func decodeHead(front []byte) request {
 	d := &decoder{body: front, json: jsontext.NewDecoder(bytes.NewBuffer(front), jsontext.AllowDuplicateNames(true))}
-	e := &envelope{}
-	_ = readObject(d, "", e, envelopeFields) // the error does not matter
+	e := &admissionReview{}
+	_ = readObject(d, "", e, reviewFields) // the error does not matter
 	return e.request
 }
 
@@ -70,10 +70,10 @@ type field[T any] struct {
 	read func(*decoder, *T) error
 }
 
-var envelopeFields = []field[envelope]{
-	{"kind", func(d *decoder, e *envelope) error { return d.text(&e.kind) }},
-	{"apiVersion", func(d *decoder, e *envelope) error { return d.text(&e.apiVersion) }},
-	{"request", func(d *decoder, e *envelope) error {
+var reviewFields = []field[admissionReview]{
+	{"kind", func(d *decoder, e *admissionReview) error { return d.text(&e.kind) }},
+	{"apiVersion", func(d *decoder, e *admissionReview) error { return d.text(&e.apiVersion) }},
+	{"request", func(d *decoder, e *admissionReview) error {
 		if d.json.PeekKind() == jsontext.KindNull {
 			return d.json.SkipValue()
 		}

@@ -29,7 +29,7 @@ func FuzzReview(f *testing.F) {
 	forge(forged, `{"c0":"x"}`)
 	f.Add(review(f, "CREATE", forged, nil, nil))
 	f.Add(review(f, "UPDATE", pod("nginx"), forged, nil))
-	mutate, validate := door(f, admission.Mutate, &forgetful{}), door(f, admission.Validate, &forgetful{})
+	mutate, validate := endpoint(f, admission.Mutate, &forgetful{}), endpoint(f, admission.Validate, &forgetful{})
 	policies, err := newPolicies(checker{})
 	if err != nil {
 		f.Fatal(err)

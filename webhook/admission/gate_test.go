@@ -67,14 +67,14 @@ func (h *harbor) signed(t testing.TB, name string) string {
 func TestRealGate(t *testing.T) {
 	h := newHarbor(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad").ByDigest()
-	mutate, validate := door(t, admission.Mutate, h.gate), door(t, admission.Validate, h.gate)
+	mutate, validate := endpoint(t, admission.Mutate, h.gate), endpoint(t, admission.Validate, h.gate)
 
 	stored := admit(t, mutate, "CREATE", pod(good), nil)
 	if got := texts(t, stored)["c0"]; !strings.HasPrefix(got, good+"@sha256:") {
 		t.Errorf("stored %s", got)
 	}
-	var said map[string]string
-	if err := json.Unmarshal([]byte(written(stored)), &said); err != nil || said["c0"] != good {
+	var message map[string]string
+	if err := json.Unmarshal([]byte(written(stored)), &message); err != nil || message["c0"] != good {
 		t.Errorf("written %q: %v", written(stored), err)
 	}
 	if a := send(t, validate, review(t, "CREATE", stored, nil, nil)); !a.Response.Allowed {
@@ -106,10 +106,12 @@ func BenchmarkRealGate(b *testing.B) {
 		for i, entry := range now["spec"].(object)["containers"].([]any) {
 			entry.(object)["image"] = h.signed(b, string(rune('a'+i)))
 		}
-		warm := admit(b, door(b, admission.Mutate, h.gate), "CREATE", now, nil)
-		b.Run(name+"/mutate", func(b *testing.B) { measure(b, door(b, admission.Mutate, h.gate), review(b, "CREATE", now, nil, nil)) })
+		warm := admit(b, endpoint(b, admission.Mutate, h.gate), "CREATE", now, nil)
+		b.Run(name+"/mutate", func(b *testing.B) {
+			measure(b, endpoint(b, admission.Mutate, h.gate), review(b, "CREATE", now, nil, nil))
+		})
 		b.Run(name+"/validate", func(b *testing.B) {
-			measure(b, door(b, admission.Validate, h.gate), review(b, "CREATE", warm, nil, nil))
+			measure(b, endpoint(b, admission.Validate, h.gate), review(b, "CREATE", warm, nil, nil))
 		})
 	}
 }

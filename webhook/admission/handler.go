@@ -21,8 +21,8 @@ const (
 	Mutate Endpoint = "mutate"
 	// Validate evaluates all objects and changes none.
 	Validate Endpoint = "validate"
-	// Compile rejects broken policies; NewPolicies makes it.
-	Compile Endpoint = "policies"
+	// Policies rejects broken policies; NewPolicies makes it.
+	Policies Endpoint = "policies"
 )
 
 // Decider evaluates one object. It always returns an outcome, at once when ctx ends.
@@ -125,12 +125,12 @@ func New(config Config) (*Handler, error) {
 
 // ServeHTTP handles one review. A panic is handled as a missing decision.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{server: &h.server, judge: h}
+	x := &call{server: &h.server, reviewer: h}
 	x.serve(w, r)
 }
 
 // undecided answers a request without a decision, according to the policies' failure setting.
-func (h *Handler) undecided(q *question, cause Cause) response {
+func (h *Handler) undecided(q *pending, cause Cause) response {
 	why := cause.Sentence()
 	switch {
 	case q.mirror:

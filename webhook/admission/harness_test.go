@@ -138,13 +138,13 @@ func (r *recorder) last(t testing.TB) admission.Review {
 // shop is the namespace of the tests.
 var shop = namespaces{"shop": {"team": "a"}}
 
-func door(t testing.TB, which admission.Endpoint, decider admission.Decider, with ...setting) http.Handler {
+func endpoint(t testing.TB, which admission.Endpoint, decider admission.Decider, with ...setting) http.Handler {
 	t.Helper()
-	return doorThat(t, admission.Config{Endpoint: which, Decider: decider, Namespaces: shop, Failure: failure(false)}, with...)
+	return endpointWith(t, admission.Config{Endpoint: which, Decider: decider, Namespaces: shop, Failure: failure(false)}, with...)
 }
 
-// doorThat makes an endpoint, by default with a queue and a recorder of its own.
-func doorThat(t testing.TB, config admission.Config, with ...setting) http.Handler {
+// endpointWith makes an endpoint, by default with a queue and a recorder of its own.
+func endpointWith(t testing.TB, config admission.Config, with ...setting) http.Handler {
 	t.Helper()
 	handler, err := admission.New(completed(t, config, with...))
 	if err != nil {
@@ -222,19 +222,19 @@ func withOnlyPods(c *admission.Config) { c.OnlyPods = true }
 // review makes a request; change may be nil.
 func review(t testing.TB, operation string, now, old object, change func(request object)) []byte {
 	t.Helper()
-	about := now
-	if about == nil {
-		about = old
+	subject := now
+	if subject == nil {
+		subject = old
 	}
-	version, _ := about["apiVersion"].(string)
+	version, _ := subject["apiVersion"].(string)
 	group, version, isGrouped := strings.Cut(version, "/")
 	if !isGrouped {
 		group, version = "", group
 	}
-	metadata, _ := about["metadata"].(object)
+	metadata, _ := subject["metadata"].(object)
 	request := object{
 		"uid": "u-1", "operation": operation, "namespace": metadata["namespace"], "name": metadata["name"],
-		"kind":     object{"group": group, "version": version, "kind": about["kind"]},
+		"kind":     object{"group": group, "version": version, "kind": subject["kind"]},
 		"userInfo": object{"username": "jane", "groups": []any{"system:authenticated"}},
 		"object":   now, "oldObject": old, "dryRun": false,
 	}
@@ -371,12 +371,12 @@ func change(at any, op, path string, value any) error {
 			}
 			return errors.New("not supported here, or another value")
 		case object:
-			was, ok := parent[token]
+			current, ok := parent[token]
 			if !last {
 				if !ok {
 					return fmt.Errorf("no member %q", token)
 				}
-				at = was
+				at = current
 				continue
 			}
 			switch {
@@ -388,8 +388,8 @@ func change(at any, op, path string, value any) error {
 				parent[token] = value
 			case op == "remove":
 				delete(parent, token)
-			case op != "test" || !reflect.DeepEqual(was, value):
-				return fmt.Errorf("want %v, got %v", value, was)
+			case op != "test" || !reflect.DeepEqual(current, value):
+				return fmt.Errorf("want %v, got %v", value, current)
 			}
 			return nil
 		default:

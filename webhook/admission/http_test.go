@@ -72,24 +72,24 @@ func TestWhatIsNoReview(t *testing.T) {
 				r.Header.Set("Content-Type", kind)
 				w := httptest.NewRecorder()
 				seen := &recorder{}
-				door(t, which, &pinner{}, withRecorder(seen)).ServeHTTP(w, r)
+				endpoint(t, which, &pinner{}, withRecorder(seen)).ServeHTTP(w, r)
 				if row.err == "" {
 					if a := read(t, w); !a.Response.Allowed || a.Response.UID != "u-1" {
 						t.Errorf("%s: %+v", row.reason, a)
 					}
 					continue
 				}
-				said, code := w.Body.String(), http.StatusBadRequest
+				message, code := w.Body.String(), http.StatusBadRequest
 				if row.method+row.kind+row.query == "" && strings.Contains(row.body[:min(len(row.body), 4096)], `"uid":"u`) {
 					// An HTTP error would be the failure setting's to judge.
 					a := read(t, w)
 					if a.Response.Allowed || !strings.HasPrefix(a.Response.UID, "u-") {
 						t.Errorf("%s: %+v", row.reason, a)
 					}
-					said, code = a.Response.Status.Message, http.StatusOK
+					message, code = a.Response.Status.Message, http.StatusOK
 				}
-				if w.Code != code || !strings.Contains(said, row.err) {
-					t.Errorf("%s: HTTP %d %q does not say %q", row.reason, w.Code, said, row.err)
+				if w.Code != code || !strings.Contains(message, row.err) {
+					t.Errorf("%s: HTTP %d %q does not say %q", row.reason, w.Code, message, row.err)
 				}
 				if got := seen.last(t); got.Cause != admission.Malformed || got.Allowed || got.Err == nil {
 					t.Errorf("%s: recorded %+v", row.reason, got)
@@ -113,7 +113,7 @@ func TestBodyOfUnknownLength(t *testing.T) {
 			r.ContentLength = -1
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			door(t, admission.Validate, &pinner{}).ServeHTTP(w, r)
+			endpoint(t, admission.Validate, &pinner{}).ServeHTTP(w, r)
 			if w.Code != row.code {
 				t.Errorf("HTTP %d: %s", w.Code, w.Body)
 			}
@@ -123,7 +123,7 @@ func TestBodyOfUnknownLength(t *testing.T) {
 
 func TestOtherVersionsAreAnsweredWithTheirUID(t *testing.T) {
 	body := bytes.Replace(review(t, "CREATE", pod("nginx"), nil, nil), []byte("admission.k8s.io/v1"), []byte("admission.k8s.io/v1beta1"), 1)
-	a := send(t, door(t, admission.Validate, &pinner{}), body)
+	a := send(t, endpoint(t, admission.Validate, &pinner{}), body)
 	if a.Response.Allowed || a.Response.UID != "u-1" || a.Response.Status.Code != 400 || !strings.Contains(a.Response.Status.Message, "admissionReviewVersions") {
 		t.Errorf("%+v", a)
 	}
@@ -160,7 +160,7 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 		"image a number":   {"cannot be read", "CREATE", with(t, pod("nginx"), func(o object) { o["spec"] = object{"containers": "all"} }), nil, nil, "want a list, got text"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := post(door(t, admission.Validate, &pinner{}), "/", review(t, row.op, row.now, row.old, row.change))
+			w := post(endpoint(t, admission.Validate, &pinner{}), "/", review(t, row.op, row.now, row.old, row.change))
 			if w.Code == http.StatusBadRequest && row.err != "" && strings.Contains(w.Body.String(), row.err) {
 				return
 			}
@@ -174,11 +174,11 @@ func TestRequestsThatMakeNoSense(t *testing.T) {
 
 func TestObjectsWithNamesThatStandTwice(t *testing.T) {
 	body := review(t, "CREATE", pod("nginx"), nil, nil)
-	if a := send(t, door(t, admission.Validate, &pinner{}), body); !a.Response.Allowed {
+	if a := send(t, endpoint(t, admission.Validate, &pinner{}), body); !a.Response.Allowed {
 		t.Fatalf("%+v", a)
 	}
 	body = bytes.Replace(body, []byte(`"image":"nginx"`), []byte(`"image":"nginx","image":"evil"`), 1)
-	a := send(t, door(t, admission.Validate, &pinner{}), body)
+	a := send(t, endpoint(t, admission.Validate, &pinner{}), body)
 	if a.Response.Allowed || a.Response.Status.Code != 400 || !strings.Contains(a.Response.Status.Message, `the name "image" stands twice`) {
 		t.Errorf("%+v", a)
 	}
@@ -190,18 +190,18 @@ func TestLargeObjects(t *testing.T) {
 		images[i] = fmt.Sprintf("registry.example/team/app-%d:1", i)
 	}
 	many := pod(images...)
-	a := send(t, door(t, admission.Mutate, &pinner{}), review(t, "CREATE", many, nil, nil))
+	a := send(t, endpoint(t, admission.Mutate, &pinner{}), review(t, "CREATE", many, nil, nil))
 	if got := texts(t, patched(t, many, a)); len(got) != 500 || got["c499"] != pinned(images[499]) {
 		t.Errorf("%d images, the last %s", len(got), got["c499"])
 	}
 	big := with(t, pod("nginx"), func(o object) { annotate(o, map[string]string{"big": strings.Repeat("x", 3<<20)}) })
-	if a := send(t, door(t, admission.Mutate, &pinner{}), review(t, "CREATE", big, nil, nil)); !a.Response.Allowed {
+	if a := send(t, endpoint(t, admission.Mutate, &pinner{}), review(t, "CREATE", big, nil, nil)); !a.Response.Allowed {
 		t.Errorf("3 MiB: %+v", a.Response.Status)
 	}
 	for i := range images {
 		images[i] = fmt.Sprintf("registry.example/evil/app-%d:1", i)
 	}
-	a = send(t, door(t, admission.Mutate, &pinner{}), review(t, "CREATE", pod(images...), nil, nil))
+	a = send(t, endpoint(t, admission.Mutate, &pinner{}), review(t, "CREATE", pod(images...), nil, nil))
 	message := a.Response.Status.Message
 	if a.Response.Allowed || len(message) > 4096 || !strings.HasPrefix(message, "Pod shop/web: 500 of 500 images denied\n") || !strings.Contains(message, "... and ") {
 		t.Errorf("%d bytes: %s", len(message), message)

@@ -22,10 +22,10 @@ func identical(object, old []byte) bool {
 	})
 }
 
-// onlyLeaves reports whether two versions of an object in deletion differ only in finalizers and in
+// onlyFinalizers reports whether two versions of an object in deletion differ only in finalizers and in
 // metadata that the API server maintains. A Namespace also has finalizers in its spec. Like
 // identical, it may return false for equal objects.
-func onlyLeaves(kind Kind, object, old []byte) bool {
+func onlyFinalizers(kind Kind, object, old []byte) bool {
 	return sameMembers(object, old, nil, func(a, b member) bool {
 		switch string(a.name) {
 		case `"metadata"`:

@@ -9,10 +9,10 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// trying says of a policy what its name says.
-type trying struct{ asked int }
+// analysis says of a policy what its name says.
+type analysis struct{ asked int }
 
-func (tr *trying) Try(_ context.Context, raw []byte) ([]string, error) {
+func (tr *analysis) Analyze(_ context.Context, raw []byte) ([]string, error) {
 	tr.asked++
 	switch {
 	case strings.Contains(string(raw), "stops"):
@@ -38,8 +38,8 @@ func TestTrial(t *testing.T) {
 		{"it is held by a finalizer, and made stop something", "UPDATE", "stops", false, 1, "Deployment shop/web"},
 		{"it goes", "DELETE", "stops", true, 0, ""},
 	} {
-		tries := &trying{}
-		handler, err := newPolicies(checker{}, func(c *admission.PolicyConfig) { c.Trial = tries })
+		analysis := &analysis{}
+		handler, err := newPolicies(checker{}, func(c *admission.PolicyConfig) { c.ImpactAnalysis = analysis })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,12 +52,12 @@ func TestTrial(t *testing.T) {
 			old = clusterPolicy("good")
 		}
 		r := send(t, handler, review(t, c.op, now, old, nil)).Response
-		said := strings.Join(r.Warnings, "")
+		message := strings.Join(r.Warnings, "")
 		if !r.Allowed {
-			said = r.Status.Message
+			message = r.Status.Message
 		}
-		if r.Allowed != c.allowed || tries.asked != c.asked || !strings.Contains(said, c.says) || (said == "") != (c.says == "") {
-			t.Errorf("%s: allowed %t, asked %d times, says %q", c.reason, r.Allowed, tries.asked, said)
+		if r.Allowed != c.allowed || analysis.asked != c.asked || !strings.Contains(message, c.says) || (message == "") != (c.says == "") {
+			t.Errorf("%s: allowed %t, asked %d times, says %q", c.reason, r.Allowed, analysis.asked, message)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestOnlyPoliciesThatMatchAreAsked(t *testing.T) {
 	h := newHarbor(t)
 	image := h.signed(t, "web")
 	var asked int
-	handler := door(t, admission.Mutate, h.gateOf(t, h.policies(t, 1000, &asked)...))
+	handler := endpoint(t, admission.Mutate, h.gateOf(t, h.policies(t, 1000, &asked)...))
 	for _, row := range []struct {
 		reason, image string
 		asked         int
@@ -107,7 +107,7 @@ func BenchmarkPolicies(b *testing.B) {
 			entry.(object)["image"] = h.signed(b, fmt.Sprintf("web-%d", i))
 		}
 		for _, count := range []int{1, 1000} {
-			handler := door(b, admission.Mutate, h.gateOf(b, h.policies(b, count, new(int))...))
+			handler := endpoint(b, admission.Mutate, h.gateOf(b, h.policies(b, count, new(int))...))
 			admit(b, handler, "CREATE", now, nil)
 			b.Run(fmt.Sprintf("containers=%d/policies=%d", containers, count), func(b *testing.B) {
 				measure(b, handler, review(b, "CREATE", now, nil, nil))

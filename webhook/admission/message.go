@@ -95,7 +95,7 @@ func (p *page) verdict(o *gate.Outcome, v *gate.Verdict) {
 		}
 		for i := range v.Decisions {
 			if d := &v.Decisions[i]; slices.Contains(d.Reasons, reason) && !admitted(d) {
-				p.reason(review.RuleOf(d)+judged(d), d.Check.Entry, reason)
+				p.reason(review.RuleOf(d)+copiedFrom(d), d.Check.Entry, reason)
 				reported[reason] = true
 			}
 		}
@@ -136,9 +136,9 @@ func admitted(d *policy.Decision) bool {
 	return d.Result == policy.Pass || d.Result == policy.Skipped || d.Check.Action.Admits()
 }
 
-// judged returns the source of a mirror's copy if the copy was evaluated under the source's name,
+// copiedFrom returns the source of a mirror's copy if the copy was evaluated under the source's name,
 // else an empty text.
-func judged(d *policy.Decision) string {
+func copiedFrom(d *policy.Decision) string {
 	if d.Check.Image.Copy.IsZero() {
 		return ""
 	}
@@ -167,7 +167,7 @@ func warnings(o *gate.Outcome) []string {
 		}
 		for _, reason := range rule.Ruling.Reasons {
 			if slices.Contains(o.Warnings, reason) {
-				add(ending(reason), rule.Policy.ID()+", rule "+rule.Rule, doubt(rule.Ruling.Result), reason.Message)
+				add(ending(reason), rule.Policy.ID()+", rule "+rule.Rule, word(rule.Ruling.Result), reason.Message)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func warnings(o *gate.Outcome) []string {
 				}
 				if slices.Contains(v.Warnings, reason) && d.Check.Action != policy.Audit && d.Result != policy.Pass {
 					silent[reason] = true
-					add(ending(reason), v.Image.Container, v.Image.Ref.Written(), review.RuleOf(d)+judged(d), doubt(d.Result), reason.Message)
+					add(ending(reason), v.Image.Container, v.Image.Ref.Written(), review.RuleOf(d)+copiedFrom(d), word(d.Result), reason.Message)
 				}
 			}
 		}
@@ -199,7 +199,7 @@ func warnings(o *gate.Outcome) []string {
 	return found
 }
 
-func doubt(result policy.Result) string {
+func word(result policy.Result) string {
 	if result == policy.Indeterminate {
 		return review.Unverified
 	}
@@ -232,7 +232,7 @@ func warningWith(end, text string) string {
 
 // notesOf returns the audit notes of an outcome. They are few and deterministic.
 func notesOf(o *gate.Outcome) audit {
-	notes := audit{answer: string(o.Result), words: o.AuditAnnotations}
+	notes := audit{answer: string(o.Result), annotations: o.AuditAnnotations}
 	if o.Result != gate.Allow {
 		notes.codes = review.Codes(o)
 	}

@@ -91,7 +91,7 @@ func TestMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return outcome }}
-			a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
+			a := send(t, endpoint(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
 			if a.Response.Allowed || a.Response.Status.Code != 403 || a.Response.Status.Reason != "Forbidden" {
 				t.Errorf("%+v", a.Response)
 			}
@@ -113,7 +113,7 @@ func TestTheCommandThatReproduces(t *testing.T) {
 		}
 		return "quaymaster explain " + i.Ref.Written()
 	})
-	a := send(t, door(t, admission.Validate, decider, reproduce), review(t, "CREATE", pod("nginx"), nil, nil))
+	a := send(t, endpoint(t, admission.Validate, decider, reproduce), review(t, "CREATE", pod("nginx"), nil, nil))
 	golden(t, "reproduce", a.Response.Status.Message)
 }
 
@@ -127,7 +127,7 @@ func TestWarningKeepsItsEnd(t *testing.T) {
 	}
 	for _, row := range []struct {
 		reason  string
-		about   policy.Reason
+		subject policy.Reason
 		message string
 		end     string
 		whole   bool
@@ -138,13 +138,13 @@ func TestWarningKeepsItsEnd(t *testing.T) {
 		{"both digests, short", differs, "it differs", ": it differs (used sha256:aaaaaaaaaaaa, there sha256:bbbbbbbbbbbb) [mirror-differs]", true},
 		{"both digests, long", differs, strings.Repeat("x", bound), "xx... (used sha256:aaaaaaaaaaaa, there sha256:bbbbbbbbbbbb) [mirror-differs]", false},
 	} {
-		row.about.Message = row.message
+		row.subject.Message = row.message
 		v := verdict("web", gate.Allow)
-		v.Warnings = []policy.Reason{row.about}
+		v.Warnings = []policy.Reason{row.subject}
 		decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
 			return gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{v}}
 		}}
-		got := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil)).Response.Warnings
+		got := send(t, endpoint(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil)).Response.Warnings
 		if len(got) != 1 || !strings.HasSuffix(got[0], row.end) || len(got[0]) > bound || !row.whole && len(got[0]) < bound-1 {
 			t.Errorf("%s: %q, want one that ends in %q", row.reason, got, row.end)
 		}
@@ -184,7 +184,7 @@ func TestWarnings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome { return row.outcome }}
-			a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
+			a := send(t, endpoint(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
 			got := a.Response.Warnings
 			if !a.Response.Allowed || len(got) != len(row.want) {
 				t.Fatalf("%s: %+v, want %q", row.reason, a.Response, row.want)

@@ -76,7 +76,7 @@ func (h hub) Decide(_ context.Context, request gate.Request) gate.Outcome {
 // redirecting is the mutating door before a gate that redirects.
 func redirecting(t testing.TB) http.Handler {
 	t.Helper()
-	return door(t, admission.Mutate, hub{}, withCopies(hub{}))
+	return endpoint(t, admission.Mutate, hub{}, withCopies(hub{}))
 }
 
 // mixed runs images of all roles that a new Pod may have.
@@ -105,7 +105,7 @@ func TestRedirectAndRecord(t *testing.T) {
 	if !reflect.DeepEqual(stored, want) {
 		t.Errorf("got %s\nwant %s", encode(t, stored), encode(t, want))
 	}
-	if a := send(t, door(t, admission.Validate, hub{}, withCopies(hub{})), review(t, "CREATE", stored, nil, nil)); !a.Response.Allowed {
+	if a := send(t, endpoint(t, admission.Validate, hub{}, withCopies(hub{})), review(t, "CREATE", stored, nil, nil)); !a.Response.Allowed {
 		t.Errorf("%+v", a.Response)
 	}
 }
@@ -176,7 +176,7 @@ func TestWhatIsACopy(t *testing.T) {
 			old := pod(row.running)
 			forge(old, `{"c0":"`+row.written+`"}`)
 			now := with(t, old, func(o object) { o["spec"] = pod(row.written)["spec"] })
-			stored := admit(t, door(t, admission.Mutate, decider, options...), "UPDATE", now, old)
+			stored := admit(t, endpoint(t, admission.Mutate, decider, options...), "UPDATE", now, old)
 			want := row.written
 			if row.restored {
 				want = row.running
@@ -192,8 +192,8 @@ func TestWhatIsACopy(t *testing.T) {
 // validating door refuses the same where the mutating one did not run.
 func TestTheRecordIsGuarded(t *testing.T) {
 	first := admit(t, redirecting(t), "CREATE", pod("nginx:1", "redis:2", "ghcr.io/a/b:1"), nil)
-	const said = `{"c0":"nginx:1","c1":"redis:2"}`
-	if written(first) != said {
+	const message = `{"c0":"nginx:1","c1":"redis:2"}`
+	if written(first) != message {
 		t.Fatalf("written %s", written(first))
 	}
 	noting := func(note string) object { return with(t, first, func(o object) { forge(o, note) }) }
@@ -208,22 +208,22 @@ func TestTheRecordIsGuarded(t *testing.T) {
 		after    string // what Mutate leaves there
 		refused  string // what Validate says, "" if nothing
 	}{
-		"as it was":         {"the twin of all", with(t, first, func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), first, said, ""},
-		"changed":           {"it is not what was written", noting(`{"c0":"evil","c1":"redis:2"}`), first, said, `the entry of "c0" was "nginx:1"`},
-		"changed, agreeing": {"a copy of it all the same", noting(`{"c0":"docker.io/library/nginx:1","c1":"redis:2"}`), first, said, `the entry of "c0" was "nginx:1"`},
-		"one gone":          {"its image is there", noting(`{"c0":"nginx:1"}`), first, said, `the entry of "c1" was "redis:2"`},
-		"all gone":          {"a replacement that knows nothing of it", with(t, first, none), first, said, `the entry of "c0" was "nginx:1"`},
-		"unreadable":        {"it says nothing", noting(`x`), first, said, "must be a JSON object"},
-		"one more":          {"it agrees with nothing", noting(`{"c0":"nginx:1","c1":"redis:2","c2":"nginx:1"}`), first, said, `the entry "nginx:1" of "c2" does not agree`},
-		"nobody's":          {"there is no such container", noting(`{"c0":"nginx:1","c1":"redis:2","c9":"nginx:1"}`), first, said, `the entry "nginx:1" of "c9" does not agree`},
-		"one that agrees":   {"it had none, and this is right", noting(said), noting(`{"c0":"nginx:1"}`), said, ""},
+		"as it was":         {"the twin of all", with(t, first, func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), first, message, ""},
+		"changed":           {"it is not what was written", noting(`{"c0":"evil","c1":"redis:2"}`), first, message, `the entry of "c0" was "nginx:1"`},
+		"changed, agreeing": {"a copy of it all the same", noting(`{"c0":"docker.io/library/nginx:1","c1":"redis:2"}`), first, message, `the entry of "c0" was "nginx:1"`},
+		"one gone":          {"its image is there", noting(`{"c0":"nginx:1"}`), first, message, `the entry of "c1" was "redis:2"`},
+		"all gone":          {"a replacement that knows nothing of it", with(t, first, none), first, message, `the entry of "c0" was "nginx:1"`},
+		"unreadable":        {"it says nothing", noting(`x`), first, message, "must be a JSON object"},
+		"one more":          {"it agrees with nothing", noting(`{"c0":"nginx:1","c1":"redis:2","c2":"nginx:1"}`), first, message, `the entry "nginx:1" of "c2" does not agree`},
+		"nobody's":          {"there is no such container", noting(`{"c0":"nginx:1","c1":"redis:2","c9":"nginx:1"}`), first, message, `the entry "nginx:1" of "c9" does not agree`},
+		"one that agrees":   {"it had none, and this is right", noting(message), noting(`{"c0":"nginx:1"}`), message, ""},
 		"one that does not": {"it had none, and this is not", noting(`{"c0":"nginx:1","c1":"evil"}`), noting(`{"c0":"nginx:1"}`), `{"c0":"nginx:1"}`, `the entry "evil" of "c1" does not agree`},
 		"image changed":     {"the entry goes with it", running("quay.io/a/b:2", `{"c1":"redis:2"}`), first, `{"c1":"redis:2"}`, ""},
-		"stale":             {"who changed the image left it", running("quay.io/a/b:2", said), first, `{"c1":"redis:2"}`, ""},
+		"stale":             {"who changed the image left it", running("quay.io/a/b:2", message), first, `{"c1":"redis:2"}`, ""},
 		"rewritten":         {"as the mutating door does", running(hub{}.copyOf("nginx:3"), `{"c0":"nginx:3","c1":"redis:2"}`), first, `{"c0":"nginx:3","c1":"redis:2"}`, ""},
 		"rewritten wrongly": {"the image is no copy of that", running("quay.io/a/b:2", `{"c0":"nginx:3","c1":"redis:2"}`), first, `{"c1":"redis:2"}`, `the entry "nginx:3" of "c0" does not agree`},
 		"old nonsense":      {"nobody touched it", with(t, noting(`x`), func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), noting(`x`), `x`, ""},
-		"deleting":          {"what goes may go", with(t, with(t, first, none), deleting), first, said, ""},
+		"deleting":          {"what goes may go", with(t, with(t, first, none), deleting), first, message, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := review(t, "UPDATE", row.now, row.old, nil)
@@ -232,7 +232,7 @@ func TestTheRecordIsGuarded(t *testing.T) {
 				t.Errorf("%s: written %q, want %q", row.reason, written(stored), row.after)
 			}
 			seen := &recorder{}
-			validate := door(t, admission.Validate, hub{}, withCopies(hub{}), withRecorder(seen))
+			validate := endpoint(t, admission.Validate, hub{}, withCopies(hub{}), withRecorder(seen))
 			a := send(t, validate, body)
 			message := a.Response.Status.Message
 			if a.Response.Allowed != (row.refused == "") || !strings.Contains(message, row.refused) || !a.Response.Allowed && !strings.Contains(message, "gateway's record") {
@@ -264,7 +264,7 @@ func TestEphemeralContainers(t *testing.T) {
 	if strings.Contains(string(a.Response.Patch), "annotations") {
 		t.Errorf("%s", a.Response.Patch)
 	}
-	validate := door(t, admission.Validate, hub{}, withCopies(hub{}))
+	validate := endpoint(t, admission.Validate, hub{}, withCopies(hub{}))
 	if a := send(t, validate, review(t, "UPDATE", stored, first, toSub)); !a.Response.Allowed {
 		t.Errorf("%+v", a.Response)
 	}
@@ -277,18 +277,18 @@ func TestMirrorMessages(t *testing.T) {
 	copied := image.MustParse("mirror.example/hub/library/web:1@" + image.DigestOf([]byte("web")).String())
 	underSource := decision(signedPolicy, policy.Enforce, policy.Fail, unsigned)
 	underSource.Check.Image = policy.Image{Ref: image.MustParse("docker.io/library/web:1"), Copy: copied}
-	judged := verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Pass), underSource)
-	judged.Image.Ref = copied
+	evaluated := verdict("web", gate.Deny, decision(signedPolicy, policy.Enforce, policy.Pass), underSource)
+	evaluated.Image.Ref = copied
 	noMirror := verdict("web", gate.Deny)
 	noMirror.Reasons = []policy.Reason{{
 		Code: policy.NoMirror, Path: "RegistryMirror/hub[0]",
 		Message: "no mirror qualifies, and the mapping does not leave it at docker.io: mirror.example/hub/library/web does not have it",
 	}}
-	for name, v := range map[string]gate.Verdict{"copy": judged, "no-mirror": noMirror} {
+	for name, v := range map[string]gate.Verdict{"copy": evaluated, "no-mirror": noMirror} {
 		decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
 			return gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{v}}
 		}}
-		a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
+		a := send(t, endpoint(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
 		golden(t, name, a.Response.Status.Message)
 	}
 	admitted := verdict("web", gate.Allow)
@@ -304,7 +304,7 @@ func TestMirrorMessages(t *testing.T) {
 	decider := &pinner{answer: func(context.Context, gate.Request) gate.Outcome {
 		return gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{admitted, warned}}
 	}}
-	a := send(t, door(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
+	a := send(t, endpoint(t, admission.Validate, decider), review(t, "CREATE", pod("nginx"), nil, nil))
 	golden(t, "mirror-warnings", strings.Join(a.Response.Warnings, "\n"))
 	if !a.Response.Allowed {
 		t.Errorf("%+v", a.Response)

@@ -15,12 +15,12 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// speaking says of which objects rules about objects may speak.
-type speaking bool
+// matching says of which objects rules about objects may speak.
+type matching bool
 
-func (s speaking) MayMutate(*policy.Subject) bool   { return bool(s) }
-func (s speaking) MayValidate(*policy.Subject) bool { return bool(s) }
-func (s speaking) MayPin(*policy.Subject) bool      { return false }
+func (s matching) MayMutate(*policy.Subject) bool   { return bool(s) }
+func (s matching) MayValidate(*policy.Subject) bool { return bool(s) }
+func (s matching) MayPin(*policy.Subject) bool      { return false }
 
 // TestStages: what is asked of the gate at which door, and what brings no image
 // only where a rule about objects may speak of it.
@@ -36,7 +36,7 @@ func TestStages(t *testing.T) {
 	resize := func(request object) { request["subResource"] = "resize" }
 	for _, row := range []struct {
 		reason    string
-		door      admission.Endpoint
+		endpoint  admission.Endpoint
 		operation string
 		now, old  object
 		change    func(object)
@@ -59,7 +59,7 @@ func TestStages(t *testing.T) {
 		{"and waits for nobody where no rule speaks of it", admission.Validate, "CONNECT", options, nil, exec, false, "", true, ""},
 	} {
 		p := &pinner{}
-		send(t, door(t, row.door, p, withRules(speaking(row.rules))), review(t, row.operation, row.now, row.old, row.change))
+		send(t, endpoint(t, row.endpoint, p, withRules(matching(row.rules))), review(t, row.operation, row.now, row.old, row.change))
 		asked := p.asked()
 		if row.silent {
 			if len(asked) > 0 {
@@ -88,7 +88,7 @@ func TestDeletionsWithoutObjects(t *testing.T) {
 		{"which no rule matches", "web", nil, false, true, 0},
 	} {
 		p := &pinner{}
-		a := send(t, door(t, admission.Validate, p, withRules(speaking(row.rules))), review(t, "DELETE", nil, row.old, func(request object) {
+		a := send(t, endpoint(t, admission.Validate, p, withRules(matching(row.rules))), review(t, "DELETE", nil, row.old, func(request object) {
 			request["kind"], request["namespace"], request["name"] = object{"group": "", "version": "v1", "kind": "Pod"}, "shop", row.name
 		}))
 		if a.Response.Allowed != row.allowed || len(p.asked()) != row.asked {
@@ -128,7 +128,7 @@ func TestKindOfSubresources(t *testing.T) {
 		if row.kinds != nil {
 			with = append(with, withKinds(row.kinds))
 		}
-		send(t, door(t, admission.Validate, p, with...), review(t, "UPDATE", scale, with0(scale), func(request object) {
+		send(t, endpoint(t, admission.Validate, p, with...), review(t, "UPDATE", scale, with0(scale), func(request object) {
 			request["subResource"], request["resource"] = "scale", object{"group": row.group, "version": row.version, "resource": row.resource}
 		}))
 		asked := p.asked()
@@ -192,7 +192,7 @@ func (o objecting) Decide(_ context.Context, request gate.Request) gate.Outcome 
 // TestMutatedAndPinned: the record of what was written joins the annotations that a
 // mutation rule added.
 func TestMutatedAndPinned(t *testing.T) {
-	got := send(t, door(t, admission.Mutate, objecting{}), review(t, "CREATE", pod("shop/app:v1"), nil, nil))
+	got := send(t, endpoint(t, admission.Mutate, objecting{}), review(t, "CREATE", pod("shop/app:v1"), nil, nil))
 	if !got.Response.Allowed {
 		t.Fatalf("%+v", got)
 	}
@@ -206,7 +206,7 @@ func TestMutatedAndPinned(t *testing.T) {
 // TestViolation: a denial by a rule about objects names policy, rule, reason and
 // what next.
 func TestViolation(t *testing.T) {
-	got := send(t, door(t, admission.Validate, objecting{refuses: true}), review(t, "CREATE", pod("shop/app:v1"), nil, nil))
+	got := send(t, endpoint(t, admission.Validate, objecting{refuses: true}), review(t, "CREATE", pod("shop/app:v1"), nil, nil))
 	if got.Response.Allowed {
 		t.Fatal("allowed")
 	}
@@ -261,7 +261,7 @@ func TestWhatIsBeingDeletedIsJudged(t *testing.T) {
 	} {
 		for name, decider := range map[string]admission.Decider{"refused": objecting{refuses: true}, "not asked": panics} {
 			for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
-				got := send(t, door(t, which, decider, withRules(speaking(true))), review(t, "UPDATE", row.now, row.old, nil))
+				got := send(t, endpoint(t, which, decider, withRules(matching(true))), review(t, "UPDATE", row.now, row.old, nil))
 				if got.Response.Allowed != row.allowed {
 					t.Errorf("%s, %s at %s: %+v", row.reason, name, which, got.Response)
 				}
@@ -293,7 +293,7 @@ func TestAFormerStateThatCannotBeRead(t *testing.T) {
 		{"one that no rule asks for", deep(300), false, true, true},
 	} {
 		p := &pinner{}
-		got := send(t, door(t, admission.Validate, p, withRules(speaking(row.rules))), review(t, "UPDATE", now, row.old, nil))
+		got := send(t, endpoint(t, admission.Validate, p, withRules(matching(row.rules))), review(t, "UPDATE", now, row.old, nil))
 		asked := p.asked()
 		if got.Response.Allowed != row.allowed || (len(asked) == 1) != row.allowed || row.allowed && asked[0].Old.IsZero() != row.old0 {
 			t.Errorf("%s: %+v, asked %d times", row.reason, got.Response, len(asked))
@@ -333,7 +333,7 @@ func TestRequester(t *testing.T) {
 	}
 	for _, row := range []struct {
 		reason    string
-		door      admission.Endpoint
+		endpoint  admission.Endpoint
 		operation string
 		now, old  object
 		want      any // of the annotation
@@ -349,14 +349,14 @@ func TestRequester(t *testing.T) {
 		{"and one that writes it", admission.Mutate, "UPDATE", named(object{"example.com/requester": "ann"}), named(nil), nil, nil},
 		{"nor does the validating door", admission.Validate, "CREATE", named(nil), nil, nil, nil},
 	} {
-		handler := door(t, row.door, &pinner{}, withRules(speaking(true)), withRequesters(keeping{}))
+		handler := endpoint(t, row.endpoint, &pinner{}, withRules(matching(true)), withRequesters(keeping{}))
 		got := send(t, handler, review(t, row.operation, row.now, row.old, nil))
 		annotations, _ := patched(t, row.now, got)["metadata"].(object)["annotations"].(object)
 		if !got.Response.Allowed || annotations["example.com/requester"] != row.want || annotations["team"] != row.kept {
 			t.Errorf("%s: %t, annotations %v", row.reason, got.Response.Allowed, annotations)
 		}
 	}
-	handler := door(t, admission.Mutate, &pinner{}, withRules(speaking(true)), withRequesters(keeping{errors.New("too much")}))
+	handler := endpoint(t, admission.Mutate, &pinner{}, withRules(matching(true)), withRequesters(keeping{errors.New("too much")}))
 	if got := send(t, handler, review(t, "CREATE", named(nil), nil, nil)); !got.Response.Allowed || len(got.Response.Patch) > 0 || len(got.Response.Warnings) != 1 {
 		t.Errorf("one that cannot be written: %+v", got.Response)
 	}
@@ -389,7 +389,7 @@ func (j ofImages) Decide(_ context.Context, request gate.Request) gate.Outcome {
 // TestADenialNamesItsPolicy, also where no decision about an image carries the reason.
 func TestADenialNamesItsPolicy(t *testing.T) {
 	for _, images := range []bool{true, false} {
-		got := send(t, door(t, admission.Validate, ofImages{images}), review(t, "CREATE", pod("a"), nil, nil))
+		got := send(t, endpoint(t, admission.Validate, ofImages{images}), review(t, "CREATE", pod("a"), nil, nil))
 		if want := "ImageValidatingPolicy/amd64-only, rule amd64-only, spec.validations[0]: architecture arm64 [denied-by-condition]"; got.Response.Allowed || !strings.Contains(got.Response.Status.Message, want) {
 			t.Errorf("images %t: %s, want %q", images, got.Response.Status.Message, want)
 		}

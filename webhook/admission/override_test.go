@@ -16,19 +16,19 @@ func TestOverrides(t *testing.T) {
 
 	denies := must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`, signed))(t)
 	for _, c := range []struct {
-		door  admission.Endpoint
-		image string
+		endpoint admission.Endpoint
+		image    string
 	}{{admission.Mutate, good.Name}, {admission.Mutate, good.ByDigest()}, {admission.Validate, good.ByDigest()}} {
-		said := send(t, door(t, c.door, denies), review(t, "CREATE", pod(c.image), nil, nil)).Response
+		message := send(t, endpoint(t, c.endpoint, denies), review(t, "CREATE", pod(c.image), nil, nil)).Response
 		for _, text := range []string{"[override-denied]", "bad-day", "INC-7", "next: "} {
-			if said.Allowed || !strings.Contains(said.Status.Message, text) {
-				t.Errorf("%s at %s: allowed %t, and %q is not in\n%s", c.image, c.door, said.Allowed, text, said.Status.Message)
+			if message.Allowed || !strings.Contains(message.Status.Message, text) {
+				t.Errorf("%s at %s: allowed %t, and %q is not in\n%s", c.image, c.endpoint, message.Allowed, text, message.Status.Message)
 			}
 		}
 	}
 
 	allows := must(h.Overriding(policy.OverrideAllow, `{"digests": ["`+bad.Manifest.Digest+`"]}`, signed))(t)
-	mutate, validate := door(t, admission.Mutate, allows), door(t, admission.Validate, allows)
+	mutate, validate := endpoint(t, admission.Mutate, allows), endpoint(t, admission.Validate, allows)
 	stored := admit(t, mutate, "CREATE", pod(bad.Name), nil)
 	if got := texts(t, stored)["c0"]; got != bad.Name+"@"+bad.Manifest.Digest {
 		t.Errorf("stored %s: what an override allows by digest is pinned to it", got)

@@ -22,8 +22,8 @@ const (
 	opConnect = "CONNECT"
 )
 
-// question is a request and its result.
-type question struct {
+// pending is a request and its result.
+type pending struct {
 	request request
 	// subject describes the request without its objects.
 	subject policy.Subject
@@ -44,29 +44,29 @@ type question struct {
 	err     error
 }
 
-// describe sets the subject.
-func (q *question) describe(kinds Kinds) {
+// setSubject sets the subject.
+func (q *pending) setSubject(kinds Kinds) {
 	r := &q.request
 	q.subject = policy.Subject{
 		Subresource: r.subresource, Namespace: r.namespace, Name: r.name, Operation: r.operation,
 		User: policy.User{Name: r.user, UID: r.userUID, Groups: r.groups, Extra: bytes.Clone(r.extra)}, Time: time.Now(),
 	}
-	q.about(kinds)
+	q.setKind(kinds)
 }
 
-// sign sets the UID of the request in a response.
-func (q *question) sign(answer response) response {
+// withUID sets the UID of the request in a response.
+func (q *pending) withUID(answer response) response {
 	answer.uid = q.request.uid
 	return answer
 }
 
-func (q *question) kind() Kind { return Kind{Group: q.request.group, Kind: q.request.kind} }
+func (q *pending) kind() Kind { return Kind{Group: q.request.group, Kind: q.request.kind} }
 
-func (q *question) isPod() bool { return q.kind() == Kind{Kind: "Pod"} }
+func (q *pending) isPod() bool { return q.kind() == Kind{Kind: "Pod"} }
 
 // name returns the object's name, or the prefix of a name that is not generated yet, followed by a
 // star.
-func (q *question) name() string {
+func (q *pending) name() string {
 	if q.request.name != "" || q.object.IsZero() {
 		return q.request.name
 	}
@@ -75,7 +75,7 @@ func (q *question) name() string {
 }
 
 // title returns the object's name for messages.
-func (q *question) title() string {
+func (q *pending) title() string {
 	name := q.name()
 	if q.request.namespace != "" {
 		name = q.request.namespace + "/" + name
@@ -88,7 +88,7 @@ func (q *question) title() string {
 }
 
 // passes reports whether no evaluation is needed, before the objects are parsed.
-func (q *question) passes() bool {
+func (q *pending) passes() bool {
 	switch {
 	case q.request.object == nil && q.request.oldObject == nil:
 		// The deletion of a collection: each object in it gets a request of its own. A deletion
@@ -99,7 +99,7 @@ func (q *question) passes() bool {
 }
 
 // check rejects invalid requests before any evaluation.
-func (q *question) check() error {
+func (q *pending) check() error {
 	r := &q.request
 	switch r.operation {
 	case opCreate, opUpdate, opDelete, opConnect:
@@ -122,7 +122,7 @@ func (q *question) check() error {
 }
 
 // parse parses the objects and compares them with the request.
-func (q *question) parse() error {
+func (q *pending) parse() error {
 	var err error
 	if q.request.operation == opDelete {
 		if q.request.oldObject == nil {
@@ -132,13 +132,13 @@ func (q *question) parse() error {
 		if err != nil {
 			return err
 		}
-		return q.agrees("oldObject", q.old)
+		return q.checkIdentity("oldObject", q.old)
 	}
 	q.object, err = workload.ParseValue(q.request.object)
 	if err != nil {
 		return err
 	}
-	if err := q.agrees("object", q.object); err != nil {
+	if err := q.checkIdentity("object", q.object); err != nil {
 		return err
 	}
 	if q.request.operation == opUpdate {
@@ -147,7 +147,7 @@ func (q *question) parse() error {
 		old, err := workload.ParseValue(q.request.oldObject)
 		q.unread = err
 		if err == nil {
-			if err := q.agrees("oldObject", old); err != nil {
+			if err := q.checkIdentity("oldObject", old); err != nil {
 				return err
 			}
 			q.old = old
@@ -157,10 +157,10 @@ func (q *question) parse() error {
 	return nil
 }
 
-// agrees returns an error if the object is not the one that the request describes: policies match
+// checkIdentity returns an error if the object is not the one that the request describes: policies match
 // the request, but the object runs. Under matchPolicy Equivalent the object is of request.kind,
 // whatever kind the client used.
-func (q *question) agrees(member string, o workload.Object) error {
+func (q *pending) checkIdentity(member string, o workload.Object) error {
 	r := &q.request
 	for _, field := range []struct{ what, request, object string }{
 		{"group", r.group, o.Group()}, {"version", r.version, o.Version()}, {"kind", r.kind, o.Kind()},
@@ -176,19 +176,19 @@ func (q *question) agrees(member string, o workload.Object) error {
 }
 
 // inspect sets deleting, running, leaving and mirror.
-func (q *question) inspect() {
+func (q *pending) inspect() {
 	q.deleting = q.request.operation == opUpdate && !metadata(q.object).Member("deletionTimestamp").IsNull()
 	if (q.deleting || q.request.subresource == "resize") && !q.old.IsZero() {
 		same, err := sameImages(q.object, q.old)
 		q.running = err == nil && same
 	}
-	q.leaving = q.deleting && onlyLeaves(q.kind(), q.request.object, q.request.oldObject)
+	q.leaving = q.deleting && onlyFinalizers(q.kind(), q.request.object, q.request.oldObject)
 	q.mirror = q.isMirror()
 }
 
 // isMirror reports whether a node created the mirror pod of its own static pod. The annotation
 // alone proves nothing, because every user may set it.
-func (q *question) isMirror() bool {
+func (q *pending) isMirror() bool {
 	if !q.isPod() || q.request.operation != opCreate || q.request.subresource != "" {
 		return false
 	}

@@ -32,11 +32,11 @@ func (a *Advice) Error() string { return a.Err.Error() }
 // Unwrap returns the cause.
 func (a *Advice) Unwrap() error { return a.Err }
 
-// Trial evaluates policies against running workloads.
-type Trial interface {
-	// Try returns the reasons to reject a valid policy, one a line, or warnings for its author. It
+// ImpactAnalysis evaluates policies against running workloads.
+type ImpactAnalysis interface {
+	// Analyze returns the reasons to reject a valid policy, one a line, or warnings for its author. It
 	// ends with ctx. The rule for the bytes is that of Checker.
-	Try(ctx context.Context, raw []byte) (warnings []string, err error)
+	Analyze(ctx context.Context, raw []byte) (warnings []string, err error)
 }
 
 // PolicyConfig holds the settings of a PolicyHandler.
@@ -45,8 +45,8 @@ type PolicyConfig struct {
 	// Queue may be shared with other endpoints.
 	Queue    *Queue
 	Recorder Recorder
-	// Trial evaluates valid policies; nil: all valid policies are admitted.
-	Trial Trial
+	// ImpactAnalysis evaluates valid policies; nil: all valid policies are admitted.
+	ImpactAnalysis ImpactAnalysis
 }
 
 // PolicyHandler is the endpoint that rejects broken policies and mirrors, so that their author gets
@@ -61,16 +61,16 @@ func NewPolicies(config PolicyConfig) (*PolicyHandler, error) {
 	if config.Checker == nil || config.Queue == nil || config.Recorder == nil {
 		return nil, errors.New("admission: Checker, Queue and Recorder must not be nil")
 	}
-	return &PolicyHandler{config: config, server: newServer(Compile, config.Queue, config.Recorder, nil)}, nil
+	return &PolicyHandler{config: config, server: newServer(Policies, config.Queue, config.Recorder, nil)}, nil
 }
 
 // ServeHTTP handles one review.
 func (h *PolicyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{server: &h.server, judge: h}
+	x := &call{server: &h.server, reviewer: h}
 	x.serve(w, r)
 }
 
-func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
+func (h *PolicyHandler) decide(ctx context.Context, q *pending) response {
 	if err := q.check(); err != nil {
 		return q.refuse(err)
 	}
@@ -78,20 +78,20 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	if q.passes() || q.request.subresource != "" || q.request.operation == opDelete || q.request.operation == opConnect {
 		return response{allowed: true}
 	}
-	fold, err := h.config.Queue.unfold(ctx, q.request.namespace, q.request.object, q.request.oldObject)
+	release, err := h.config.Queue.reserveParsed(ctx, q.request.namespace, q.request.object, q.request.oldObject)
 	if err != nil {
 		return q.refuse(err)
 	}
-	defer fold()
+	defer release()
 	object, err := workload.ParseValue(q.request.object)
 	if err != nil {
 		return q.refuse(err)
 	}
-	if err := q.agrees("object", object); err != nil {
+	if err := q.checkIdentity("object", object); err != nil {
 		return q.refuse(err)
 	}
 	q.object = object
-	if q.request.operation == opUpdate && !metadata(object).Member("deletionTimestamp").IsNull() && onlyLeaves(q.kind(), q.request.object, q.request.oldObject) {
+	if q.request.operation == opUpdate && !metadata(object).Member("deletionTimestamp").IsNull() && onlyFinalizers(q.kind(), q.request.object, q.request.oldObject) {
 		return response{allowed: true} // only finalizers are removed; the policy is in force until its deletion
 	}
 	leave, err := h.config.Queue.Enter(ctx, q.request.namespace)
@@ -112,10 +112,10 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 	for _, text := range h.config.Checker.Warnings(q.request.object) {
 		notes = append(notes, warning(text))
 	}
-	if h.config.Trial == nil {
+	if h.config.ImpactAnalysis == nil {
 		return response{allowed: true, warnings: notes}
 	}
-	warnings, err := h.config.Trial.Try(ctx, q.request.object)
+	warnings, err := h.config.ImpactAnalysis.Analyze(ctx, q.request.object)
 	if err != nil {
 		q.err = err
 		return denied(listed(q.title()+": the guard refuses the policy", err))
@@ -124,7 +124,7 @@ func (h *PolicyHandler) decide(ctx context.Context, q *question) response {
 }
 
 // document returns the common name of the request's kind.
-func (q *question) document() string {
+func (q *pending) document() string {
 	switch q.request.kind {
 	case "RegistryMirror":
 		return "mirror"
@@ -137,12 +137,12 @@ func (q *question) document() string {
 }
 
 // undecided denies: an unchecked document may be broken.
-func (h *PolicyHandler) undecided(q *question, cause Cause) response {
+func (h *PolicyHandler) undecided(q *pending, cause Cause) response {
 	return denied(q.title() + ": the " + q.document() + " could not be checked\n  why: " + cause.Sentence() + "\n  " + review.Next)
 }
 
 // broken lists the errors of a document, one a line.
-func broken(q *question, err error) string {
+func broken(q *pending, err error) string {
 	return listed(fmt.Sprintf("%s: the %s is broken", q.title(), q.document()), err,
 		fmt.Sprintf("next: correct the field; no part of a %s is ignored", q.document()))
 }

@@ -85,7 +85,7 @@ func TestPolicies(t *testing.T) {
 			if a.Response.Allowed != row.allowed || a.Response.UID != "u-1" || a.Response.PatchType != nil {
 				t.Errorf("%s: %+v", row.reason, a.Response)
 			}
-			if got := seen.last(t); got.Allowed != row.allowed || got.Endpoint != admission.Compile {
+			if got := seen.last(t); got.Allowed != row.allowed || got.Endpoint != admission.Policies {
 				t.Errorf("%s: recorded %+v", row.reason, got)
 			}
 			if got := seen.last(t); !row.allowed && got.Cause == admission.Decided {
@@ -122,7 +122,7 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			document := object{"apiVersion": row.version, "kind": kind, "metadata": object{"name": "hub"}, "spec": object{"rules": "broken"}}
-			for said, checker := range map[string]admission.Checker{
+			for want, checker := range map[string]admission.Checker{
 				kind + " hub: the " + row.is + " is broken\n":            checker{},
 				"no part of a " + row.is + " is ignored":                 checker{},
 				kind + " hub: the " + row.is + " could not be checked\n": broken{},
@@ -132,8 +132,8 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 					t.Fatal(err)
 				}
 				a := send(t, handler, review(t, "CREATE", document, nil, nil))
-				if message := a.Response.Status.Message; a.Response.Allowed || !strings.Contains(message, said) {
-					t.Errorf("%q, want %q in it", message, said)
+				if message := a.Response.Status.Message; a.Response.Allowed || !strings.Contains(message, want) {
+					t.Errorf("%q, want %q in it", message, want)
 				}
 			}
 		})
@@ -142,12 +142,12 @@ func TestBrokenDocumentIsCalledWhatItIs(t *testing.T) {
 
 // TestPolicyWarnings: what a policy that compiles can never admit its author is told.
 func TestPolicyWarnings(t *testing.T) {
-	door, err := newPolicies(checker{})
+	endpoint, err := newPolicies(checker{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for word, want := range map[string]int{"fine": 0, "doubtful": 1} {
-		got := send(t, door, review(t, "CREATE", clusterPolicy(word), nil, nil))
+		got := send(t, endpoint, review(t, "CREATE", clusterPolicy(word), nil, nil))
 		if !got.Response.Allowed || len(got.Response.Warnings) != want {
 			t.Errorf("%s: %+v", word, got.Response)
 		}

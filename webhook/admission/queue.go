@@ -122,7 +122,7 @@ func (q *Queue) wait(ctx context.Context, of *fair.Places, namespace string, n i
 		if why == fair.Share && q.reserved.Load() > q.most/2 {
 			return nil, errShare
 		}
-		waiting, cancel := turnBy(ctx)
+		waiting, cancel := slotDeadline(ctx)
 		defer cancel()
 		hold, err = of.Enter(waiting, claim)
 		if err != nil {
@@ -135,9 +135,9 @@ func (q *Queue) wait(ctx context.Context, of *fair.Places, namespace string, n i
 	return hold.Leave, nil
 }
 
-// turnBy returns a context that ends when an eighth of the time is left. A later slot would leave
+// slotDeadline returns a context that ends when an eighth of the time is left. A later slot would leave
 // no time for the evaluation, and the response would not report the real cause.
-func turnBy(ctx context.Context) (context.Context, context.CancelFunc) {
+func slotDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)
@@ -148,10 +148,10 @@ func turnBy(ctx context.Context) (context.Context, context.CancelFunc) {
 // errTooComplex means that an object has too many values.
 var errTooComplex = errors.New("the object has too many values; split it, or remove repeated parts")
 
-// unfold reserves memory for parsed objects, after the memory for the body. A namespace whose
+// reserveParsed reserves memory for parsed objects, after the memory for the body. A namespace whose
 // bodies use up its share of the memory, in evaluation or waiting, is rejected at once: otherwise
 // it would block the bodies of all others.
-func (q *Queue) unfold(ctx context.Context, namespace string, objects ...[]byte) (release func(), err error) {
+func (q *Queue) reserveParsed(ctx context.Context, namespace string, objects ...[]byte) (release func(), err error) {
 	var cost, size int64
 	for _, object := range objects {
 		cost += costOf(object)

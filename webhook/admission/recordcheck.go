@@ -50,10 +50,10 @@ func isPinOf(pinned, text string) bool {
 	return err == nil
 }
 
-// guard returns an error if an update changes the annotation in a way that is not allowed. The
+// checkRecord returns an error if an update changes the annotation in a way that is not allowed. The
 // entry of an unchanged image must stay the same, and a new entry must agree with its image. Stale
 // entries, as of a changed image, are allowed.
-func guard(copies Copies, object, old workload.Object) error {
+func checkRecord(copies Copies, object, old workload.Object) error {
 	after, isThere := annotation(object)
 	before, wasThere := annotation(old)
 	if isThere == wasThere && reflect.DeepEqual(after, before) {
@@ -64,24 +64,24 @@ func guard(copies Copies, object, old workload.Object) error {
 		return nil //nolint:nilerr // the gate reports the error
 	}
 	oldUses, _ := workload.Extract(old) // an unreadable object vouches for no entry
-	said, was := recorded(object), recorded(old)
-	if isThere && said == nil {
+	newEntries, oldEntries := recorded(object), recorded(old)
+	if isThere && newEntries == nil {
 		return fmt.Errorf("%s: must be a JSON object of container names and images", WrittenAnnotation)
 	}
-	now, running := byPlace(uses), byPlace(oldUses)
+	now, running := byContainer(uses), byContainer(oldUses)
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		entry, known := was[name]
-		text, has := said[name]
-		if known && ran(running, now[name]) && (!has || text != entry) {
+		entry, known := oldEntries[name]
+		text, has := newEntries[name]
+		if known && isUnchanged(running, now[name]) && (!has || text != entry) {
 			return fmt.Errorf("%s: the entry of %s was %s, and the image is the same as before", WrittenAnnotation, quoted(name), quoted(entry))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(said)) {
-		entry, known := was[name]
-		if known && entry == said[name] || became(copies, now[name].Text, said[name]) {
+	for _, name := range slices.Sorted(maps.Keys(newEntries)) {
+		entry, known := oldEntries[name]
+		if known && entry == newEntries[name] || became(copies, now[name].Text, newEntries[name]) {
 			continue
 		}
-		return fmt.Errorf("%s: the entry %s of %s does not agree with the image", WrittenAnnotation, quoted(said[name]), quoted(name))
+		return fmt.Errorf("%s: the entry %s of %s does not agree with the image", WrittenAnnotation, quoted(newEntries[name]), quoted(name))
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func guard(copies Copies, object, old workload.Object) error {
 func quoted(s string) string { return strconv.Quote(review.Plain(s, review.MaxField)) }
 
 // tampered denies an update that changes the record.
-func (q *question) tampered(err error) response {
+func (q *pending) tampered(err error) response {
 	q.cause, q.err = Malformed, err
 	return denied(q.title() + ": " + review.Denied + "\n  why: " + err.Error() +
 		"\n  next: do not change the annotation; it is the gateway's record of the original images")

@@ -25,7 +25,7 @@ type Requesters interface {
 
 // requested adds the record of the creator to a response. At creation it is the authenticated user,
 // which replaces any existing value; at an update it is the previous value.
-func (h *Handler) requested(q *question, object workload.Object, answer *response) {
+func (h *Handler) requested(q *pending, object workload.Object, answer *response) {
 	if h.config.Requesters == nil || q.request.subresource != "" {
 		return
 	}

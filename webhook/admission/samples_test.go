@@ -64,7 +64,7 @@ func testReviews(t *testing.T, folder string) {
 			}
 			for which, asked := range map[admission.Endpoint]bool{admission.Mutate: want.mutate, admission.Validate: want.validate} {
 				decider, seen := &pinner{}, &recorder{}
-				handler := doorThat(t, admission.Config{
+				handler := endpointWith(t, admission.Config{
 					Endpoint: which, Decider: decider, Failure: failure(false), Namespaces: namespaces{sent.Request.Namespace: nil},
 				}, withRecorder(seen))
 				a := send(t, handler, body)

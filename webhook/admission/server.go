@@ -29,27 +29,27 @@ func newServer(endpoint Endpoint, queue *Queue, recorder Recorder, kinds Kinds) 
 	}
 }
 
-// exchange is one HTTP request to any endpoint.
-type exchange struct {
-	server  *server
-	judge   judge
-	started time.Time
-	shadow  bool // see Review.Shadow
+// call is one HTTP request to any endpoint.
+type call struct {
+	server   *server
+	reviewer reviewer
+	started  time.Time
+	shadow   bool // see Review.Shadow
 
-	question question
+	pending pending
 }
 
-// judge decides a request, or answers one that could not be decided.
-type judge interface {
-	decide(ctx context.Context, q *question) response
-	undecided(q *question, cause Cause) response
+// reviewer decides a request, or answers one that could not be decided.
+type reviewer interface {
+	decide(ctx context.Context, q *pending) response
+	undecided(q *pending, cause Cause) response
 }
 
 func badRequest(format string, args ...any) error {
 	return review.Refused(http.StatusBadRequest, format, args...)
 }
 
-func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
+func (x *call) serve(w http.ResponseWriter, r *http.Request) {
 	x.started = time.Now()
 	timeout, err := timeoutOf(r.URL.RawQuery)
 	if err != nil {
@@ -68,18 +68,18 @@ func (x *exchange) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuse answers an invalid review with an HTTP error.
-func (x *exchange) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+func (x *call) refuse(ctx context.Context, w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
-	x.question.cause, x.question.err = review.ReadCause(err), err
-	if x.question.cause == QueueFull {
+	x.pending.cause, x.pending.err = review.ReadCause(err), err
+	if x.pending.cause == QueueFull {
 		status = http.StatusServiceUnavailable
 	}
 	x.record(ctx, false)
 	http.Error(w, review.Plain(err.Error(), review.MaxField), status)
 }
 
-func (x *exchange) record(ctx context.Context, allowed bool) {
-	q := &x.question
+func (x *call) record(ctx context.Context, allowed bool) {
+	q := &x.pending
 	review.Record(ctx, x.server.recorder, Review{
 		Endpoint: x.server.endpoint, UID: q.request.uid, Operation: q.request.operation,
 		Group: q.request.group, Version: q.request.version, Kind: q.request.kind, Subresource: q.request.subresource,
@@ -90,33 +90,33 @@ func (x *exchange) record(ctx context.Context, allowed bool) {
 }
 
 // answer reads the review and decides it.
-func (x *exchange) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) (response, error) {
+func (x *call) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) (response, error) {
 	body, err := x.server.bodies.ReadJSON(ctx, w, r)
 	defer body.Release()
 	if err != nil {
 		return x.unread(body.Bytes, err)
 	}
-	envelope, err := decode(body.Bytes)
+	parsed, err := decode(body.Bytes)
 	if err != nil {
 		return x.unread(body.Bytes, badRequest("read the AdmissionReview: %w", err))
 	}
-	q := &x.question
-	q.request = envelope.request
-	if err := envelope.check(); err != nil {
-		if q.request.uid == "" || !envelope.hasRequest {
+	q := &x.pending
+	q.request = parsed.request
+	if err := parsed.check(); err != nil {
+		if q.request.uid == "" || !parsed.hasRequest {
 			return response{}, badRequest("%w", err)
 		}
 		q.cause, q.err = Malformed, err
-		return q.sign(malformed(err.Error())), nil
+		return q.withUID(malformed(err.Error())), nil
 	}
-	return q.sign(x.settle(ctx)), nil
+	return q.withUID(x.decideSafely(ctx)), nil
 }
 
 // unread answers an incomplete or invalid review, using its head. An HTTP error would apply the
 // webhook's failure setting, so an unreadable object could get admitted. Without a UID only an HTTP
 // error is possible.
-func (x *exchange) unread(front []byte, err error) (response, error) {
-	q := &x.question
+func (x *call) unread(front []byte, err error) (response, error) {
+	q := &x.pending
 	q.request = decodeHead(front[:min(len(front), maxHead)])
 	q.request.object, q.request.oldObject = nil, nil
 	if q.request.uid == "" {
@@ -124,27 +124,27 @@ func (x *exchange) unread(front []byte, err error) (response, error) {
 	}
 	q.cause, q.err = review.ReadCause(err), err
 	if q.cause == QueueFull {
-		q.describe(x.server.kinds)
-		return q.sign(x.judge.undecided(q, QueueFull)), nil
+		q.setSubject(x.server.kinds)
+		return q.withUID(x.reviewer.undecided(q, QueueFull)), nil
 	}
-	return q.sign(malformed(review.Plain(err.Error(), review.MaxField))), nil
+	return q.withUID(malformed(review.Plain(err.Error(), review.MaxField))), nil
 }
 
-// settle decides the request. A panic here comes from code outside of the gate.
-func (x *exchange) settle(ctx context.Context) (answer response) {
-	q := &x.question
-	q.describe(x.server.kinds)
+// decideSafely decides the request. A panic here comes from code outside of the gate.
+func (x *call) decideSafely(ctx context.Context) (answer response) {
+	q := &x.pending
+	q.setSubject(x.server.kinds)
 	defer func() {
 		if p := recover(); p != nil {
 			q.cause, q.err = Panicked, review.PanicError(p)
-			answer = x.judge.undecided(q, Panicked)
+			answer = x.reviewer.undecided(q, Panicked)
 		}
 	}()
-	return x.judge.decide(ctx, q)
+	return x.reviewer.decide(ctx, q)
 }
 
 // check rejects reviews of another version.
-func (e *envelope) check() error {
+func (e *admissionReview) check() error {
 	switch {
 	case e.apiVersion != reviewVersion || e.kind != reviewKind:
 		return fmt.Errorf("the body must be %s of %s, got %s of %s; set the webhook's admissionReviewVersions to [v1]",

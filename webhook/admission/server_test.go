@@ -19,7 +19,7 @@ func TestManyAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewUnstartedServer(door(t, admission.Mutate, &forgetful{}, withQueue(queue)))
+	server := httptest.NewUnstartedServer(endpoint(t, admission.Mutate, &forgetful{}, withQueue(queue)))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()

@@ -57,71 +57,71 @@ func NewPolicyShadow(of *PolicyHandler) (*Shadow, error) {
 // ServeHTTP handles one review. Only this function writes the response: responses and errors of the
 // wrapped endpoints are discarded.
 func (s *Shadow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{server: s.server, shadow: true}
-	var cast shade
+	x := &call{server: s.server, shadow: true}
+	var shadow shadowReviewer
 	switch {
 	case s.policy != nil:
-		cast = &policyShade{door: s.policy}
+		shadow = &policyShadow{endpoint: s.policy}
 	case len(s.stages) > 0:
-		cast = &objectShade{exchange: x, stages: s.stages}
+		shadow = &objectShadow{call: x, stages: s.stages}
 	default:
-		cast = noShade{}
+		shadow = emptyShadow{}
 	}
-	x.judge = cast
+	x.reviewer = shadow
 	defer func() {
 		if p := recover(); p != nil {
-			x.question.cause, x.question.err = Panicked, review.PanicError(p)
+			x.pending.cause, x.pending.err = Panicked, review.PanicError(p)
 			x.record(r.Context(), false)
 		}
-		answer := response{uid: x.question.request.uid, allowed: true, warnings: cast.told()}
+		answer := response{uid: x.pending.request.uid, allowed: true, warnings: shadow.clientWarnings()}
 		review.WriteJSON(w, http.StatusOK, answer.append(make([]byte, 0, 256)))
 	}()
-	x.serve(nowhere{w, http.Header{}}, r)
+	x.serve(discard{w, http.Header{}}, r)
 }
 
-// shade decides requests for a shadow.
-type shade interface {
-	judge
-	// told returns the warnings for the client.
-	told() []string
+// shadowReviewer decides requests for a shadow.
+type shadowReviewer interface {
+	reviewer
+	// clientWarnings returns the warnings for the client.
+	clientWarnings() []string
 }
 
-// nowhere is a writer that discards its data.
-type nowhere struct {
-	beneath http.ResponseWriter
-	header  http.Header
+// discard is a writer that discards its data.
+type discard struct {
+	writer http.ResponseWriter
+	header http.Header
 }
 
 // Header implements http.ResponseWriter.
-func (n nowhere) Header() http.Header { return n.header }
+func (n discard) Header() http.Header { return n.header }
 
 // Write implements http.ResponseWriter.
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // WriteHeader implements http.ResponseWriter.
-func (nowhere) WriteHeader(int) {}
+func (discard) WriteHeader(int) {}
 
 // Unwrap returns the underlying writer to http.ResponseController.
-func (n nowhere) Unwrap() http.ResponseWriter { return n.beneath }
+func (n discard) Unwrap() http.ResponseWriter { return n.writer }
 
-// objectShade evaluates with the endpoints for objects.
-type objectShade struct {
-	exchange *exchange
-	stages   []*Handler
-	at       int
+// objectShadow evaluates with the endpoints for objects.
+type objectShadow struct {
+	call   *call
+	stages []*Handler
+	at     int
 }
 
-func (*objectShade) told() []string { return nil }
+func (*objectShadow) clientWarnings() []string { return nil }
 
 // decide evaluates with one endpoint after the other.
-func (s *objectShade) decide(ctx context.Context, q *question) response {
+func (s *objectShadow) decide(ctx context.Context, q *pending) response {
 	for {
 		answer := s.stages[s.at].decide(ctx, q)
 		if !answer.allowed || s.at == len(s.stages)-1 {
 			return answer
 		}
 		if q.cause != NotAsked {
-			s.exchange.record(ctx, true)
+			s.call.record(ctx, true)
 		}
 		next := q.request
 		if len(answer.patch) > 0 {
@@ -132,13 +132,13 @@ func (s *objectShade) decide(ctx context.Context, q *question) response {
 			next.object = object
 		}
 		s.at++
-		s.exchange.server = &s.stages[s.at].server
-		*q = question{request: next}
-		q.describe(s.exchange.server.kinds)
+		s.call.server = &s.stages[s.at].server
+		*q = pending{request: next}
+		q.setSubject(s.call.server.kinds)
 	}
 }
 
-func (s *objectShade) undecided(q *question, cause Cause) response {
+func (s *objectShadow) undecided(q *pending, cause Cause) response {
 	return s.stages[s.at].undecided(q, cause)
 }
 
@@ -155,16 +155,16 @@ func patched(object []byte, operations []workload.Operation) ([]byte, error) {
 	return after, nil
 }
 
-// policyShade evaluates with the endpoint for policies.
-type policyShade struct {
-	door     *PolicyHandler
+// policyShadow evaluates with the endpoint for policies.
+type policyShadow struct {
+	endpoint *PolicyHandler
 	warnings []string
 }
 
-func (s *policyShade) told() []string { return s.warnings }
+func (s *policyShadow) clientWarnings() []string { return s.warnings }
 
-func (s *policyShade) decide(ctx context.Context, q *question) response {
-	answer := s.door.decide(ctx, q)
+func (s *policyShadow) decide(ctx context.Context, q *pending) response {
+	answer := s.endpoint.decide(ctx, q)
 	s.warnings = answer.warnings
 	if !answer.allowed && q.cause == Decided {
 		s.warnings = []string{warning(answer.message)}
@@ -172,15 +172,15 @@ func (s *policyShade) decide(ctx context.Context, q *question) response {
 	return answer
 }
 
-func (s *policyShade) undecided(q *question, cause Cause) response {
-	return s.door.undecided(q, cause)
+func (s *policyShadow) undecided(q *pending, cause Cause) response {
+	return s.endpoint.undecided(q, cause)
 }
 
-// noShade evaluates nothing.
-type noShade struct{}
+// emptyShadow evaluates nothing.
+type emptyShadow struct{}
 
-func (noShade) told() []string { return nil }
+func (emptyShadow) clientWarnings() []string { return nil }
 
-func (noShade) decide(context.Context, *question) response { return response{allowed: true} }
+func (emptyShadow) decide(context.Context, *pending) response { return response{allowed: true} }
 
-func (noShade) undecided(*question, Cause) response { return response{allowed: true} }
+func (emptyShadow) undecided(*pending, Cause) response { return response{allowed: true} }

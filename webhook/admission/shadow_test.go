@@ -32,7 +32,7 @@ func newPair(t testing.TB, config admission.Config, with ...setting) pair {
 	var stages []*admission.Handler
 	for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
 		config.Endpoint = which
-		p.enforcing = append(p.enforcing, doorThat(t, config, with...))
+		p.enforcing = append(p.enforcing, endpointWith(t, config, with...))
 		stage, err := admission.New(completed(t, config, append(slices.Clone(with), withRecorder(p.seen))...))
 		if err != nil {
 			t.Fatal(err)
@@ -167,8 +167,8 @@ func TestShadowStopsNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, admission.Config{Decider: &pinner{answer: row.answer}, Namespaces: shop, Failure: failure(row.open)})
 			var refused, changed bool
-			for _, door := range p.enforcing {
-				w := row.request.to(door)
+			for _, endpoint := range p.enforcing {
+				w := row.request.to(endpoint)
 				refused, changed = refused || refuses(w), changed || changes(w)
 			}
 			if refused != row.refused || !refused && changed != row.changed {
@@ -254,11 +254,11 @@ func (panickingBody) Read([]byte) (int, error) { panic(io.ErrUnexpectedEOF) }
 // left it, and each tells what it would have said.
 func TestShadowFollows(t *testing.T) {
 	for _, row := range []struct {
-		reason string
-		answer func(context.Context, gate.Request) gate.Outcome
-		object object
-		told   []string // door cause allowed
-		seen   string   // the image that the last one who was asked saw
+		reason   string
+		answer   func(context.Context, gate.Request) gate.Outcome
+		object   object
+		recorded []string // endpoint cause allowed
+		seen     string   // the image that the last one who was asked saw
 	}{
 		{"what the first one pins comes to the second pinned", nil, pod("nginx"), []string{"mutate decided true", "validate decided true"}, pinned("nginx")},
 		{"what it denies does not get there", says(gate.Outcome{Result: gate.Deny}), pod("nginx"), []string{"mutate decided false"}, "nginx"},
@@ -277,15 +277,15 @@ func TestShadowFollows(t *testing.T) {
 		decider := &pinner{answer: row.answer}
 		p := newPair(t, admission.Config{Decider: decider, Namespaces: shop, Failure: failure(false)})
 		unseen(t, row.reason, "u-1", post(p.shadow, "/", review(t, "CREATE", row.object, nil, nil)))
-		var told []string
+		var recorded []string
 		for _, r := range p.seen.reviews {
 			if !r.Shadow {
 				t.Errorf("%s: %s does not say that it is a shadow", row.reason, r.Endpoint)
 			}
-			told = append(told, fmt.Sprint(r.Endpoint, " ", r.Cause, " ", r.Allowed))
+			recorded = append(recorded, fmt.Sprint(r.Endpoint, " ", r.Cause, " ", r.Allowed))
 		}
-		if !slices.Equal(told, row.told) {
-			t.Errorf("%s: told %q, want %q", row.reason, told, row.told)
+		if !slices.Equal(recorded, row.recorded) {
+			t.Errorf("%s: told %q, want %q", row.reason, recorded, row.recorded)
 		}
 		asked := decider.asked()
 		uses, err := workload.Extract(asked[len(asked)-1].Object)
@@ -300,30 +300,30 @@ func TestPolicyShadow(t *testing.T) {
 	broken := object{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": object{"name": "p"}, "spec": object{}}
 	seen := &recorder{}
 	made := func(err error) (*admission.PolicyHandler, http.Handler) {
-		door, err := newPolicies(judging{err}, func(c *admission.PolicyConfig) { c.Recorder = seen })
+		endpoint, err := newPolicies(judging{err}, func(c *admission.PolicyConfig) { c.Recorder = seen })
 		if err != nil {
 			t.Fatal(err)
 		}
-		shadow, err := admission.NewPolicyShadow(door)
+		shadow, err := admission.NewPolicyShadow(endpoint)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return door, shadow
+		return endpoint, shadow
 	}
 	body := review(t, "CREATE", broken, nil, nil)
-	door, shadow := made(errors.New("spec.rules: nothing is there"))
-	if a := send(t, door, body); a.Response.Allowed {
+	endpoint, shadow := made(errors.New("spec.rules: nothing is there"))
+	if a := send(t, endpoint, body); a.Response.Allowed {
 		t.Errorf("the twin: %+v", a.Response)
 	}
 	a := send(t, shadow, body)
 	if !a.Response.Allowed || len(a.Response.Warnings) != 1 || !strings.Contains(a.Response.Warnings[0], "spec.rules: nothing is there") {
 		t.Errorf("%+v", a.Response)
 	}
-	if last := seen.last(t); !last.Shadow || last.Allowed || last.Endpoint != admission.Compile {
+	if last := seen.last(t); !last.Shadow || last.Allowed || last.Endpoint != admission.Policies {
 		t.Errorf("recorded %+v", last)
 	}
 	for reason, body := range map[string][]byte{"no review": []byte("{"), "no object": []byte(strings.Replace(string(body), `"spec":{}`, `"spec":{},"spec":{}`, 1))} {
-		if w := post(door, "/", body); !refuses(w) {
+		if w := post(endpoint, "/", body); !refuses(w) {
 			t.Errorf("%s: the twin admits", reason)
 		}
 		if w := post(shadow, "/", body); refuses(w) || changes(w) {

@@ -45,8 +45,8 @@ type Kinds interface {
 	KindOf(group, version, resource string) (kind string, known bool)
 }
 
-// about sets the kind of the subject.
-func (q *question) about(kinds Kinds) {
+// setKind sets the kind of the subject.
+func (q *pending) setKind(kinds Kinds) {
 	r := &q.request
 	q.subject.Group, q.subject.Version, q.subject.Kind = r.group, r.version, r.kind
 	if r.subresource == "" {

@@ -53,21 +53,21 @@ func padded(namespace string, bytes int, values int) object {
 // TestOneNamespaceLeavesRoomForOthers: whatever a namespace has at work (many requests,
 // large ones, ones that take much memory to read), those of another are answered at once.
 // What waited too long is told why; who waits with large bodies while they are scarce is
-// told so at once.
+// recorded so at once.
 func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 	for _, test := range []struct {
-		reason  string
-		count   int
-		bytes   int
-		values  int
-		most    int64 // at work
-		told    int   // at once that others have to have room
-		waiting int
+		reason   string
+		count    int
+		bytes    int
+		values   int
+		most     int64 // at work
+		recorded int   // at once that others have to have room
+		waiting  int
 	}{
 		{reason: "many requests", count: 1000, most: 192, waiting: 808},
-		{reason: "large requests", count: 60, bytes: 1 << 20, most: 23, told: 37},
+		{reason: "large requests", count: 60, bytes: 1 << 20, most: 23, recorded: 37},
 		{reason: "few requests full of values", count: 10, values: 20000, most: 2, waiting: 8},
-		{reason: "large requests full of values", count: 30, bytes: 5 << 19, values: 20000, most: 2, told: 21},
+		{reason: "large requests full of values", count: 30, bytes: 5 << 19, values: 20000, most: 2, recorded: 21},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 				}
 				d := &tarpit{greedy: "greedy"}
 				seen := &recorder{}
-				handler := doorThat(t, admission.Config{
+				handler := endpointWith(t, admission.Config{
 					Endpoint: admission.Mutate, Decider: d, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
 				}, withQueue(queue), withRecorder(seen))
 				body := review(t, "CREATE", padded("greedy", test.bytes, test.values), nil, nil)
@@ -86,8 +86,8 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 					all.Go(func() { post(handler, "/?timeout=10s", body) })
 				}
 				synctest.Wait()
-				if told := len(seen.all()); told != test.told {
-					t.Errorf("%d are told at once, want %d", told, test.told)
+				if recorded := len(seen.all()); recorded != test.recorded {
+					t.Errorf("%d are told at once, want %d", recorded, test.recorded)
 				}
 				if got := queue.WaitingForShare(); got != int64(test.waiting) {
 					t.Errorf("%d wait for their share, want %d", got, test.waiting)
@@ -112,8 +112,8 @@ func TestOneNamespaceLeavesRoomForOthers(t *testing.T) {
 						shares++
 					}
 				}
-				if shares < (test.told+test.waiting)/4 { // the rest got turns of those whose time was over, in the same moment
-					t.Errorf("%d are told of their share, of %d that waited", shares, test.told+test.waiting)
+				if shares < (test.recorded+test.waiting)/4 { // the rest got turns of those whose time was over, in the same moment
+					t.Errorf("%d are told of their share, of %d that waited", shares, test.recorded+test.waiting)
 				}
 				if queue.Working() != 0 || queue.Waiting() != 0 {
 					t.Errorf("%d at work, %d waiting at the end", queue.Working(), queue.Waiting())
@@ -137,15 +137,15 @@ func TestWhatANamespaceIsTold(t *testing.T) {
 		}
 		for _, open := range []bool{false, true} {
 			seen := &recorder{}
-			handler := doorThat(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
+			handler := endpointWith(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
 				withQueue(queue), withRecorder(seen))
 			a := read(t, post(handler, within, review(t, "CREATE", pod("nginx"), nil, nil)))
 			if a.Response.Allowed || seen.last(t).Cause != admission.ShareTaken { // whose share it is fills it
 				t.Errorf("open %v: %+v, %s", open, a.Response, seen.last(t).Cause)
 			}
-			said := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
-			if !strings.Contains(said, "the namespace has reached its share") || strings.Contains(said, "unsigned") {
-				t.Errorf("open %v: %q", open, said)
+			message := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
+			if !strings.Contains(message, "the namespace has reached its share") || strings.Contains(message, "unsigned") {
+				t.Errorf("open %v: %q", open, message)
 			}
 		}
 		leave, err := queue.Enter(t.Context(), "other")
@@ -160,8 +160,8 @@ func TestWhatANamespaceIsTold(t *testing.T) {
 // turns took it; who gets one earlier is decided.
 func TestATurnThatComesTooLate(t *testing.T) {
 	for reason, row := range map[string]struct {
-		freed time.Duration // of eight seconds
-		told  string
+		freed    time.Duration // of eight seconds
+		recorded string
 	}{
 		"with time left": {6 * time.Second, ""},
 		"at the end":     {7500 * time.Millisecond, "the namespace has reached its share"},
@@ -182,8 +182,8 @@ func TestATurnThatComesTooLate(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 				defer cancel()
 				_, err = queue.Enter(ctx, "shop")
-				if told := fmt.Sprint(err); (err != nil) != (row.told != "") || !strings.Contains(told, row.told) {
-					t.Errorf("got %v, want %q", err, row.told)
+				if recorded := fmt.Sprint(err); (err != nil) != (row.recorded != "") || !strings.Contains(recorded, row.recorded) {
+					t.Errorf("got %v, want %q", err, row.recorded)
 				}
 			})
 		})
@@ -199,7 +199,7 @@ func BenchmarkBeside(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			handler := doorThat(b, admission.Config{
+			handler := endpointWith(b, admission.Config{
 				Endpoint: admission.Mutate, Decider: &tarpit{greedy: "greedy"}, Namespaces: namespaces{"shop": nil, "greedy": nil}, Failure: failure(false),
 			}, withQueue(queue))
 			body := review(b, "CREATE", padded("greedy", 0, 0), nil, nil)

@@ -56,7 +56,7 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			seen := &recorder{}
-			handler := doorThat(t, admission.Config{
+			handler := endpointWith(t, admission.Config{
 				Endpoint: admission.Validate, Decider: &pinner{answer: row.answer}, Namespaces: shop, Failure: failure(row.open),
 			}, withRecorder(seen))
 			target := "/"
@@ -68,12 +68,12 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 			if a.Response.Allowed != row.allowed || a.Response.UID != "u-1" || got.Cause != row.cause || got.Allowed != row.allowed {
 				t.Errorf("%s: %+v, recorded %+v", row.reason, a.Response, got)
 			}
-			said := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
-			if row.cause != admission.Decided && (!strings.Contains(said, "could not be verified") || got.Err == nil) {
-				t.Errorf("%s: %q, recorded %v", row.reason, said, got.Err)
+			message := a.Response.Status.Message + strings.Join(a.Response.Warnings, "")
+			if row.cause != admission.Decided && (!strings.Contains(message, "could not be verified") || got.Err == nil) {
+				t.Errorf("%s: %q, recorded %v", row.reason, message, got.Err)
 			}
-			if strings.Contains(said, "s3cret") {
-				t.Errorf("who asks was told what panicked: %s", said)
+			if strings.Contains(message, "s3cret") {
+				t.Errorf("who asks was told what panicked: %s", message)
 			}
 		})
 	}
@@ -88,7 +88,7 @@ func TestTheDeciderAnswersForItsOwnDeadline(t *testing.T) {
 		<-ctx.Done()
 		return gate.Outcome{Result: gate.Error, Reasons: []policy.Reason{{Code: policy.TimedOut, Message: "after 3 of 5 images"}}}
 	}}
-	a := read(t, post(door(t, admission.Validate, decider), within, review(t, "CREATE", pod("nginx"), nil, nil)))
+	a := read(t, post(endpoint(t, admission.Validate, decider), within, review(t, "CREATE", pod("nginx"), nil, nil)))
 	if a.Response.Allowed || !strings.Contains(a.Response.Status.Message, "after 3 of 5 images") {
 		t.Errorf("%+v", a.Response)
 	}
@@ -106,7 +106,7 @@ func TestBudget(t *testing.T) {
 			left = time.Until(deadline)
 			return pin(r)
 		}}
-		read(t, post(door(t, admission.Validate, decider), target, review(t, "CREATE", pod("nginx"), nil, nil)))
+		read(t, post(endpoint(t, admission.Validate, decider), target, review(t, "CREATE", pod("nginx"), nil, nil)))
 		if left < row.least || left > row.most {
 			t.Errorf("%s: %s left, want %s to %s", target, left, row.least, row.most)
 		}
@@ -126,18 +126,18 @@ func TestFullQueue(t *testing.T) {
 	}}
 	first := make(chan *httptest.ResponseRecorder)
 	body := review(t, "CREATE", pod("nginx"), nil, nil)
-	go func() { first <- post(door(t, admission.Mutate, slow, withQueue(queue)), "/", body) }()
+	go func() { first <- post(endpoint(t, admission.Mutate, slow, withQueue(queue)), "/", body) }()
 	<-begun
 	for _, open := range []bool{false, true} {
 		seen := &recorder{}
-		handler := doorThat(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
+		handler := endpointWith(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: shop, Failure: failure(open)},
 			withQueue(queue), withRecorder(seen))
 		a := read(t, post(handler, within, body))
 		if a.Response.Allowed != open || a.Response.UID != "u-1" || seen.last(t).Cause != admission.QueueFull {
 			t.Errorf("open %v: %+v", open, a.Response)
 		}
 	}
-	handler := door(t, admission.Validate, &pinner{}, withQueue(queue))
+	handler := endpoint(t, admission.Validate, &pinner{}, withQueue(queue))
 	if a := read(t, post(handler, within, review(t, "DELETE", nil, pod("nginx"), nil))); !a.Response.Allowed {
 		t.Errorf("a deletion waits for nobody: %+v", a.Response)
 	}
@@ -166,13 +166,13 @@ func TestNoRoomForABody(t *testing.T) {
 		r.ContentLength = -1
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
-		door(t, admission.Mutate, &pinner{}, withQueue(queue)).ServeHTTP(w, r)
+		endpoint(t, admission.Mutate, &pinner{}, withQueue(queue)).ServeHTTP(w, r)
 		first <- w
 	}()
 	if _, err := writer.Write(body[:10]); err != nil {
 		t.Fatal(err)
 	}
-	handler := door(t, admission.Validate, &pinner{}, withQueue(queue))
+	handler := endpoint(t, admission.Validate, &pinner{}, withQueue(queue))
 	if a := read(t, post(handler, within, body)); a.Response.Allowed || a.Response.UID == "" || !strings.Contains(a.Response.Status.Message, "could not be verified") {
 		t.Errorf("without room: %+v", a.Response)
 	}
@@ -198,7 +198,7 @@ func (broken) Check([]byte) error                                        { panic
 func (broken) Warnings([]byte) []string                                  { panic("warnings") }
 
 func TestNobodyElsesPanicGoesFurther(t *testing.T) {
-	handler := doorThat(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}, withRecorder(broken{}))
+	handler := endpointWith(t, admission.Config{Endpoint: admission.Validate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}, withRecorder(broken{}))
 	if a := send(t, handler, review(t, "CREATE", pod("nginx"), nil, nil)); a.Response.Allowed {
 		t.Errorf("%+v", a.Response)
 	}
@@ -231,7 +231,7 @@ func TestWhatIsTooMuch(t *testing.T) {
 		"deeper than a parser": {"the reader gives up", []byte(front + strings.Repeat(`{"a":`, 11_000)), false, "depth"},
 	} {
 		for _, which := range []admission.Endpoint{admission.Mutate, admission.Validate} {
-			handler := doorThat(t, admission.Config{Endpoint: which, Decider: &pinner{}, Namespaces: namespaces{}, Failure: failure(true)})
+			handler := endpointWith(t, admission.Config{Endpoint: which, Decider: &pinner{}, Namespaces: namespaces{}, Failure: failure(true)})
 			a := read(t, post(handler, "/", row.body))
 			if a.Response.Allowed != row.allowed || a.Response.UID == "" || !strings.Contains(a.Response.Status.Message, row.want) {
 				t.Errorf("%s, %s (%s): %+v", name, which, row.reason, a.Response)

@@ -28,30 +28,30 @@ const (
 	writtenPath     = annotationsPath + "/quaymaster.dev~1written"
 )
 
-// place identifies an image in a Pod, in both its old and its new version.
-func place(u workload.Use) string {
+// containerKey identifies an image in a Pod, in both its old and its new version.
+func containerKey(u workload.Use) string {
 	if u.Role == workload.Volume {
 		return "volume/" + u.Container
 	}
 	return u.Container
 }
 
-// byPlace returns the images of an object by place. A duplicate name has no image.
-func byPlace(uses []workload.Use) map[string]workload.Use {
+// byContainer returns the images of an object by place. A duplicate name has no image.
+func byContainer(uses []workload.Use) map[string]workload.Use {
 	found := make(map[string]workload.Use, len(uses))
 	for _, use := range uses {
-		if _, twice := found[place(use)]; twice {
+		if _, twice := found[containerKey(use)]; twice {
 			use = workload.Use{}
 		}
-		found[place(use)] = use
+		found[containerKey(use)] = use
 	}
 	return found
 }
 
-// ran reports whether the same image was in the same place and role before.
-func ran(before map[string]workload.Use, use workload.Use) bool {
-	former := before[place(use)]
-	return use.Text != "" && former.Text == use.Text && former.Role == use.Role
+// isUnchanged reports whether the same image was in the same place and role before.
+func isUnchanged(before map[string]workload.Use, use workload.Use) bool {
+	previous := before[containerKey(use)]
+	return use.Text != "" && previous.Text == use.Text && previous.Role == use.Role
 }
 
 // restore returns the operations that put back the running images if the update contains their
@@ -69,15 +69,15 @@ func restore(copies Copies, object, old workload.Object) ([]workload.Operation, 
 	if err != nil {
 		return nil, nil //nolint:nilerr // nothing to restore; the gate reports the error
 	}
-	running, asked := byPlace(before), byPlace(now)
+	running, asked := byContainer(before), byContainer(now)
 	var operations []workload.Operation
 	for _, use := range now {
-		former := running[place(use)]
-		unique := asked[place(use)].Pointer == use.Pointer
-		if !unique || former.Role != use.Role || written[place(use)] != use.Text || !became(copies, former.Text, use.Text) {
+		previous := running[containerKey(use)]
+		unique := asked[containerKey(use)].Pointer == use.Pointer
+		if !unique || previous.Role != use.Role || written[containerKey(use)] != use.Text || !became(copies, previous.Text, use.Text) {
 			continue
 		}
-		pin, err := workload.Pin(use, former.Text)
+		pin, err := workload.Pin(use, previous.Text)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func restore(copies Copies, object, old workload.Object) ([]workload.Operation, 
 // because the gateway did not write it.
 func record(copies Copies, object, old workload.Object, changes []workload.Operation) ([]workload.Operation, error) {
 	before, isThere := annotation(object)
-	former, wasThere := annotation(old)
+	previous, wasThere := annotation(old)
 	if len(changes) == 0 && !isThere && !wasThere {
 		return nil, nil
 	}
@@ -102,9 +102,9 @@ func record(copies Copies, object, old workload.Object, changes []workload.Opera
 	}
 	// An unreadable old object vouches for no entry.
 	oldUses, _ := workload.Extract(old)
-	running := byPlace(oldUses)
-	isNew := func(use workload.Use) bool { return !ran(running, use) }
-	if len(changes) == 0 && isThere == wasThere && reflect.DeepEqual(before, former) && !slices.ContainsFunc(uses, isNew) {
+	running := byContainer(oldUses)
+	isNew := func(use workload.Use) bool { return !isUnchanged(running, use) }
+	if len(changes) == 0 && isThere == wasThere && reflect.DeepEqual(before, previous) && !slices.ContainsFunc(uses, isNew) {
 		return nil, nil
 	}
 	replaced := map[string]string{}
@@ -113,14 +113,14 @@ func record(copies Copies, object, old workload.Object, changes []workload.Opera
 			replaced[op.Path] = text
 		}
 	}
-	was, said, entries := recorded(old), recorded(object), map[string]string{}
-	for name, use := range byPlace(uses) {
+	oldEntries, newEntries, entries := recorded(old), recorded(object), map[string]string{}
+	for name, use := range byContainer(uses) {
 		after := cmp.Or(replaced[use.Pointer], use.Text)
-		switch text, known := was[name]; {
-		case known && after == use.Text && ran(running, use):
+		switch text, known := oldEntries[name]; {
+		case known && after == use.Text && isUnchanged(running, use):
 			entries[name] = text
-		case became(copies, use.Text, said[name]) && became(copies, after, said[name]):
-			entries[name] = said[name]
+		case became(copies, use.Text, newEntries[name]) && became(copies, after, newEntries[name]):
+			entries[name] = newEntries[name]
 		case became(copies, after, use.Text):
 			entries[name] = use.Text
 		}
@@ -197,9 +197,9 @@ func sameImages(object, old workload.Object) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("old state: %w", err)
 	}
-	running := byPlace(before)
+	running := byContainer(before)
 	for _, use := range now {
-		if former := running[place(use)]; former.Text != use.Text || former.Role != use.Role {
+		if previous := running[containerKey(use)]; previous.Text != use.Text || previous.Role != use.Role {
 			return false, nil
 		}
 	}

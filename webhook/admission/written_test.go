@@ -25,7 +25,7 @@ func TestPinAndRecord(t *testing.T) {
 	now := pod("nginx:1.27", digested)
 	now["spec"].(object)["initContainers"] = []any{object{"name": "init", "image": "busybox"}}
 	now["spec"].(object)["volumes"] = []any{object{"name": "init", "image": object{"reference": "llama:3"}}, object{"name": "tmp", "emptyDir": object{}}}
-	stored := admit(t, door(t, admission.Mutate, &pinner{}), "CREATE", now, nil)
+	stored := admit(t, endpoint(t, admission.Mutate, &pinner{}), "CREATE", now, nil)
 	want := with(t, now, func(o object) {
 		spec := o["spec"].(object)
 		spec["containers"].([]any)[0].(object)["image"] = pinned("nginx:1.27")
@@ -39,26 +39,26 @@ func TestPinAndRecord(t *testing.T) {
 }
 
 func TestRecordInEveryShapeOfMetadata(t *testing.T) {
-	const said = `{"c0":"nginx"}`
+	const message = `{"c0":"nginx"}`
 	for name, row := range map[string]struct {
 		reason string
 		now    object
 		want   string
 	}{
-		"no metadata":    {"a test program's object", with(t, pod("nginx"), func(o object) { delete(o, "metadata") }), said},
-		"no annotations": {"the plain case", pod("nginx"), said},
-		"null":           {"as good as none", with(t, pod("nginx"), func(o object) { o["metadata"].(object)["annotations"] = nil }), said},
-		"others":         {"stay as they are", with(t, pod("nginx"), func(o object) { annotate(o, map[string]string{"a/b~c": "d"}) }), said},
-		"forged":         {"it does not say what was written", with(t, pod("nginx"), func(o object) { forge(o, `{"c0":"other"}`) }), said},
+		"no metadata":    {"a test program's object", with(t, pod("nginx"), func(o object) { delete(o, "metadata") }), message},
+		"no annotations": {"the plain case", pod("nginx"), message},
+		"null":           {"as good as none", with(t, pod("nginx"), func(o object) { o["metadata"].(object)["annotations"] = nil }), message},
+		"others":         {"stay as they are", with(t, pod("nginx"), func(o object) { annotate(o, map[string]string{"a/b~c": "d"}) }), message},
+		"forged":         {"it does not say what was written", with(t, pod("nginx"), func(o object) { forge(o, `{"c0":"other"}`) }), message},
 		"forged, pinned": {"nothing was written but this", with(t, pod(pinned("nginx")), func(o object) { forge(o, `{"c0":"other"}`) }), ""},
 		"no such one":    {"nobody has that name", with(t, pod(pinned("nginx")), func(o object) { forge(o, `{"c1":"nginx"}`) }), ""},
 		"no JSON":        {"it says nothing", with(t, pod(pinned("nginx")), func(o object) { forge(o, `hello`) }), ""},
 		"null forged":    {"it says nothing", with(t, pod(pinned("nginx")), func(o object) { o["metadata"].(object)["annotations"] = object{admission.WrittenAnnotation: nil} }), ""},
-		"otherwise":      {"the same, in the one way to write it", with(t, pod(pinned("nginx")), func(o object) { forge(o, ` { "c0" : "nginx", "x": "y" } `) }), said},
-		"true":           {"a second call finds what the first one wrote", with(t, pod(pinned("nginx")), func(o object) { forge(o, said) }), said},
+		"otherwise":      {"the same, in the one way to write it", with(t, pod(pinned("nginx")), func(o object) { forge(o, ` { "c0" : "nginx", "x": "y" } `) }), message},
+		"true":           {"a second call finds what the first one wrote", with(t, pod(pinned("nginx")), func(o object) { forge(o, message) }), message},
 	} {
 		t.Run(name, func(t *testing.T) {
-			handler := door(t, admission.Mutate, &pinner{})
+			handler := endpoint(t, admission.Mutate, &pinner{})
 			body := review(t, "CREATE", row.now, nil, func(r object) { r["namespace"] = "shop" })
 			stored := patched(t, row.now, send(t, handler, body))
 			if got := written(stored); got != row.want || texts(t, stored)["c0"] != pinned("nginx") {
@@ -75,7 +75,7 @@ func TestRecordInEveryShapeOfMetadata(t *testing.T) {
 func forge(o object, text string) { annotate(o, map[string]string{admission.WrittenAnnotation: text}) }
 
 func TestUpdatesPutBackWhatRuns(t *testing.T) {
-	first := admit(t, door(t, admission.Mutate, &pinner{}), "CREATE", pod("nginx:1", "redis:2"), nil)
+	first := admit(t, endpoint(t, admission.Mutate, &pinner{}), "CREATE", pod("nginx:1", "redis:2"), nil)
 	same := func(o object) { forge(o, written(first)) }
 	for name, row := range map[string]struct {
 		reason   string
@@ -98,7 +98,7 @@ func TestUpdatesPutBackWhatRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			decider := &pinner{}
-			a := send(t, door(t, admission.Mutate, decider), review(t, "UPDATE", row.now, row.old, nil))
+			a := send(t, endpoint(t, admission.Mutate, decider), review(t, "UPDATE", row.now, row.old, nil))
 			if a.Response.Allowed == (row.c0 == "denied") {
 				t.Fatalf("%s: %+v", row.reason, a.Response)
 			}
@@ -128,7 +128,7 @@ func TestUpdatesPutBackWhatRuns(t *testing.T) {
 
 func TestApplyingAgainGivesAnEmptyDifference(t *testing.T) {
 	manifest := pod("nginx:1", "redis:2")
-	handler := door(t, admission.Mutate, &pinner{})
+	handler := endpoint(t, admission.Mutate, &pinner{})
 	first := admit(t, handler, "CREATE", manifest, nil)
 	applied := with(t, first, func(o object) { o["spec"] = manifest["spec"] })
 	if second := admit(t, handler, "UPDATE", applied, first); !reflect.DeepEqual(second, with(t, first, func(object) {})) {
@@ -148,7 +148,7 @@ func TestAdmittingTwice(t *testing.T) {
 			if note != "" {
 				forge(now, note)
 			}
-			handler := door(t, admission.Mutate, &pinner{})
+			handler := endpoint(t, admission.Mutate, &pinner{})
 			once := admit(t, handler, "CREATE", now, nil)
 			twice := admit(t, handler, "CREATE", once, nil)
 			updated := admit(t, handler, "UPDATE", with(t, once, func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), once)

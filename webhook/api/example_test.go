@@ -24,7 +24,7 @@ func (builders) Authenticate(_ context.Context, token string) (policy.User, erro
 }
 
 func Example() {
-	handler, err := api.New(api.Config{Authenticator: builders{}, Decider: &judge{}, Namespaces: labels{}, Recorder: &book{}})
+	handler, err := api.New(api.Config{Authenticator: builders{}, Decider: &judge{}, Namespaces: labels{}, Recorder: &recorder{}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -76,14 +76,14 @@ func TestStatuses(t *testing.T) {
 		{"a query beside images", good, func(r *http.Request) { r.URL.RawQuery = "namespace=shop" }, 400, api.Malformed, ""},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			calls := &book{}
-			w := call(newDoor(t, &judge{}, withRecorder(calls), withCallers(nil, []string{"builders"})), row.body, row.change)
+			calls := &recorder{}
+			w := call(newEndpoint(t, &judge{}, withRecorder(calls), withCallers(nil, []string{"builders"})), row.body, row.change)
 			if w.Code != row.status {
 				t.Fatalf("HTTP %d, want %d: %s", w.Code, row.status, w.Body)
 			}
-			told := calls.last(t)
-			if len(calls.calls) != 1 || told.Cause != row.cause || (told.Err != nil) != (row.status != 200) {
-				t.Errorf("recorded %+v", told)
+			recorded := calls.last(t)
+			if len(calls.calls) != 1 || recorded.Cause != row.cause || (recorded.Err != nil) != (row.status != 200) {
+				t.Errorf("recorded %+v", recorded)
 			}
 			if row.status != 200 {
 				if e := errorOf(t, w); e.Reason != row.cause || len(e.Message) > 2<<10 {
@@ -106,8 +106,8 @@ func TestStatuses(t *testing.T) {
 }
 
 func TestImagesAreAskedAbout(t *testing.T) {
-	j, calls := &judge{}, &book{}
-	handler := newDoor(t, j, withRecorder(calls), withNamespaces(labels{"shop": {"team": "a"}}))
+	j, calls := &judge{}, &recorder{}
+	handler := newEndpoint(t, j, withRecorder(calls), withNamespaces(labels{"shop": {"team": "a"}}))
 	list := listOf(t, call(handler, `{"images": ["registry.test/bad:v1", "nginx", "nginx"], "namespace": "shop"}`, nil))
 	var answers []gate.Result
 	for _, item := range list.Items {
@@ -141,8 +141,8 @@ func (mirrored) DecideAll(context.Context, []gate.Request, func(int, int)) []gat
 
 // TestWhichSecretsAreThereIsNotTold: who asks may name any namespace.
 func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
-	calls := &book{}
-	image := listOf(t, call(newDoor(t, mirrored{}, withRecorder(calls)), `{"images": ["nginx"], "namespace": "others"}`, nil)).Items[0].Images[0]
+	calls := &recorder{}
+	image := listOf(t, call(newEndpoint(t, mirrored{}, withRecorder(calls)), `{"images": ["nginx"], "namespace": "others"}`, nil)).Items[0].Images[0]
 	if image.Mirror == nil || len(image.Mirror.PullSecrets) > 0 || len(image.Warnings) != 1 || image.Warnings[0].Code != policy.MirrorDiffers {
 		t.Errorf("told: %+v, warnings %v", image.Mirror, image.Warnings)
 	}
@@ -197,7 +197,7 @@ spec:
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			j := &judge{}
-			w := call(newDoor(t, j), row.body, func(r *http.Request) {
+			w := call(newEndpoint(t, j), row.body, func(r *http.Request) {
 				manifests(r)
 				r.URL.RawQuery = row.query
 			})
@@ -240,7 +240,7 @@ func TestYAMLThatUnfolds(t *testing.T) {
 		{"as much as charts have", fill("- a name of thirty characters or so: a value - of forty characters - or so\n", api.MaxBody), 200},
 		{"the same, written on Windows", fill("- a name of thirty characters or so: a value - of forty characters - or so\r\n", api.MaxBody), 200},
 	} {
-		w := call(newDoor(t, &judge{}), row.body, func(r *http.Request) { r.Header.Set("Content-Type", "application/yaml") })
+		w := call(newEndpoint(t, &judge{}), row.body, func(r *http.Request) { r.Header.Set("Content-Type", "application/yaml") })
 		if w.Code != row.status {
 			t.Errorf("%s: HTTP %d, want %d: %.200s", row.reason, w.Code, row.status, w.Body)
 		}
@@ -248,8 +248,8 @@ func TestYAMLThatUnfolds(t *testing.T) {
 }
 
 func TestAPanicIsAnAnswer(t *testing.T) {
-	calls := &book{}
-	handler := newDoor(t, &judge{before: func(context.Context) { panic("the gate fell") }}, withRecorder(calls))
+	calls := &recorder{}
+	handler := newEndpoint(t, &judge{before: func(context.Context) { panic("the gate fell") }}, withRecorder(calls))
 	for range api.DefaultRequests + 1 { // no turn is lost by it
 		w := call(handler, `{"images": ["a"]}`, nil)
 		if e := errorOf(t, w); w.Code != 500 || strings.Contains(e.Message, "fell") {
@@ -259,10 +259,10 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 	if c := calls.last(t); c.Cause != api.Panicked || !strings.Contains(c.Err.Error(), "the gate fell") {
 		t.Errorf("recorded %+v", c)
 	}
-	if w := call(newDoor(t, &judge{}, withRecorder(falling{})), `{"images": ["a"]}`, nil); w.Code != 200 {
+	if w := call(newEndpoint(t, &judge{}, withRecorder(falling{})), `{"images": ["a"]}`, nil); w.Code != 200 {
 		t.Errorf("a recorder that falls: HTTP %d", w.Code)
 	}
-	if w := call(newDoor(t, silent{}), `{"images": ["a"]}`, nil); w.Code != 500 {
+	if w := call(newEndpoint(t, silent{}), `{"images": ["a"]}`, nil); w.Code != 500 {
 		t.Errorf("a gate that does not answer for all: HTTP %d", w.Code)
 	}
 }
@@ -278,7 +278,7 @@ func (silent) DecideAll(context.Context, []gate.Request, func(int, int)) []gate.
 func TestTheQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		handler := newDoor(t, &judge{before: func(context.Context) { <-release }}, withLimits(api.Limits{Requests: 2, PerCaller: 1}))
+		handler := newEndpoint(t, &judge{before: func(context.Context) { <-release }}, withLimits(api.Limits{Requests: 2, PerCaller: 1}))
 		as := func(token string) func(*http.Request) {
 			return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 		}
@@ -305,7 +305,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 func TestTheQueueOfAllIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		handler := newDoor(t, &judge{before: func(context.Context) { <-release }}, withLimits(api.Limits{Requests: 1}))
+		handler := newEndpoint(t, &judge{before: func(context.Context) { <-release }}, withLimits(api.Limits{Requests: 1}))
 		first := make(chan *httptest.ResponseRecorder, 1)
 		go func() { first <- call(handler, `{"images": ["a"]}`, nil) }()
 		synctest.Wait()
@@ -338,7 +338,7 @@ func TestTheDeadline(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
-				handler := newDoor(t, &judge{before: row.before(release)}, withTimeout(5*time.Second))
+				handler := newEndpoint(t, &judge{before: row.before(release)}, withTimeout(5*time.Second))
 				began := time.Now()
 				w := call(handler, `{"images": ["a"]}`, nil)
 				if w.Code != row.status || time.Since(began) != row.after {
@@ -355,8 +355,8 @@ func TestTheDeadline(t *testing.T) {
 }
 
 func TestWithoutTokens(t *testing.T) {
-	calls := &book{}
-	handler := newDoor(t, &judge{}, withoutTokens("socket"), withRecorder(calls))
+	calls := &recorder{}
+	handler := newEndpoint(t, &judge{}, withoutTokens("socket"), withRecorder(calls))
 	w := call(handler, `{"images": ["a"]}`, func(r *http.Request) { r.Header.Del("Authorization") })
 	if w.Code != 200 || calls.last(t).User != "socket" {
 		t.Errorf("HTTP %d: %+v", w.Code, calls.last(t))
@@ -419,7 +419,7 @@ func TestNewRefuses(t *testing.T) {
 func FuzzBodies(f *testing.F) {
 	f.Add([]byte(`{"images": ["registry.test/app:v1"], "namespace": "shop"}`), false)
 	f.Add([]byte("apiVersion: v1\nkind: Pod\nmetadata: &m {name: a}\nspec: *m\n---\n{}\n"), true)
-	handler := newDoor(f, &judge{})
+	handler := newEndpoint(f, &judge{})
 	f.Fuzz(func(t *testing.T, body []byte, yaml bool) {
 		w := call(handler, string(body), func(r *http.Request) {
 			if yaml {

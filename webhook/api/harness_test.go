@@ -90,19 +90,19 @@ func (j *judge) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	return outcomes
 }
 
-// book keeps calls.
-type book struct {
+// recorder keeps calls.
+type recorder struct {
 	mu    sync.Mutex
 	calls []api.Call
 }
 
-func (b *book) Record(_ context.Context, call api.Call) {
+func (b *recorder) Record(_ context.Context, call api.Call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.calls = append(b.calls, call)
 }
 
-func (b *book) last(t testing.TB) api.Call {
+func (b *recorder) last(t testing.TB) api.Call {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +112,7 @@ func (b *book) last(t testing.TB) api.Call {
 	return b.calls[len(b.calls)-1]
 }
 
-func newDoor(t testing.TB, decider api.Decider, with ...setting) *api.Handler {
+func newEndpoint(t testing.TB, decider api.Decider, with ...setting) *api.Handler {
 	t.Helper()
 	config := configOf(decider)
 	for _, set := range with {
@@ -122,7 +122,7 @@ func newDoor(t testing.TB, decider api.Decider, with ...setting) *api.Handler {
 }
 
 func configOf(decider api.Decider) api.Config {
-	return api.Config{Authenticator: people{}, Decider: decider, Namespaces: labels{"default": nil}, Recorder: &book{}}
+	return api.Config{Authenticator: people{}, Decider: decider, Namespaces: labels{"default": nil}, Recorder: &recorder{}}
 }
 
 // setting changes a Config.

@@ -13,7 +13,7 @@ func TestOverrides(t *testing.T) {
 	h := must(gatetest.NewHarbor())(t)
 	t.Cleanup(h.Close)
 	good, other := h.Build("shop/good", "1", "good"), h.Build("shop/other", "1", "other")
-	door := newDoor(t, must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`))(t))
+	endpoint := newEndpoint(t, must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`))(t))
 	for _, c := range []struct {
 		image    string
 		want     gate.Result
@@ -23,7 +23,7 @@ func TestOverrides(t *testing.T) {
 		{good.ByDigest(), gate.Deny, "ImageOverride/bad-day"},
 		{other.Name, gate.Allow, ""},
 	} {
-		image := listOf(t, call(door, `{"images": ["`+c.image+`"], "namespace": "shop"}`, nil)).Items[0].Images[0]
+		image := listOf(t, call(endpoint, `{"images": ["`+c.image+`"], "namespace": "shop"}`, nil)).Items[0].Images[0]
 		if image.Result != c.want || image.Override != c.override {
 			t.Errorf("%s: %s by %q", c.image, image.Result, image.Override)
 		}

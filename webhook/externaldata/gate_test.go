@@ -24,12 +24,12 @@ func TestRealGate(t *testing.T) {
 	labels := []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}
 	inShop := []string{"kinds: [Pod]", "kinds: [Pod], namespaces: [shop]"}
 	for _, c := range []struct {
-		door    externaldata.Endpoint
-		changes []string
-		key     string
-		value   string
-		says    string
-		reason  string
+		endpoint externaldata.Endpoint
+		changes  []string
+		key      string
+		value    string
+		says     string
+		reason   string
 	}{
 		{externaldata.Verify, nil, good.Name, exact, "", "signed: its exact name"},
 		{externaldata.Verify, nil, bad.Name, "", "denied: no ", "not signed"},
@@ -53,22 +53,22 @@ func TestRealGate(t *testing.T) {
 		{externaldata.Mutate, inShop, "[test]" + bad.Name, "", "only images are accepted", "the writer chose a namespace"},
 	} {
 		kept := &recorder{}
-		handler := door(t, c.door, h.gate(t, c.changes...), withRecorder(kept), withTimeout(10*time.Second))
+		handler := endpoint(t, c.endpoint, h.gate(t, c.changes...), withRecorder(kept), withTimeout(10*time.Second))
 		values, errs := send(t, handler, c.key)
 		if values[0] != c.value || !strings.Contains(errs[0], c.says) {
 			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])
 		}
-		if told := kept.last(t); told.Endpoint != c.door || len(told.Items) != 1 || told.Items[0].Key != c.key || told.Items[0].Allowed != (c.value != "") {
+		if told := kept.last(t); told.Endpoint != c.endpoint || len(told.Items) != 1 || told.Items[0].Key != c.key || told.Items[0].Allowed != (c.value != "") {
 			t.Errorf("%s: told %+v", c.reason, told)
 		}
 	}
-	values, errs := send(t, door(t, externaldata.Verify, h.gate(t), withTimeout(10*time.Second)), bad.Name, good.Name, "", bad.Name, good.Name)
+	values, errs := send(t, endpoint(t, externaldata.Verify, h.gate(t), withTimeout(10*time.Second)), bad.Name, good.Name, "", bad.Name, good.Name)
 	for i, want := range []string{"", exact, "", "", exact} {
 		if values[i] != want || (errs[i] == "") != (want != "") {
 			t.Errorf("key %d of several: %q, %q", i, values[i], errs[i])
 		}
 	}
-	if _, errs := send(t, door(t, externaldata.Verify, h.gate(t), withDigests, withTimeout(10*time.Second)), good.Name); !strings.Contains(errs[0], "[missing-digest]") {
+	if _, errs := send(t, endpoint(t, externaldata.Verify, h.gate(t), withDigests, withTimeout(10*time.Second)), good.Name); !strings.Contains(errs[0], "[missing-digest]") {
 		t.Errorf("a tag, where digests are wanted: %q", errs[0])
 	}
 }
@@ -95,22 +95,22 @@ func TestKeys(t *testing.T) {
 		{externaldata.Either, "[shop]", "", "", "no image"},
 		{externaldata.Either, "[shop]" + strings.Repeat("a", externaldata.MaxKey), "", "", "too long"},
 	} {
-		var asked []gate.Request
-		handler := door(t, externaldata.Verify, decide(func(_ context.Context, request gate.Request) gate.Outcome {
-			asked = append(asked, request)
+		var requested []gate.Request
+		handler := endpoint(t, externaldata.Verify, decide(func(_ context.Context, request gate.Request) gate.Outcome {
+			requested = append(requested, request)
 			return gate.Outcome{Result: gate.Allow}
 		}), withKeys(c.keys))
 		values, errs := send(t, handler, c.key)
 		if c.image == "" {
-			if len(asked) != 0 || errs[0] == "" {
-				t.Errorf("%s: %q, asked %d times", c.reason, errs[0], len(asked))
+			if len(requested) != 0 || errs[0] == "" {
+				t.Errorf("%s: %q, asked %d times", c.reason, errs[0], len(requested))
 			}
 			continue
 		}
-		s := asked[0].Subject
+		s := requested[0].Subject
 		if values[0] != c.image || s.Namespace != c.namespace || !s.Bare || s.NamespaceKnown != (c.namespace == "shop") ||
-			asked[0].Anonymous != (c.keys != externaldata.Qualified) || asked[0].Pinning != gate.PinLater {
-			t.Errorf("%s: %q of %+v", c.reason, values[0], asked[0])
+			requested[0].Anonymous != (c.keys != externaldata.Qualified) || requested[0].Pinning != gate.PinLater {
+			t.Errorf("%s: %q of %+v", c.reason, values[0], requested[0])
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestUndecided(t *testing.T) {
 		kept := &recorder{}
 		config := configOf(externaldata.Verify, c.decider)
 		config.Queue, config.Namespaces = c.queue, told{}
-		handler := doorThat(t, config, withRecorder(kept), withTimeout(50*time.Millisecond))
+		handler := endpointWith(t, config, withRecorder(kept), withTimeout(50*time.Millisecond))
 		_, errs := send(t, handler, "a", "[shop]b")
 		for i, err := range errs {
 			if (err == "") != (c.says == "") || !strings.Contains(err, c.says) || strings.Contains(err, "password") || kept.last(t).Items[i].Cause != c.cause {
@@ -162,12 +162,12 @@ func TestMutateRedirects(t *testing.T) {
 	ref := image.MustParse("nginx:1")
 	outcome := gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{{Result: gate.Allow, Image: policy.Image{Ref: ref}}}}
 	outcome.Patch = append(outcome.Patch, must(patchOf("mirror.example/nginx:1@sha256:0"))(t)...)
-	values, _ := send(t, door(t, externaldata.Mutate, decide(func(context.Context, gate.Request) gate.Outcome { return outcome })), "nginx:1")
+	values, _ := send(t, endpoint(t, externaldata.Mutate, decide(func(context.Context, gate.Request) gate.Outcome { return outcome })), "nginx:1")
 	if values[0] != "mirror.example/nginx:1@sha256:0" {
 		t.Error(values)
 	}
 	outcome.Result = gate.Deny
-	values, errs := send(t, door(t, externaldata.Mutate, decide(func(context.Context, gate.Request) gate.Outcome { return outcome })), "nginx:1")
+	values, errs := send(t, endpoint(t, externaldata.Mutate, decide(func(context.Context, gate.Request) gate.Outcome { return outcome })), "nginx:1")
 	if values[0] != "" || errs[0] == "" {
 		t.Errorf("denied: %q, %q", values, errs)
 	}
@@ -175,7 +175,7 @@ func TestMutateRedirects(t *testing.T) {
 
 func TestMalformed(t *testing.T) {
 	const head = `{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest",`
-	handler := door(t, externaldata.Verify, decide(allow))
+	handler := endpoint(t, externaldata.Verify, decide(allow))
 	for reason, body := range map[string]string{
 		"nothing": "", "a list": "[]", "half a request": head + `"request":{"keys":["a"]}`, "more after it": head + `"request":{"keys":["a"]}} {}`,
 		"another version": `{"apiVersion":"externaldata.gatekeeper.sh/v1alpha1","kind":"ProviderRequest","request":{"keys":["a"]}}`,
@@ -210,7 +210,7 @@ func TestCauseOfNoItems(t *testing.T) {
 		kept := &recorder{}
 		config := configOf(externaldata.Verify, decide(allow))
 		config.Queue = c.queue
-		r := read(t, post(doorThat(t, config, withRecorder(kept)), []byte(c.body)))
+		r := read(t, post(endpointWith(t, config, withRecorder(kept)), []byte(c.body)))
 		if batch := kept.last(t); r.Response.SystemError == "" || batch.Cause != cause || len(batch.Items) > 0 {
 			t.Errorf("%s: recorded as %q, answered %+v", cause, batch.Cause, r)
 		}
@@ -241,7 +241,7 @@ func TestNew(t *testing.T) {
 func FuzzRequest(f *testing.F) {
 	f.Add(request(f, "nginx", "[shop/builder]nginx:1", "[::1]:5000/a"))
 	f.Add([]byte(`{"apiVersion":"externaldata.gatekeeper.sh/v1beta1","kind":"ProviderRequest","request":null}`))
-	verify, mutate := door(f, externaldata.Verify, decide(allow)), door(f, externaldata.Mutate, decide(allow))
+	verify, mutate := endpoint(f, externaldata.Verify, decide(allow)), endpoint(f, externaldata.Mutate, decide(allow))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		read(t, post(verify, body))
 		read(t, post(mutate, body))

@@ -152,13 +152,13 @@ func withDigests(c *externaldata.Config) { c.Digests = true }
 
 func withShadow(c *externaldata.Config) { c.Shadow = true }
 
-func door(t testing.TB, which externaldata.Endpoint, decider externaldata.Decider, with ...setting) *externaldata.Handler {
+func endpoint(t testing.TB, which externaldata.Endpoint, decider externaldata.Decider, with ...setting) *externaldata.Handler {
 	t.Helper()
-	return doorThat(t, configOf(which, decider), with...)
+	return endpointWith(t, configOf(which, decider), with...)
 }
 
-// doorThat makes an endpoint with a Config and settings.
-func doorThat(t testing.TB, config externaldata.Config, with ...setting) *externaldata.Handler {
+// endpointWith makes an endpoint with a Config and settings.
+func endpointWith(t testing.TB, config externaldata.Config, with ...setting) *externaldata.Handler {
 	t.Helper()
 	for _, set := range with {
 		set(&config)

@@ -16,13 +16,13 @@ func TestOverrides(t *testing.T) {
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }
 	for _, c := range []struct {
-		reason string
-		door   externaldata.Endpoint
-		effect policy.OverrideEffect
-		match  string
-		key    string
-		value  string
-		says   string
+		reason   string
+		endpoint externaldata.Endpoint
+		effect   policy.OverrideEffect
+		match    string
+		key      string
+		value    string
+		says     string
 	}{
 		{"signed, and denied", externaldata.Verify, policy.OverrideDeny, digest(good.Manifest.Digest), good.Name, "", "[override-denied]"},
 		{"the same, to be written", externaldata.Mutate, policy.OverrideDeny, digest(good.Manifest.Digest), good.Name, "", "[override-denied]"},
@@ -32,7 +32,7 @@ func TestOverrides(t *testing.T) {
 		{"not signed, and another is allowed", externaldata.Verify, policy.OverrideAllow, digest(good.Manifest.Digest), bad.ByDigest(), "", "[unsigned]"},
 	} {
 		g := must(h.Overriding(c.effect, c.match, signed))(t)
-		values, errs := send(t, door(t, c.door, g, withTimeout(10*time.Second)), c.key)
+		values, errs := send(t, endpoint(t, c.endpoint, g, withTimeout(10*time.Second)), c.key)
 		if values[0] != c.value || !strings.Contains(errs[0], c.says) {
 			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])
 		}

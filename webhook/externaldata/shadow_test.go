@@ -52,7 +52,7 @@ func TestShadow(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, "/externaldata/verify", bytes.NewReader(row.body))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			doorThat(t, config, options...).ServeHTTP(w, r)
+			endpointWith(t, config, options...).ServeHTTP(w, r)
 			var said response
 			if err := json.Unmarshal(w.Body.Bytes(), &said); err != nil {
 				t.Fatal(err)
@@ -81,10 +81,10 @@ func TestShadowOfMutation(t *testing.T) {
 	h := newHarbor(t)
 	image := h.signed(t, "app")
 	engine := h.gate(t)
-	if values, errs := send(t, door(t, externaldata.Mutate, engine), image.Name); errs[0] != "" || values[0] == image.Name {
+	if values, errs := send(t, endpoint(t, externaldata.Mutate, engine), image.Name); errs[0] != "" || values[0] == image.Name {
 		t.Errorf("the twin: %q %q", values, errs)
 	}
-	if values, errs := send(t, door(t, externaldata.Mutate, engine, withShadow), image.Name); errs[0] != "" || values[0] != image.Name {
+	if values, errs := send(t, endpoint(t, externaldata.Mutate, engine, withShadow), image.Name); errs[0] != "" || values[0] != image.Name {
 		t.Errorf("in shadow: %q %q", values, errs)
 	}
 }

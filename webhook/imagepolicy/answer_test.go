@@ -54,12 +54,12 @@ func verdicts(t testing.TB) gate.Outcome {
 func TestGolden(t *testing.T) {
 	whole := gate.Outcome{Result: gate.Error, Reasons: []policy.Reason{{Code: policy.Internal, Message: "panic: x"}}}
 	for name, o := range map[string]gate.Outcome{"images.txt": verdicts(t), "whole.txt": whole} {
-		status := send(t, door(t, decide(func(context.Context, gate.Request) gate.Outcome { return o })), "shop", "a")
+		status := send(t, endpoint(t, decide(func(context.Context, gate.Request) gate.Outcome { return o })), "shop", "a")
 		golden(t, name, status.Reason+"\n")
 	}
-	w := post(door(t, decide(func(context.Context, gate.Request) gate.Outcome { return verdicts(t) })), review(t, "shop", "a"))
+	w := post(endpoint(t, decide(func(context.Context, gate.Request) gate.Outcome { return verdicts(t) })), review(t, "shop", "a"))
 	golden(t, "denied.json", w.Body.String()+"\n")
-	w = post(door(t, decide(allow)), review(t, "shop", "a"))
+	w = post(endpoint(t, decide(allow)), review(t, "shop", "a"))
 	golden(t, "allowed.json", w.Body.String()+"\n")
 }
 
@@ -73,11 +73,11 @@ func TestBounded(t *testing.T) {
 			Result: gate.Deny, Reasons: []policy.Reason{{Code: policy.Unsigned, Message: strings.Repeat("x", 10_000)}},
 		})
 	}
-	reason := send(t, door(t, decide(func(context.Context, gate.Request) gate.Outcome { return o })), "shop", "a").Reason
+	reason := send(t, endpoint(t, decide(func(context.Context, gate.Request) gate.Outcome { return o })), "shop", "a").Reason
 	if len(reason) > 4<<10 || !strings.Contains(reason, "more images") || !strings.HasPrefix(reason, "200 of 200 images denied\n  registry.example/0:1: denied\n") {
 		t.Errorf("%d bytes:\n%.300s", len(reason), reason)
 	}
-	if reason := send(t, door(t, decide(func(context.Context, gate.Request) gate.Outcome {
+	if reason := send(t, endpoint(t, decide(func(context.Context, gate.Request) gate.Outcome {
 		return gate.Outcome{Result: "perhaps"}
 	})), "shop", "a"); reason.Allowed {
 		t.Error("an answer that nobody knows is a yes")
@@ -87,15 +87,15 @@ func TestBounded(t *testing.T) {
 // TestNoSecrets holds that an error which only the log may see stays there.
 func TestNoSecrets(t *testing.T) {
 	config := configOf(decide(func(context.Context, gate.Request) gate.Outcome { panic("password") }))
-	config.Namespaces = told{}
-	handler := doorThat(t, config)
+	config.Namespaces = recorded{}
+	handler := endpointWith(t, config)
 	if reason := send(t, handler, "shop", "a").Reason; strings.Contains(reason, "password") {
 		t.Error(reason)
 	}
 }
 
-type told struct{}
+type recorded struct{}
 
-func (told) Labels(context.Context, string) (map[string]string, error) {
+func (recorded) Labels(context.Context, string) (map[string]string, error) {
 	return nil, errors.New("password")
 }

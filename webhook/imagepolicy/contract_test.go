@@ -17,7 +17,7 @@ import (
 func TestContract(t *testing.T) {
 	h := newHarbor(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
-	server := httptest.NewTLSServer(door(t, h.gate(t)))
+	server := httptest.NewTLSServer(endpoint(t, h.gate(t)))
 	t.Cleanup(server.Close)
 
 	scheme := runtime.NewScheme()

@@ -14,7 +14,7 @@ func FuzzReview(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","spec":{"containers":[{"image":"a"},{"image":"\n"}],"namespace":"shop"}}`))
 	f.Add([]byte(`{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview","spec":null}`))
 	kept := &recorder{}
-	handler := door(f, decide(allow), withRecorder(kept))
+	handler := endpoint(f, decide(allow), withRecorder(kept))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		kept.reviews = nil
 		if !read(t, post(handler, body)).Allowed {
@@ -24,13 +24,13 @@ func FuzzReview(f *testing.F) {
 		if err := json.Unmarshal(body, &sent); err != nil {
 			return // stricter than we where it does not matter
 		}
-		told := kept.last(t)
-		if len(sent.Spec.Containers) != len(told.Images) || sent.Spec.Namespace != told.Namespace {
-			t.Fatalf("sent %+v, asked %+v", sent.Spec, told)
+		recorded := kept.last(t)
+		if len(sent.Spec.Containers) != len(recorded.Images) || sent.Spec.Namespace != recorded.Namespace {
+			t.Fatalf("sent %+v, asked %+v", sent.Spec, recorded)
 		}
 		for i, container := range sent.Spec.Containers {
-			if container.Image != told.Images[i] {
-				t.Errorf("sent %q, asked %q", container.Image, told.Images[i])
+			if container.Image != recorded.Images[i] {
+				t.Errorf("sent %q, asked %q", container.Image, recorded.Images[i])
 			}
 		}
 	})

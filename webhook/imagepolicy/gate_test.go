@@ -44,7 +44,7 @@ func TestRealGate(t *testing.T) {
 		{[]string{good.Name}, []string{"validationFailureAction: Enforce", "validationFailureAction: Audit"}, true, nil, "a policy that audits, and would have the image pinned"},
 	} {
 		kept := &recorder{}
-		status := send(t, door(t, h.gate(t, c.changes...), withRecorder(kept)), "shop", c.images...)
+		status := send(t, endpoint(t, h.gate(t, c.changes...), withRecorder(kept)), "shop", c.images...)
 		if status.Allowed != c.allowed {
 			t.Errorf("%s: allowed %t: %s", c.reason, status.Allowed, status.Reason)
 		}
@@ -53,9 +53,9 @@ func TestRealGate(t *testing.T) {
 				t.Errorf("%s: %q is not in\n%s", c.reason, text, status.Reason)
 			}
 		}
-		told := kept.last(t)
-		if told.Cause != imagepolicy.Decided || told.Allowed != c.allowed || (told.Outcome.Result == gate.Allow) != c.allowed || told.Namespace != "shop" || len(told.Images) != len(c.images) {
-			t.Errorf("%s: told %+v", c.reason, told)
+		recorded := kept.last(t)
+		if recorded.Cause != imagepolicy.Decided || recorded.Allowed != c.allowed || (recorded.Outcome.Result == gate.Allow) != c.allowed || recorded.Namespace != "shop" || len(recorded.Images) != len(c.images) {
+			t.Errorf("%s: told %+v", c.reason, recorded)
 		}
 	}
 }
@@ -67,11 +67,11 @@ func TestUnknownNamespace(t *testing.T) {
 	good := h.signed(t, "good")
 	kept := &recorder{}
 	byLabel := h.gate(t, "kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: b}}")
-	status := send(t, door(t, byLabel, withRecorder(kept)), "gone", good.ByDigest())
+	status := send(t, endpoint(t, byLabel, withRecorder(kept)), "gone", good.ByDigest())
 	if status.Allowed || !strings.Contains(status.Reason, "labels of the object's namespace") || kept.last(t).Err == nil {
 		t.Errorf("%+v, %v", status, kept.last(t).Err)
 	}
-	if status := send(t, door(t, h.gate(t)), "gone", good.ByDigest()); !status.Allowed {
+	if status := send(t, endpoint(t, h.gate(t)), "gone", good.ByDigest()); !status.Allowed {
 		t.Errorf("nobody asks for labels: %s", status.Reason)
 	}
 }
@@ -80,7 +80,7 @@ func TestAudit(t *testing.T) {
 	h := newHarbor(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	g := h.gate(t)
-	status := send(t, door(t, g), "shop", good.ByDigest(), bad.Name)
+	status := send(t, endpoint(t, g), "shop", good.ByDigest(), bad.Name)
 	if status.Allowed || status.AuditAnnotations["answer"] != "deny" || status.AuditAnnotations["codes"] != "unsigned" ||
 		!strings.HasSuffix(status.AuditAnnotations["digest-0"], "@"+good.Manifest.Digest) || !strings.HasSuffix(status.AuditAnnotations["digest-1"], "@"+bad.Manifest.Digest) {
 		t.Errorf("%v", status.AuditAnnotations)
@@ -89,7 +89,7 @@ func TestAudit(t *testing.T) {
 	for i := range many {
 		many[i] = good.ByDigest()
 	}
-	status = send(t, door(t, g), "shop", many...)
+	status = send(t, endpoint(t, g), "shop", many...)
 	if !status.Allowed || len(status.AuditAnnotations) != 33 {
 		t.Errorf("%t with %d annotations", status.Allowed, len(status.AuditAnnotations))
 	}

@@ -156,13 +156,13 @@ func withTimeout(d time.Duration) setting {
 
 func withShadow(c *imagepolicy.Config) { c.Shadow = true }
 
-func door(t testing.TB, decider imagepolicy.Decider, with ...setting) *imagepolicy.Handler {
+func endpoint(t testing.TB, decider imagepolicy.Decider, with ...setting) *imagepolicy.Handler {
 	t.Helper()
-	return doorThat(t, configOf(decider), with...)
+	return endpointWith(t, configOf(decider), with...)
 }
 
-// doorThat makes an endpoint with a Config and settings.
-func doorThat(t testing.TB, config imagepolicy.Config, with ...setting) *imagepolicy.Handler {
+// endpointWith makes an endpoint with a Config and settings.
+func endpointWith(t testing.TB, config imagepolicy.Config, with ...setting) *imagepolicy.Handler {
 	t.Helper()
 	for _, set := range with {
 		set(&config)

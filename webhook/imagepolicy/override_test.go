@@ -32,7 +32,7 @@ func TestOverrides(t *testing.T) {
 		{"not signed, allowed by digest, and named by a tag that nobody pins", policy.OverrideAllow, digest(bad.Manifest.Digest), bad.Name, false, "[unsigned]"},
 	} {
 		g := must(h.Overriding(c.effect, c.match, signed))(t)
-		status := send(t, door(t, g), "shop", c.image)
+		status := send(t, endpoint(t, g), "shop", c.image)
 		if status.Allowed != c.allowed || !strings.Contains(status.Reason, c.says) {
 			t.Errorf("%s: allowed %t: %s", c.reason, status.Allowed, status.Reason)
 		}

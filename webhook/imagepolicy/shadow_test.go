@@ -53,7 +53,7 @@ func TestShadow(t *testing.T) {
 			r := httptest.NewRequest(row.method, "/imagereview", bytes.NewReader(row.body))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			doorThat(t, config, options...).ServeHTTP(w, r)
+			endpointWith(t, config, options...).ServeHTTP(w, r)
 			if status := read(t, w); status.Allowed != shadow || shadow && len(status.AuditAnnotations) > 0 {
 				t.Errorf("%s, in shadow %v: %+v", row.reason, shadow, status)
 			}

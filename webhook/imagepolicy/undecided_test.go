@@ -47,14 +47,14 @@ func TestUndecided(t *testing.T) {
 		for _, open := range []bool{false, true} {
 			c.config.Namespaces, c.config.Failure = namespaces{"shop": nil}, failure(open)
 			kept := &recorder{}
-			handler := doorThat(t, c.config, withRecorder(kept), withTimeout(50*time.Millisecond))
+			handler := endpointWith(t, c.config, withRecorder(kept), withTimeout(50*time.Millisecond))
 			status := send(t, handler, "shop", "a")
 			want := open && c.opens
 			if status.Allowed != want || !want && !strings.Contains(status.Reason, c.says) {
 				t.Errorf("%s, failing open %t: %+v", c.reason, open, status)
 			}
-			if told := kept.last(t); told.Cause != c.cause || told.Err == nil || told.Allowed != want {
-				t.Errorf("%s, failing open %t: told %+v", c.reason, open, told)
+			if recorded := kept.last(t); recorded.Cause != c.cause || recorded.Err == nil || recorded.Allowed != want {
+				t.Errorf("%s, failing open %t: told %+v", c.reason, open, recorded)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ func (angry) Reserve(context.Context, string, int64) (func(), error) { panic("an
 func TestFailureThatFails(t *testing.T) {
 	config := configOf(decide(allow))
 	config.Queue, config.Failure = queue{full: true}, unset{}
-	if status := send(t, doorThat(t, config), "shop", "a"); status.Allowed {
+	if status := send(t, endpointWith(t, config), "shop", "a"); status.Allowed {
 		t.Error("admitted")
 	}
 }
@@ -98,7 +98,7 @@ func TestMalformed(t *testing.T) {
 	config := configOf(decide(allow))
 	config.Failure = failure(true)
 	kept := &recorder{}
-	handler := doorThat(t, config, withRecorder(kept))
+	handler := endpointWith(t, config, withRecorder(kept))
 	const head = `{"apiVersion":"imagepolicy.k8s.io/v1alpha1","kind":"ImageReview",`
 	for _, c := range []struct {
 		method, media, body, says, reason string
@@ -151,8 +151,8 @@ func TestMalformed(t *testing.T) {
 			if c.says == "" {
 				want = imagepolicy.Decided
 			}
-			if told := kept.last(t); told.Cause != want {
-				t.Errorf("%s: told %s, %v", c.reason, told.Cause, told.Err)
+			if recorded := kept.last(t); recorded.Cause != want {
+				t.Errorf("%s: told %s, %v", c.reason, recorded.Cause, recorded.Err)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func TestMalformed(t *testing.T) {
 
 // TestSlowBody holds that a body which does not arrive is not waited for.
 func TestSlowBody(t *testing.T) {
-	server := httptest.NewServer(door(t, decide(allow), withTimeout(50*time.Millisecond)))
+	server := httptest.NewServer(endpoint(t, decide(allow), withTimeout(50*time.Millisecond)))
 	t.Cleanup(server.Close)
 	never, end := io.Pipe()
 	t.Cleanup(func() { _ = end.Close() })
@@ -201,7 +201,7 @@ func TestNew(t *testing.T) {
 
 // TestRecorderThatPanics holds that what is told changes no answer.
 func TestRecorderThatPanics(t *testing.T) {
-	if status := send(t, door(t, decide(allow), withRecorder(upset{})), "shop", "a"); !status.Allowed {
+	if status := send(t, endpoint(t, decide(allow), withRecorder(upset{})), "shop", "a"); !status.Allowed {
 		t.Errorf("%+v", status)
 	}
 }
@@ -213,7 +213,7 @@ func (upset) Record(context.Context, imagepolicy.Review) { panic("upset") }
 // TestRequest holds what the gate is asked.
 func TestRequest(t *testing.T) {
 	var asked gate.Request
-	status := send(t, door(t, decide(func(_ context.Context, request gate.Request) gate.Outcome {
+	status := send(t, endpoint(t, decide(func(_ context.Context, request gate.Request) gate.Outcome {
 		asked = request
 		return gate.Outcome{Result: gate.Allow}
 	})), "shop", "a", "b")

@@ -142,7 +142,7 @@ func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error 
 		g.options.Dashboard(address)
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // viewers lose nothing
-	if err := serve(webhook.Crowd(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(webhook.LimitConnections(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

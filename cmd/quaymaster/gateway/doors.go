@@ -96,7 +96,7 @@ func (g *gateway) reproduce() admission.Reproduce {
 }
 
 // guard requires client certificates at the endpoints that the settings select.
-func (l Listen) guard(open []string, doors map[string]webhook.Door) error {
+func (l Listen) guard(open []string, doors map[string]webhook.Endpoint) error {
 	if l.ClientCA == "" {
 		return nil
 	}

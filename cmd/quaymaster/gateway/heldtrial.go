@@ -293,7 +293,7 @@ func (g *gateway) withUnmatched(list, others []*policy.Policy) []*policy.Policy 
 	return slices.Concat(list, made)
 }
 
-// doorTrial implements admission.Trial: a policy with denials that are found in time is refused.
+// doorTrial implements admission.ImpactAnalysis: a policy with denials that are found in time is refused.
 type doorTrial struct {
 	gateway *gateway
 	trier   *trial.Trier
@@ -301,7 +301,7 @@ type doorTrial struct {
 }
 
 // tryAtDoor makes the evaluation of the policy endpoint; nil without the guard.
-func (g *gateway) tryAtDoor(key []byte) (admission.Trial, error) {
+func (g *gateway) tryAtDoor(key []byte) (admission.ImpactAnalysis, error) {
 	if g.cluster == nil || !g.configuration.guards() {
 		return nil, nil
 	}
@@ -322,8 +322,8 @@ const (
 	doorObjects = 20_000
 )
 
-// Try implements admission.Trial.
-func (d *doorTrial) Try(ctx context.Context, raw []byte) (warnings []string, err error) {
+// Analyze implements admission.ImpactAnalysis.
+func (d *doorTrial) Analyze(ctx context.Context, raw []byte) (warnings []string, err error) {
 	g := d.gateway
 	now := g.policies.inForce
 	entry := g.policies.catalog.Compile(catalog.Document{Text: raw, Source: "the request"})

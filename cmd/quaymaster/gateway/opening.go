@@ -65,13 +65,13 @@ func (g *gateway) furnish(context.Context) error {
 		return err
 	}
 	g.server, err = newServer(g.configuration.Listen, webhook.Config{
-		Certificates: g.certificates, Doors: places, Metrics: g.metrics.Handler(), Log: g.log, Checks: g.checks(),
+		Certificates: g.certificates, Endpoints: places, Metrics: g.metrics.Handler(), Log: g.log, Checks: g.checks(),
 	}, g.observers)
 	return err
 }
 
 // build makes the placeholders; there are none without admission.
-func (g *gateway) build() (map[string]webhook.Door, error) {
+func (g *gateway) build() (map[string]webhook.Endpoint, error) {
 	if !g.configuration.has(RoleAdmission) {
 		return nil, nil
 	}
@@ -86,9 +86,9 @@ func (g *gateway) build() (map[string]webhook.Door, error) {
 			g.entrances[peers.ViewPath] = &entrance{}
 		}
 	}
-	places := map[string]webhook.Door{}
+	places := map[string]webhook.Endpoint{}
 	for path, entrance := range g.entrances {
-		places[path] = webhook.Door{Handler: entrance, Below: path == configuration.ProbePath}
+		places[path] = webhook.Endpoint{Handler: entrance, Below: path == configuration.ProbePath}
 	}
 	return places, g.configuration.Listen.guard(open, places)
 }
@@ -180,7 +180,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 		objects.Kinds = g.kinds
 	}
 	doors, err := newDoors(g.configuration, objects, admission.PolicyConfig{
-		Checker: checker{policies: g.policies.catalog, entries: g.globals, kyverno: g.kyverno()}, Recorder: told, Queue: g.queue, Trial: tries,
+		Checker: checker{policies: g.policies.catalog, entries: g.globals, kyverno: g.kyverno()}, Recorder: told, Queue: g.queue, ImpactAnalysis: tries,
 	})
 	if err != nil {
 		return nil, err
@@ -196,12 +196,12 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 	}
 	// The replicas' key authenticates these requests.
 	if g.pages != nil {
-		doors[peers.ViewPath], err = peers.NewViewDoor(peers.ViewConfig{Key: key, Viewer: g.pages})
+		doors[peers.ViewPath], err = peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: g.pages})
 		if err != nil {
 			return nil, err
 		}
 	}
-	doors[peers.Path], err = peers.NewDoor(peers.DoorConfig{Key: key, Memory: engine})
+	doors[peers.Path], err = peers.NewHandler(peers.HandlerConfig{Key: key, Memory: engine})
 	return doors, err
 }
 

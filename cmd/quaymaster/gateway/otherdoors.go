@@ -191,7 +191,7 @@ func (r recorder) undecided(ctx context.Context, door, cause string, err error, 
 		about = append(about, slog.String("error", err.Error()))
 	}
 	if level == slog.LevelWarn && api.Cause(cause) != api.Panicked {
-		r.strangers.Tell(ctx, level, "not decided", about...)
+		r.strangers.Log(ctx, level, "not decided", about...)
 		return
 	}
 	r.log.LogAttrs(ctx, level, "not decided", about...)

@@ -43,7 +43,7 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 	r.count(&review)
 	r.tell(ctx, review)
 	r.pass(review)
-	if review.Cause != admission.Decided || review.Endpoint == admission.Compile {
+	if review.Cause != admission.Decided || review.Endpoint == admission.Policies {
 		return
 	}
 	if r.events == nil || review.DryRun {
@@ -62,7 +62,7 @@ func (r recorder) Record(ctx context.Context, review admission.Review) {
 func (r recorder) count(review *admission.Review) {
 	r.answered(string(review.Endpoint), string(review.Cause), review.Allowed, review.Shadow)
 	switch {
-	case review.Cause != admission.Decided || review.Endpoint == admission.Compile:
+	case review.Cause != admission.Decided || review.Endpoint == admission.Policies:
 	case review.Shadow:
 		r.metrics.DecidedInShadow(review.Outcome)
 	default:
@@ -92,7 +92,7 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	if review.Err != nil {
 		about = append(about, slog.String("error", review.Err.Error()))
 	}
-	if review.Cause == admission.Decided && review.Endpoint != admission.Compile {
+	if review.Cause == admission.Decided && review.Endpoint != admission.Policies {
 		report.Log(ctx, r.log, review.Outcome, about...)
 		return
 	}

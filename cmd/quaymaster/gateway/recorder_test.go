@@ -105,7 +105,7 @@ func TestRecorder(t *testing.T) {
 		{"admitted at the first door: the second tells", func(r *admission.Review) { r.Endpoint, r.Allowed = admission.Mutate, true }, 1, nil},
 		{"denied at the first door", func(r *admission.Review) { r.Endpoint = admission.Mutate }, 1, []string{"Pod", "Pod"}},
 		{"not asked", func(r *admission.Review) { r.Cause, r.Outcome = admission.NotAsked, gate.Outcome{} }, 0, nil},
-		{"a policy document", func(r *admission.Review) { r.Endpoint, r.Outcome = admission.Compile, gate.Outcome{} }, 0, nil},
+		{"a policy document", func(r *admission.Review) { r.Endpoint, r.Outcome = admission.Policies, gate.Outcome{} }, 0, nil},
 	} {
 		review, told := base, &tally{}
 		c.change(&review)

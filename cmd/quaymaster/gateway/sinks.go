@@ -20,7 +20,7 @@ type keepers struct {
 
 // pass passes the decision of a webhook endpoint to the sinks.
 func (r recorder) pass(review admission.Review) {
-	if len(r.sinks.every)+len(r.sinks.last) == 0 || review.Endpoint == admission.Compile || review.Cause == admission.NotAsked {
+	if len(r.sinks.every)+len(r.sinks.last) == 0 || review.Endpoint == admission.Policies || review.Cause == admission.NotAsked {
 		return
 	}
 	d := report.Decided{Outcome: review.Outcome, Occasion: report.Occasion{
