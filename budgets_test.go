@@ -37,7 +37,6 @@ var budgets = []budget{
 			"policy/kyverno/match":       {1700, unsplit},
 			"policy/kyverno/rulecontext": {1700, unsplit},
 			"report/inventory":           {1550, unsplit},
-			"webhook/metrics":            {1550, unsplit},
 		},
 	},
 	{
@@ -79,7 +78,6 @@ var budgets = []budget{
 			"registry.Client":                          {44, unsplit},
 			"registry/registrytest.Registry":           {37, unsplit},
 			"background.look":                          {36, unsplit},
-			"webhook/metrics.Metrics":                  {35, unsplit},
 			"attest.search":                            {30, unsplit},
 			"report/policyreport/internal/merge.Words": {30, unsplit},
 			"verify/bundle.proof":                      {30, unsplit},
@@ -97,7 +95,6 @@ var budgets = []budget{
 			"gate.work":                                {34, unsplit},
 			"cmd/quaymaster/gateway.Configuration":     {29, mirrors},
 			"policy.Policy":                            {26, unsplit},
-			"webhook/metrics.Metrics":                  {26, unsplit},
 			"cmd/quaymaster/suite.document":            {25, mirrors},
 			"webhook/metrics.Readings":                 {24, mirrors},
 			"cmd/quaymaster/suite.row":                 {23, mirrors},

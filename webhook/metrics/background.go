@@ -14,13 +14,15 @@ type backgroundSeries struct {
 	work     *prometheus.CounterVec
 	failures *prometheus.CounterVec // of refreshing an entry
 	entries  *label
+	words    *label
 }
 
-func newBackgroundSeries() backgroundSeries {
+func newBackgroundSeries(words *label) backgroundSeries {
 	return backgroundSeries{
 		work:     counters("background_work_total", "Background changes of objects by generate and mutate-existing rules, by action and result.", "action", "outcome"),
 		failures: counters("global_context_failures_total", "Failed reads or refreshes of a GlobalContextEntry.", "entry"),
 		entries:  newLabel(maxEntries),
+		words:    words,
 	}
 }
 
@@ -45,14 +47,13 @@ const noAction = "none"
 
 // Worked records a background change of an object and its action. An empty action means that no
 // change was made.
-func (m *Metrics) Worked(action string, outcome WorkOutcome) {
-	m.background.work.WithLabelValues(m.words.value(cmp.Or(action, noAction)), m.words.value(string(outcome))).Inc()
+func (s *backgroundSeries) Worked(action string, outcome WorkOutcome) {
+	s.work.WithLabelValues(s.words.value(cmp.Or(action, noAction)), s.words.value(string(outcome))).Inc()
 }
 
 // SetGlobalContext sets the list of GlobalContextEntries. It deletes the series of removed entries,
 // and adds new ones with zero failures. It must not be called concurrently.
-func (m *Metrics) SetGlobalContext(entries []string) {
-	s := &m.background
+func (s *backgroundSeries) SetGlobalContext(entries []string) {
 	sorted := slices.Sorted(slices.Values(entries))
 	for _, entry := range s.entries.set(sorted) {
 		s.failures.DeleteLabelValues(entry)
@@ -65,11 +66,11 @@ func (m *Metrics) SetGlobalContext(entries []string) {
 }
 
 // GlobalContextFailed records that an entry could not be read or refreshed.
-func (m *Metrics) GlobalContextFailed(entry string) {
-	if !m.background.entries.knows(entry) {
+func (s *backgroundSeries) GlobalContextFailed(entry string) {
+	if !s.entries.knows(entry) {
 		entry = other
 	}
-	m.background.failures.WithLabelValues(entry).Inc()
+	s.failures.WithLabelValues(entry).Inc()
 }
 
 // GlobalContext is the state of a GlobalContextEntry.

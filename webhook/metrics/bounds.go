@@ -1,8 +1,6 @@
 package metrics
 
-import "time"
-
-// Limits of labels and traces.
+// Limits of labels.
 const (
 	// maxHosts bounds the registries with their own series: image references may contain any number
 	// of hosts. Further ones are "other".
@@ -29,9 +27,4 @@ const (
 	maxLabel = 600
 	// other is the label value beyond a limit.
 	other = "other"
-
-	// spanQueue bounds the buffered spans. Further ones are dropped and not counted.
-	spanQueue = 2048
-	// exportTimeout bounds one export of spans.
-	exportTimeout = 10 * time.Second
 )

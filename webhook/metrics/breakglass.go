@@ -8,16 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// newBreakGlass counts the events of open namespaces.
-func newBreakGlass() *prometheus.CounterVec {
-	return counters("break_glass_total", "Events of break glass: namespaces opened, changed while open, or closed, by reason.", "event")
-}
-
-// BreakGlass records an event of an open namespace: opened, changed, or the reason for closing it.
-func (m *Metrics) BreakGlass(event string) {
-	m.glass.WithLabelValues(m.words.value(event)).Inc()
-}
-
 // OpenNamespace is a namespace that is excluded from admission.
 type OpenNamespace struct {
 	Name string

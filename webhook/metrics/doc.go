@@ -1,8 +1,8 @@
-// Package metrics exports the gateway's metrics and traces.
+// Package metrics exports the gateway's metrics.
 //
 // Metrics are Prometheus collectors on their own registry, in the format of promhttp;
-// docs/metrics.md lists them. A Tracer sends OpenTelemetry spans by OTLP over HTTP if an endpoint
-// is configured. Both observe the gate and the endpoints; Observers combines them.
+// docs/metrics.md lists them. They observe the gate and the endpoints; Observers combines them with
+// other observers, such as a webhook/trace.Tracer.
 //
 // Label cardinality is bounded: it does not depend on images, digests, subjects or callers.
 // Policies have one value each up to a limit, and hosts are limited to the first hundred. All other

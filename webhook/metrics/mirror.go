@@ -58,8 +58,7 @@ type Mirror struct {
 
 // SetMirrors sets the list of mirror documents and deletes the series of removed ones. It must not
 // be called concurrently.
-func (m *Metrics) SetMirrors(mirrors []Mirror) {
-	s := &m.mirrors
+func (s *mirrorSeries) SetMirrors(mirrors []Mirror) {
 	count := map[MirrorState]int{MirrorActive: 0, MirrorOutdated: 0, MirrorBroken: 0}
 	var ids []string
 	for _, mirror := range mirrors {
@@ -86,8 +85,7 @@ func (m *Metrics) SetMirrors(mirrors []Mirror) {
 
 // SetTargets sets the registries of the targets. It deletes the series of removed ones; a new one
 // counts as responsive. It must not be called concurrently.
-func (m *Metrics) SetTargets(registries []string) {
-	s := &m.mirrors
+func (s *mirrorSeries) SetTargets(registries []string) {
 	sorted := slices.Sorted(slices.Values(registries))
 	for _, registry := range s.targets.set(sorted) {
 		s.resting.DeleteLabelValues(registry)
@@ -101,8 +99,7 @@ func (m *Metrics) SetTargets(registries []string) {
 }
 
 // TargetChanged records that requests to a target's registry are suspended or resumed.
-func (m *Metrics) TargetChanged(registry string, resting bool) {
-	s := &m.mirrors
+func (s *mirrorSeries) TargetChanged(registry string, resting bool) {
 	to, value := "answering", 0.0
 	if resting {
 		to, value = "resting", 1
@@ -116,16 +113,16 @@ func (m *Metrics) TargetChanged(registry string, resting bool) {
 }
 
 // redirected records the result of a mirror for an image.
-func (m *Metrics) redirected(v *gate.Verdict) {
+func (s *mirrorSeries) redirected(v *gate.Verdict) {
 	if v.Redirect == nil {
 		return
 	}
 	id, _, _ := strings.Cut(v.Redirect.Mirror, "[") // all entries of a document share one series
-	if !m.mirrors.known.knows(id) {
+	if !s.known.knows(id) {
 		id = other
 	}
 	if outcome := redirectOutcome(v); outcome != "" {
-		m.mirrors.redirects.WithLabelValues(id, outcome).Inc()
+		s.redirects.WithLabelValues(id, outcome).Inc()
 	}
 }
 

@@ -10,19 +10,19 @@ import (
 // Observer observes endpoints and the gate. Metrics and Tracer implement it.
 type Observer interface {
 	gate.Observer
-	Enter(r *http.Request, door string) (ctx context.Context, done func(status int))
-	Panicked(door string)
+	Enter(r *http.Request, endpoint string) (ctx context.Context, done func(status int))
+	Panicked(endpoint string)
 }
 
 // Observers calls several observers in order, and their end functions in reverse order.
 type Observers []Observer
 
 // Enter implements webhook.Observer.
-func (all Observers) Enter(r *http.Request, door string) (context.Context, func(status int)) {
+func (all Observers) Enter(r *http.Request, endpoint string) (context.Context, func(status int)) {
 	ends := make([]func(int), len(all))
 	for i, o := range all {
 		var ctx context.Context
-		ctx, ends[i] = o.Enter(r, door)
+		ctx, ends[i] = o.Enter(r, endpoint)
 		r = r.WithContext(ctx)
 	}
 	return r.Context(), func(status int) {
@@ -33,9 +33,9 @@ func (all Observers) Enter(r *http.Request, door string) (context.Context, func(
 }
 
 // Panicked implements webhook.Observer.
-func (all Observers) Panicked(door string) {
+func (all Observers) Panicked(endpoint string) {
 	for _, o := range all {
-		o.Panicked(door)
+		o.Panicked(endpoint)
 	}
 }
 

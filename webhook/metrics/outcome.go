@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,59 +10,89 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// outcomeSeries are the collectors of decisions about objects.
-type outcomeSeries struct {
-	answers    *prometheus.CounterVec
+// decisionSeries are the collectors of policies, and of decisions about objects.
+type decisionSeries struct {
+	decisions  *prometheus.CounterVec
+	outcomes   *prometheus.CounterVec
 	failedOpen *prometheus.CounterVec
 	violations *prometheus.CounterVec
 	stale      prometheus.Counter
-	shadowed   *prometheus.CounterVec
+	policies   *prometheus.GaugeVec
+	broken     *prometheus.GaugeVec
+
+	known, words *label // policies, and others
 }
 
-func newOutcomeSeries() outcomeSeries {
-	s := outcomeSeries{
-		answers:    counters("outcomes_total", "Evaluated objects by answer; unable: could not be verified, and denied.", "answer"),
+func newDecisionSeries(words *label) decisionSeries {
+	s := decisionSeries{
+		decisions:  counters("decisions_total", "Decisions on images, by policy and outcome.", "policy", "outcome"),
+		outcomes:   counters("outcomes_total", "Evaluated objects by answer; unable: could not be verified, and denied.", "answer"),
 		failedOpen: counters("failed_open_total", "Objects admitted by a policy's failure setting although they could not be verified.", "policy"),
 		violations: counters("violations_total", "Images and objects that violate a policy, by the effect of a failure; shadow: none.", "policy", "action"),
-		shadowed:   counters("shadow_admissions_total", "Admission requests admitted in shadow mode, by endpoint and the answer without it.", "door", "cause", "answer"),
 		stale: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: prefix + "stale_total", Help: "Images allowed by an earlier verification because their registry did not respond.",
 		}),
+		policies: gauges("policies", "Policies in the cluster and in folders, by state.", "state"),
+		broken:   gauges("policy_broken", "1 for each policy that is broken.", "policy"),
+		known:    newLabel(maxPolicies), words: words,
 	}
 	for _, answer := range []gate.Result{gate.Allow, gate.Deny, gate.Error} {
-		s.answers.WithLabelValues(string(answer)) // exports the series with 0
+		s.outcomes.WithLabelValues(string(answer)) // exports the series with 0
 	}
 	return s
 }
 
-func (s *outcomeSeries) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.answers, s.failedOpen, s.violations, s.stale, s.shadowed}
+func (s *decisionSeries) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.decisions, s.outcomes, s.failedOpen, s.violations, s.stale, s.policies, s.broken}
 }
 
-// forget deletes the series of a removed policy.
-func (s *outcomeSeries) forget(id string) {
-	s.failedOpen.DeleteLabelValues(id)
-	s.violations.DeletePartialMatch(prometheus.Labels{"policy": id})
+func (s *decisionSeries) decided(outcome *gate.Outcome, shadow bool) {
+	s.settle(outcome, shadow)
+	for i := range outcome.Verdicts {
+		for _, d := range outcome.Verdicts[i].Decisions {
+			if d.Check == nil || d.Check.Policy == nil {
+				continue
+			}
+			s.decisions.WithLabelValues(s.policy(d.Check.Policy), s.words.value(string(d.Result))).Inc()
+			s.violated(d.Check.Policy, d.Result, d.Check.Action, shadow)
+		}
+	}
+	for _, rule := range outcome.Rules {
+		if rule.Policy != nil && rule.Err != nil {
+			s.decisions.WithLabelValues(s.policy(rule.Policy), string(policy.Indeterminate)).Inc()
+		}
+		if rule.Policy != nil && rule.OfObject() {
+			s.decisions.WithLabelValues(s.policy(rule.Policy), s.words.value(string(cmp.Or(rule.Ruling.Result, policy.Pass)))).Inc()
+			s.violated(rule.Policy, rule.Ruling.Result, rule.Action, shadow)
+		}
+	}
+}
+
+func (s *decisionSeries) policy(p *policy.Policy) string {
+	if id := p.ID(); s.known.knows(id) {
+		return id
+	}
+	return other
 }
 
 // settle counts the outcome of an object. In shadow mode every object is admitted, so failing open
 // is not counted.
-func (m *Metrics) settle(o *gate.Outcome, shadow bool) {
-	m.settled.answers.WithLabelValues(m.words.value(string(o.Result))).Inc()
+func (s *decisionSeries) settle(o *gate.Outcome, shadow bool) {
+	s.outcomes.WithLabelValues(s.words.value(string(o.Result))).Inc()
 	if !shadow {
 		for _, p := range failedOpen(o) {
-			m.settled.failedOpen.WithLabelValues(m.policy(p)).Inc()
+			s.failedOpen.WithLabelValues(s.policy(p)).Inc()
 		}
 	}
 	for i := range o.Verdicts {
 		if slices.ContainsFunc(o.Verdicts[i].Warnings, func(r policy.Reason) bool { return r.Code == policy.Stale }) {
-			m.settled.stale.Inc()
+			s.stale.Inc()
 		}
 	}
 }
 
 // violated counts a failure, audited or not.
-func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy.Action, shadow bool) {
+func (s *decisionSeries) violated(p *policy.Policy, result policy.Result, action policy.Action, shadow bool) {
 	if result != policy.Fail {
 		return
 	}
@@ -75,7 +106,7 @@ func (m *Metrics) violated(p *policy.Policy, result policy.Result, action policy
 	if shadow {
 		word = "shadow"
 	}
-	m.settled.violations.WithLabelValues(m.policy(p), word).Inc()
+	s.violations.WithLabelValues(s.policy(p), word).Inc()
 }
 
 // failedOpen returns the policies that failed to evaluate an object and admitted it because of
@@ -109,21 +140,4 @@ func failedOpen(o *gate.Outcome) []*policy.Policy {
 // looked reports whether a result is a decision. Unknown results are not.
 func looked(result policy.Result) bool {
 	return slices.Contains([]policy.Result{"", policy.Pass, policy.Fail, policy.Skipped}, result)
-}
-
-// newConfigurations exports all series with 0, so that a rate includes the first write.
-func newConfigurations() *prometheus.CounterVec {
-	writes := counters("webhook_configuration_writes_total", "Writes of a webhook configuration by the leader, by reason.", "configuration", "reason")
-	for _, configuration := range []string{"mutating", "validating"} {
-		for _, reason := range []string{"wanted", "foreign", "missing"} {
-			writes.WithLabelValues(configuration, reason)
-		}
-	}
-	return writes
-}
-
-// ConfigurationWritten records that a webhook configuration, mutating or validating, was written.
-// The reason is a word of the writer.
-func (m *Metrics) ConfigurationWritten(configuration, reason string) {
-	m.configurations.WithLabelValues(m.words.value(configuration), m.words.value(reason)).Inc()
 }

@@ -88,7 +88,7 @@ func (m *Metrics) Watch(r Readings) error {
 	w.counter("events_dropped_total", "Kubernetes Events that were not written: rate limited or rejected.", r.EventsDropped)
 	w.counter("credentials_held_total", "Uses of cached pull secrets and service accounts because the API server did not respond.", r.CredentialsHeld)
 	if r.GlobalContext != nil {
-		w.register(newGlobalContext(r.GlobalContext, m.background.entries))
+		w.register(newGlobalContext(r.GlobalContext, m.entries))
 	}
 	if r.TrustExpires != nil {
 		w.register(newTrustEnds(r.TrustExpires))

@@ -6,12 +6,14 @@ import "github.com/prometheus/client_golang/prometheus"
 type reportSeries struct {
 	writes *prometheus.CounterVec
 	drops  *prometheus.CounterVec
+	words  *label
 }
 
-func newReportSeries() reportSeries {
+func newReportSeries(words *label) reportSeries {
 	return reportSeries{
 		writes: counters("report_writes_total", "Checks of reports in the cluster for new results, by result.", "result"),
 		drops:  counters("report_drops_total", "Results that were not put into a report, by reason.", "reason"),
+		words:  words,
 	}
 }
 
@@ -20,11 +22,11 @@ func (s *reportSeries) collectors() []prometheus.Collector {
 }
 
 // ReportWritten records the result of writing a report, in the writer's own words.
-func (m *Metrics) ReportWritten(result string) {
-	m.reports.writes.WithLabelValues(m.words.value(result)).Inc()
+func (s *reportSeries) ReportWritten(result string) {
+	s.writes.WithLabelValues(s.words.value(result)).Inc()
 }
 
 // ReportDropped records entries that were not put into a report, by reason.
-func (m *Metrics) ReportDropped(reason string, count int) {
-	m.reports.drops.WithLabelValues(m.words.value(reason)).Add(float64(max(count, 0)))
+func (s *reportSeries) ReportDropped(reason string, count int) {
+	s.drops.WithLabelValues(s.words.value(reason)).Add(float64(max(count, 0)))
 }

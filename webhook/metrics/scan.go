@@ -13,9 +13,10 @@ type scanSeries struct {
 	duration prometheus.Gauge
 	last     prometheus.Gauge
 	changes  *prometheus.CounterVec
+	words    *label
 }
 
-func newScanSeries() scanSeries {
+func newScanSeries(words *label) scanSeries {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + name, Help: help})
 	}
@@ -25,6 +26,7 @@ func newScanSeries() scanSeries {
 		duration: gauge("scan_round_duration_seconds", "Duration of the last scan of running workloads."),
 		last:     gauge("scan_last_complete_timestamp_seconds", "When the last complete scan ended, in Unix time; 0 before."),
 		changes:  counters("scan_changes_total", "Changes of running workloads that a scan followed, by result.", "result"),
+		words:    words,
 	}
 }
 
@@ -33,20 +35,20 @@ func (s *scanSeries) collectors() []prometheus.Collector {
 }
 
 // Scanned counts evaluated objects.
-func (m *Metrics) Scanned(objects int) { m.scans.objects.Add(float64(objects)) }
+func (s *scanSeries) Scanned(objects int) { s.objects.Add(float64(objects)) }
 
 // Followed counts changes that a scan followed.
-func (m *Metrics) Followed(result string, changes int) {
-	m.scans.changes.WithLabelValues(m.words.value(result)).Add(float64(max(changes, 0)))
+func (s *scanSeries) Followed(result string, changes int) {
+	s.changes.WithLabelValues(s.words.value(result)).Add(float64(max(changes, 0)))
 }
 
 // ScanEnded records a scan: its duration, its end, and whether all objects could be evaluated.
-func (m *Metrics) ScanEnded(took time.Duration, complete bool, at time.Time) {
+func (s *scanSeries) ScanEnded(took time.Duration, complete bool, at time.Time) {
 	result := "incomplete"
 	if complete {
 		result = "complete"
-		m.scans.last.Set(float64(at.Unix()))
+		s.last.Set(float64(at.Unix()))
 	}
-	m.scans.rounds.WithLabelValues(result).Inc()
-	m.scans.duration.Set(took.Seconds())
+	s.rounds.WithLabelValues(result).Inc()
+	s.duration.Set(took.Seconds())
 }

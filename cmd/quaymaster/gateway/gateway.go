@@ -27,6 +27,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
+	"github.com/quaymaster/quaymaster/webhook/trace"
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
@@ -287,8 +288,8 @@ func (g *gateway) observe(ctx context.Context) error {
 	if g.configuration.Traces.Endpoint == "" {
 		return nil
 	}
-	tracer, err := metrics.NewTracer(ctx, metrics.TracerConfig{
-		Endpoint: g.configuration.Traces.Endpoint, Build: metrics.Build{Version: g.options.Version, Revision: g.options.Revision}, Log: g.log,
+	tracer, err := trace.New(ctx, trace.Config{
+		Endpoint: g.configuration.Traces.Endpoint, Version: g.options.Version, Log: g.log,
 	})
 	if err != nil {
 		return err

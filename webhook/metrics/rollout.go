@@ -2,15 +2,15 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// guardSeries are the collectors of policies that are forced to audit, and of impact analyses.
-type guardSeries struct {
+// rolloutSeries are the collectors of policies that are forced to audit, and of impact analyses.
+type rolloutSeries struct {
 	audited  *prometheus.GaugeVec
 	trials   *prometheus.CounterVec
 	verdicts *prometheus.GaugeVec
 }
 
-func newGuardSeries() guardSeries {
-	s := guardSeries{
+func newRolloutSeries() rolloutSeries {
+	s := rolloutSeries{
 		audited:  gauges("policies_withheld", "Policies that only audit because of their source, or because the guard holds them.", "by"),
 		trials:   counters("policy_trials_total", "Impact analyses of policies against running workloads, by result.", "result"),
 		verdicts: gauges("dry_verdict_changes", "Verdicts on running workloads that differ from those of the previous version, by whether they deny.", "denies"),
@@ -30,24 +30,24 @@ const (
 	TrialUnsure   = "unsure"   // some workloads could not be evaluated
 )
 
-func (s guardSeries) collectors() []prometheus.Collector {
+func (s *rolloutSeries) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.audited, s.trials, s.verdicts}
 }
 
-func (s guardSeries) set(source, guard int) {
+func (s *rolloutSeries) set(source, guard int) {
 	s.audited.WithLabelValues("source").Set(float64(source))
 	s.audited.WithLabelValues("guard").Set(float64(guard))
 }
 
 // SetWithheld sets the number of policies that only audit: because of their source, and because the
 // guard holds them.
-func (m *Metrics) SetWithheld(source, guard int) { m.guard.set(source, guard) }
+func (s *rolloutSeries) SetWithheld(source, guard int) { s.set(source, guard) }
 
 // PolicyTried counts an impact analysis.
-func (m *Metrics) PolicyTried(result string) { m.guard.trials.WithLabelValues(result).Inc() }
+func (s *rolloutSeries) PolicyTried(result string) { s.trials.WithLabelValues(result).Inc() }
 
 // SetDryVerdicts sets the number of verdicts that differ from those of the previous version.
-func (m *Metrics) SetDryVerdicts(denied, others int) {
-	m.guard.verdicts.WithLabelValues("true").Set(float64(denied))
-	m.guard.verdicts.WithLabelValues("false").Set(float64(others))
+func (s *rolloutSeries) SetDryVerdicts(denied, others int) {
+	s.verdicts.WithLabelValues("true").Set(float64(denied))
+	s.verdicts.WithLabelValues("false").Set(float64(others))
 }

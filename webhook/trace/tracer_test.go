@@ -1,4 +1,4 @@
-package metrics
+package trace
 
 import (
 	"io"
@@ -13,13 +13,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 func TestSpans(t *testing.T) {
 	memory := tracetest.NewInMemoryExporter()
-	tracer := newTracer(Build{Version: "v1"}, sdk.WithSyncer(memory))
-	m := New(Build{})
-	all := Observers{m, tracer}
+	tracer := newTracer("v1", sdk.WithSyncer(memory))
+	m := metrics.New(metrics.Build{})
+	all := metrics.Observers{m, tracer}
 	request := httptest.NewRequest(http.MethodPost, "/mutate", nil)
 	request.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	ctx, done := all.Enter(request, "mutate")
@@ -35,7 +36,9 @@ func TestSpans(t *testing.T) {
 	if spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID() || spans[1].SpanContext.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
 		t.Error("the phase is not within its request, or the request not within its caller's trace")
 	}
-	if text := scrape(t, m); !strings.Contains(text, `quaymaster_requests_total{door="mutate",status="500"} 1`) || !strings.Contains(text, `quaymaster_panics_total{door="mutate"} 1`) {
+	scraped := httptest.NewRecorder()
+	m.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if text := scraped.Body.String(); !strings.Contains(text, `quaymaster_requests_total{door="mutate",status="500"} 1`) || !strings.Contains(text, `quaymaster_panics_total{door="mutate"} 1`) {
 		t.Error("the metrics were not told")
 	}
 }
@@ -61,7 +64,7 @@ func TestSpansAreDelivered(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			status.Store(int64(row.status))
 			var log strings.Builder
-			tracer, err := NewTracer(t.Context(), TracerConfig{Endpoint: collector.URL, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			tracer, err := New(t.Context(), Config{Endpoint: collector.URL, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,11 +86,11 @@ func TestSpansAreDelivered(t *testing.T) {
 func TestNewTracerRefuses(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for _, endpoint := range []string{"", "collector:4318", "ftp://collector", "http://", "://"} {
-		if _, err := NewTracer(t.Context(), TracerConfig{Endpoint: endpoint, Log: log}); err == nil {
+		if _, err := New(t.Context(), Config{Endpoint: endpoint, Log: log}); err == nil {
 			t.Errorf("%q: not refused", endpoint)
 		}
 	}
-	if _, err := NewTracer(t.Context(), TracerConfig{Endpoint: "http://collector:4318"}); err == nil {
+	if _, err := New(t.Context(), Config{Endpoint: "http://collector:4318"}); err == nil {
 		t.Error("a tracer without a log was made")
 	}
 }

@@ -1,4 +1,4 @@
-package metrics
+package trace
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -20,12 +21,21 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// TracerConfig configures the export of spans.
-type TracerConfig struct {
+// Limits of the export.
+const (
+	// spanQueue bounds the buffered spans. Further ones are dropped and not counted.
+	spanQueue = 2048
+	// exportTimeout bounds one export of spans.
+	exportTimeout = 10 * time.Second
+)
+
+// Config configures the export of spans.
+type Config struct {
 	// Endpoint is the collector's base URL, as OTEL_EXPORTER_OTLP_ENDPOINT. Spans are posted to
 	// v1/traces below it.
 	Endpoint string
-	Build    Build
+	// Version is the program's.
+	Version string
 	// Log receives export errors, at most one a minute.
 	Log *slog.Logger
 }
@@ -37,9 +47,9 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// NewTracer makes a Tracer that exports in the background. It follows the sampling decision of the
+// New makes a Tracer that exports in the background. It follows the sampling decision of the
 // caller and otherwise samples all requests. OTEL_TRACES_SAMPLER changes that.
-func NewTracer(ctx context.Context, config TracerConfig) (*Tracer, error) {
+func New(ctx context.Context, config Config) (*Tracer, error) {
 	to, err := url.Parse(config.Endpoint)
 	if err != nil || to.Host == "" || (to.Scheme != "http" && to.Scheme != "https") {
 		return nil, fmt.Errorf("traces: endpoint %q: must be a URL such as http://collector:4318", config.Endpoint)
@@ -52,11 +62,11 @@ func NewTracer(ctx context.Context, config TracerConfig) (*Tracer, error) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	quiet := &quietExporter{SpanExporter: exporter, log: config.Log, limit: rate.NewLimiter(rate.Limit(1.0/60), 1)}
-	return newTracer(config.Build, sdk.WithBatcher(quiet, sdk.WithMaxQueueSize(spanQueue), sdk.WithExportTimeout(exportTimeout))), nil
+	return newTracer(config.Version, sdk.WithBatcher(quiet, sdk.WithMaxQueueSize(spanQueue), sdk.WithExportTimeout(exportTimeout))), nil
 }
 
-func newTracer(build Build, delivery sdk.TracerProviderOption) *Tracer {
-	about := resource.NewSchemaless(attribute.String("service.name", "quaymaster"), attribute.String("service.version", build.Version))
+func newTracer(version string, delivery sdk.TracerProviderOption) *Tracer {
+	about := resource.NewSchemaless(attribute.String("service.name", "quaymaster"), attribute.String("service.version", version))
 	provider := sdk.NewTracerProvider(delivery, sdk.WithResource(about))
 	return &Tracer{provider: provider, tracer: provider.Tracer("github.com/quaymaster/quaymaster")}
 }
@@ -70,9 +80,9 @@ func (t *Tracer) Close(ctx context.Context) error {
 }
 
 // Enter implements webhook.Observer. A span continues the trace of the caller (W3C Trace Context).
-func (t *Tracer) Enter(r *http.Request, door string) (context.Context, func(status int)) {
+func (t *Tracer) Enter(r *http.Request, endpoint string) (context.Context, func(status int)) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := t.tracer.Start(ctx, "door "+door, trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := t.tracer.Start(ctx, "door "+endpoint, trace.WithSpanKind(trace.SpanKindServer))
 	return ctx, func(status int) {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
 		if status >= http.StatusInternalServerError {
