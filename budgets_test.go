@@ -106,7 +106,6 @@ var budgets = []budget{
 			"policy/kyverno/verifyimages.verification": {21, mirrors},
 			"policy/imagevalidating.program":           {20, unsplit},
 			"cmd/quaymaster.authorityFlags":            {19, unsplit},
-			"webhook/admission.request":                {19, unsplit},
 			"cmd/quaymaster/gateway.webhooks":          {18, unsplit},
 			"gate.Outcome":                             {18, unsplit},
 			"registry.Client":                          {18, unsplit},
@@ -118,7 +117,6 @@ var budgets = []budget{
 			"cmd/quaymaster/gateway.readiness":         {16, unsplit},
 			"policy/imagevalidating.rule":              {16, unsplit},
 			"verify/verifytest.Claim":                  {16, mirrors},
-			"webhook/configuration.Input":              {16, unsplit},
 		},
 	},
 }

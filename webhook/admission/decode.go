@@ -27,16 +27,26 @@ type admissionReview struct {
 type request struct {
 	uid, name, namespace   string
 	operation, subresource string
-	group, version, kind   string
-	// resource is that of the URL, without its subresource.
-	resourceGroup, resourceVersion, resource string
-	user, userUID                            string
-	extra                                    []byte // nil for null
-	groups                                   []string
-	dryRun                                   bool
-	object, oldObject                        []byte // nil for null
+	requestKind
+	requestResource
+	requestUser
+	dryRun            bool
+	object, oldObject []byte // nil for null
 	// text is the request without its objects, as slices of the body.
 	text [][]byte
+}
+
+// requestKind is the kind of the objects.
+type requestKind struct{ group, version, kind string }
+
+// requestResource is the resource of the URL, without its subresource.
+type requestResource struct{ resourceGroup, resourceVersion, resource string }
+
+// requestUser is the authenticated user.
+type requestUser struct {
+	user, userUID string
+	extra         []byte // nil for null
+	groups        []string
 }
 
 // copied returns the text of the request without its objects. The copy is valid after the body is
@@ -89,13 +99,17 @@ var reviewFields = []field[admissionReview]{
 
 var requestFields = []field[request]{
 	{"uid", func(d *decoder, r *request) error { return d.text(&r.uid) }},
-	{"kind", func(d *decoder, r *request) error { return readObject(d, "request.kind", r, kindFields) }},
-	{"resource", func(d *decoder, r *request) error { return readObject(d, "request.resource", r, resourceFields) }},
+	{"kind", func(d *decoder, r *request) error { return readObject(d, "request.kind", &r.requestKind, kindFields) }},
+	{"resource", func(d *decoder, r *request) error {
+		return readObject(d, "request.resource", &r.requestResource, resourceFields)
+	}},
 	{"subResource", func(d *decoder, r *request) error { return d.text(&r.subresource) }},
 	{"name", func(d *decoder, r *request) error { return d.text(&r.name) }},
 	{"namespace", func(d *decoder, r *request) error { return d.text(&r.namespace) }},
 	{"operation", func(d *decoder, r *request) error { return d.text(&r.operation) }},
-	{"userInfo", func(d *decoder, r *request) error { return readObject(d, "request.userInfo", r, userFields) }},
+	{"userInfo", func(d *decoder, r *request) error {
+		return readObject(d, "request.userInfo", &r.requestUser, userFields)
+	}},
 	{"object", func(d *decoder, r *request) error { return d.object(&r.object) }},
 	{"oldObject", func(d *decoder, r *request) error { return d.object(&r.oldObject) }},
 	{"dryRun", func(d *decoder, r *request) error { return d.bool(&r.dryRun) }},
@@ -105,23 +119,23 @@ var requestFields = []field[request]{
 
 func skip(d *decoder, _ *request) error { return d.json.SkipValue() }
 
-var kindFields = []field[request]{
-	{"group", func(d *decoder, r *request) error { return d.text(&r.group) }},
-	{"version", func(d *decoder, r *request) error { return d.text(&r.version) }},
-	{"kind", func(d *decoder, r *request) error { return d.text(&r.kind) }},
+var kindFields = []field[requestKind]{
+	{"group", func(d *decoder, r *requestKind) error { return d.text(&r.group) }},
+	{"version", func(d *decoder, r *requestKind) error { return d.text(&r.version) }},
+	{"kind", func(d *decoder, r *requestKind) error { return d.text(&r.kind) }},
 }
 
-var resourceFields = []field[request]{
-	{"group", func(d *decoder, r *request) error { return d.text(&r.resourceGroup) }},
-	{"version", func(d *decoder, r *request) error { return d.text(&r.resourceVersion) }},
-	{"resource", func(d *decoder, r *request) error { return d.text(&r.resource) }},
+var resourceFields = []field[requestResource]{
+	{"group", func(d *decoder, r *requestResource) error { return d.text(&r.resourceGroup) }},
+	{"version", func(d *decoder, r *requestResource) error { return d.text(&r.resourceVersion) }},
+	{"resource", func(d *decoder, r *requestResource) error { return d.text(&r.resource) }},
 }
 
-var userFields = []field[request]{
-	{"username", func(d *decoder, r *request) error { return d.text(&r.user) }},
-	{"uid", func(d *decoder, r *request) error { return d.text(&r.userUID) }},
-	{"groups", func(d *decoder, r *request) error { return d.texts(&r.groups) }},
-	{"extra", func(d *decoder, r *request) error { return d.raw(&r.extra) }},
+var userFields = []field[requestUser]{
+	{"username", func(d *decoder, r *requestUser) error { return d.text(&r.user) }},
+	{"uid", func(d *decoder, r *requestUser) error { return d.text(&r.userUID) }},
+	{"groups", func(d *decoder, r *requestUser) error { return d.texts(&r.groups) }},
+	{"extra", func(d *decoder, r *requestUser) error { return d.raw(&r.extra) }},
 }
 
 // decoder reads values from a body.

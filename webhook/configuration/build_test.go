@@ -74,7 +74,7 @@ func served() []Resource {
 func input(t *testing.T, policies ...*policy.Policy) Input {
 	return Input{
 		Policies: policies, Resources: served(), CABundle: bundle(t),
-		Endpoint: Endpoint{Namespace: "quaymaster", Service: "quaymaster"}, Namespace: "quaymaster", ExcludedNamespaces: []string{"kube-system"},
+		Endpoint: Endpoint{Namespace: "quaymaster", Service: "quaymaster"}, Namespace: "quaymaster", Exclusions: Exclusions{ExcludedNamespaces: []string{"kube-system"}},
 	}
 }
 

@@ -34,11 +34,8 @@ type Input struct {
 	CABundle []byte
 	// Namespace is the gateway's own, which is excluded; required.
 	Namespace string
-	// Accounts are user names of the gateway in addition to the service accounts of Namespace.
-	// Their Leases and Events are excluded. May be empty.
-	Accounts []string
-	// ExcludedNamespaces are further excluded ones.
-	ExcludedNamespaces []string
+	// Exclusions in addition to Namespace and its service accounts.
+	Exclusions
 	// Pinning is which objects other than pods are changed.
 	Pinning
 	// Mirrors is the requirement of mirrors; unset, there are none.
@@ -59,6 +56,14 @@ type Input struct {
 	// Owner is a cluster-scoped object of the release. Its deletion also deletes the
 	// configurations. The zero value means that they must be deleted by hand.
 	Owner metav1.OwnerReference
+}
+
+// Exclusions are requests without a webhook.
+type Exclusions struct {
+	// Accounts are user names of the gateway. Their Leases and Events are excluded.
+	Accounts []string
+	// ExcludedNamespaces are excluded as a whole.
+	ExcludedNamespaces []string
 }
 
 // Pinning selects the objects, other than pods, in which images are pinned.

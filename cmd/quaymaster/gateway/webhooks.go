@@ -67,7 +67,7 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 		Labelled: labelled,
 		Policies: w.settings.unanswered(slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(), Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
-		Namespace: w.namespace, Accounts: w.accounts(ctx), ExcludedNamespaces: *w.settings.ExcludedNamespaces,
+		Namespace: w.namespace, Exclusions: configuration.Exclusions{Accounts: w.accounts(ctx), ExcludedNamespaces: *w.settings.ExcludedNamespaces},
 		Pinning: configuration.Pinning{MutateControllers: w.settings.MutateControllers, OnlyPods: w.settings.OnlyPods}, Mirrors: w.settings.unmirrored(asked(mirrors)), Documents: w.documents, Owner: owner,
 		BreakGlass: w.settings.BreakGlass, Shadow: w.shadow,
 	}, nil
