@@ -69,7 +69,7 @@ func failed(request Request, reason policy.Reason) Outcome {
 
 // errorReason puts into words that something could not be asked.
 func errorReason(err error, path string) policy.Reason {
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && !image.ByCredential(err) {
 		return policy.LookReason(outOfTime{err}, path)
 	}
 	if _, fetched := errors.AsType[image.Failure](err); fetched && image.KindOf(err) == image.Unavailable {
@@ -309,9 +309,10 @@ func (w *work) late(ctx context.Context) {
 	}
 }
 
-// late returns err, as out of time if it is the end of ctx that caused it.
+// late returns err, as out of time if it is the end of ctx that caused it. A failure that the
+// pod's author may have caused by a credential stays one.
 func late(ctx context.Context, err error) error {
-	if ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+	if ctx.Err() != nil && !image.ByCredential(err) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return outOfTime{err}
 	}
 	return err

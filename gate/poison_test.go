@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,12 +132,13 @@ func (s pullSecrets) Secret(context.Context, string, string) (string, map[string
 type poisonScene struct {
 	*harbor
 	unsigned, signed gatetest.Image
+	patience         time.Duration // of a decision
 }
 
 func newPoisonScene(t *testing.T) *poisonScene {
 	t.Helper()
 	h := newHarbor(t, registrytest.Options{})
-	s := &poisonScene{harbor: h, unsigned: h.Build("app", "unsigned", "unsigned"), signed: h.Build("app", "signed", "signed")}
+	s := &poisonScene{harbor: h, unsigned: h.Build("app", "unsigned", "unsigned"), signed: h.Build("app", "signed", "signed"), patience: 20 * time.Second}
 	must(0, legacy(h, s.signed))(t)
 	return s
 }
@@ -148,7 +151,7 @@ func (s *poisonScene) decide(t *testing.T, p poisoned, entries []dockerAuth, fai
 	secrets := pullSecrets{host: s.Registry.Host(), entries: entries}
 	chain := must(keychain.New(keychain.Config{Registry: client, Secrets: secrets, Accounts: secrets}))(t)
 	g := s.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", FailOpen: failOpen, Rules: []policy.Rule{signedBy(s.key)}})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), s.patience)
 	defer cancel()
 	return g.Decide(ctx, must(gate.ForImage(name, "default"))(t))
 }
@@ -180,67 +183,105 @@ func positions(entry dockerAuth) map[string][]dockerAuth {
 	}
 }
 
+// together runs cases concurrently, each with a scene of its own: most of them wait.
+func together(t *testing.T, cases []func(*poisonScene)) {
+	t.Helper()
+	var group sync.WaitGroup
+	for _, run := range cases {
+		s := newPoisonScene(t)
+		group.Go(func() { run(s) })
+	}
+	group.Wait()
+}
+
 // TestAPoisonedPullSecretDoesNotChooseTheFailureSetting: a pod's author writes entries with
 // which the registry or its token service fails. Whatever the failure, the other entries
 // and anonymous requests are judged as without it, and where nobody sees the image, it is
 // not admitted as if the registry were down.
 func TestAPoisonedPullSecretDoesNotChooseTheFailureSetting(t *testing.T) {
-	s := newPoisonScene(t)
+	t.Parallel()
+	var cases []func(*poisonScene)
 	for _, scheme := range []poisoned{{scheme: "Basic"}, {scheme: "Bearer"}, {scheme: "Bearer", atToken: true}} {
-		for _, isPublic := range []bool{true, false} {
-			scheme.isPublic = isPublic
-			for _, scheme.status = range []int{0, 400, 401, 404, 405, 408, 410, 431, 500, 501, 503} {
-				for position, entries := range positions(poisonForms["a user name and password"]) {
-					s.check(t, scheme, position, entries)
+		for _, scheme.isPublic = range []bool{true, false} {
+			cases = append(cases, func(s *poisonScene) {
+				p := scheme
+				for _, p.status = range []int{0, 400, 401, 404, 405, 408, 410, 431, 500, 501, 503} {
+					for position, entries := range positions(poisonForms["a user name and password"]) {
+						s.check(t, p, position, entries)
+					}
 				}
-			}
-			for form, entry := range poisonForms {
-				for _, scheme.status = range []int{405, 500} {
-					s.check(t, scheme, form+", alone", []dockerAuth{entry})
-					s.check(t, scheme, form+", before the good one", []dockerAuth{entry, goodEntry})
+				for form, entry := range poisonForms {
+					for _, p.status = range []int{405, 500} {
+						s.check(t, p, form+", alone", []dockerAuth{entry})
+						s.check(t, p, form+", before the good one", []dockerAuth{entry, goodEntry})
+					}
 				}
-			}
+			})
 		}
 	}
+	together(t, cases)
 }
 
 // TestAPullSecretThatIsLimited: the rate limit that one entry has reached is not that of the
-// others.
+// others, nor the registry's.
 func TestAPullSecretThatIsLimited(t *testing.T) {
-	s := newPoisonScene(t)
+	t.Parallel()
+	var cases []func(*poisonScene)
 	for _, p := range []poisoned{
 		{scheme: "Basic", status: 429}, {scheme: "Basic", isPublic: true, status: 429}, {scheme: "Bearer", isPublic: true, status: 429},
 		{scheme: "Bearer", atToken: true, status: 429}, {scheme: "Bearer", atToken: true, isPublic: true, status: 429},
 	} {
 		for position, entries := range positions(poisonForms["a user name and password"]) {
-			if p.isPublic || strings.Contains(position, "good") {
-				s.check(t, p, position, entries)
-			}
+			cases = append(cases, func(s *poisonScene) { s.check(t, p, position, entries) })
 		}
 	}
+	together(t, cases)
 }
 
-// TestAPullSecretThatHangs takes a part of the time, and leaves enough.
+// TestAPullSecretThatHangs takes a part of the time, and leaves enough. Where no other entry sees
+// a private image, that the time passes does not show that the registry is down.
 func TestAPullSecretThatHangs(t *testing.T) {
-	entry := poisonForms["a user name and password"]
+	t.Parallel()
+	var cases []func(*poisonScene)
 	for _, p := range []poisoned{
 		{scheme: "Basic", status: -1}, {scheme: "Bearer", status: -1}, {scheme: "Bearer", isPublic: true, status: -1},
 		{scheme: "Bearer", atToken: true, status: -1}, {scheme: "Bearer", atToken: true, isPublic: true, status: -1},
 	} {
-		for position, entries := range positions(entry) {
+		for position, entries := range positions(poisonForms["a user name and password"]) {
+			want, code := gate.Deny, policy.Unsigned
 			if !p.isPublic && !strings.Contains(position, "good") {
-				continue // no other credential finds out
+				want, code = gate.Error, policy.AccessRefused
 			}
-			t.Run(fmt.Sprintf("%+v/%s", p, position), func(t *testing.T) {
-				t.Parallel()
-				s := newPoisonScene(t)
+			cases = append(cases, func(s *poisonScene) {
+				s.patience = 5 * time.Second
+				if out := s.decide(t, p, entries, true, s.signed.Name); (out.Result == gate.Allow) != (want == gate.Deny) {
+					t.Errorf("%+v/%s: signed: %s: %+v", p, position, out.Result, out.Verdicts[0].Reasons)
+				}
 				for _, name := range []string{s.unsigned.Name, s.unsigned.ByDigest()} {
-					if out := s.decide(t, p, entries, true, name); out.Result != gate.Deny {
-						t.Errorf("%s: %s: %+v", name, out.Result, slices.Concat(out.Verdicts[0].Reasons, out.Verdicts[0].Warnings))
+					out := s.decide(t, p, entries, true, name)
+					hasCode := slices.ContainsFunc(out.Verdicts[0].Reasons, func(r policy.Reason) bool { return r.Code == code })
+					if out.Result != want || !hasCode {
+						t.Errorf("%+v/%s: %s: %s, want %s %s: %+v", p, position, name, out.Result, want, code, slices.Concat(out.Verdicts[0].Reasons, out.Verdicts[0].Warnings))
 					}
 				}
 			})
 		}
+	}
+	together(t, cases)
+}
+
+// TestManyPullSecretsThatHang: the last of them has not been tried when the time passes.
+func TestManyPullSecretsThatHang(t *testing.T) {
+	t.Parallel()
+	s := newPoisonScene(t)
+	s.patience = 3 * time.Second
+	var entries []dockerAuth
+	for range len("/app") {
+		entries = append(entries, dockerAuth{"username": poisonMark + strconv.Itoa(len(entries)), "password": "x"})
+	}
+	out := s.decide(t, poisoned{scheme: "Basic", status: -1}, entries, true, s.unsigned.Name)
+	if out.Result != gate.Error || out.Verdicts[0].Reasons[0].Code != policy.AccessRefused {
+		t.Errorf("%s: %+v", out.Result, out.Verdicts[0])
 	}
 }
 

@@ -65,11 +65,11 @@ func admitsSilence(reasons []policy.Reason) bool {
 // isSilence reports whether a rule failed because a service did not answer, and not
 // because of the object's content.
 func isSilence(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return true
+	if image.ByCredential(err) {
+		return false
 	}
 	_, fetched := errors.AsType[image.Failure](err)
-	return fetched && image.KindOf(err) == image.Unavailable && !image.ByCredential(err)
+	return errors.Is(err, context.DeadlineExceeded) || fetched && image.KindOf(err) == image.Unavailable
 }
 
 // agreeing collects the reasons of an allowed image.

@@ -9,6 +9,7 @@ import (
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
 )
 
@@ -44,18 +45,24 @@ type attempts struct {
 	made     []attempt
 	answers  bool   // without credential, the registry refuses
 	bound    *Error // there are more sources than are tried
+	// end is when a failure is returned that a workload's credential may have caused; zero
+	// without a deadline or such credentials.
+	end time.Time
 }
 
 // ask returns the first answer that one of the credentials brings.
 func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 	a := &attempts{client: c, question: q}
 	a.question.turn, a.settled = c.turns.Get(q.repository.String())
+	if deadline, bounded := cache.CallerDeadline(ctx); bounded && c.credentials.haveForeign() {
+		a.end = deadline.Add(-min(answerTime, time.Until(deadline)/10))
+	}
 	for n := 1; ; n++ {
 		if got := a.pass(ctx); got != nil {
 			return got, nil
 		}
 		m := a.decisive()
-		if !m.failure.Temporary() || n == maxAttempts || ctx.Err() != nil {
+		if !m.failure.Temporary() || n == maxAttempts || a.isOver(ctx) {
 			return nil, a.failure(m)
 		}
 		q.turn, a.isAgain = m.turn, true
@@ -70,14 +77,14 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 // next credential.
 func (a *attempts) pass(ctx context.Context) *answer {
 	for i := range a.made {
-		if !a.made[i].failure.Temporary() {
+		if !a.made[i].failure.Temporary() || a.isOver(ctx) {
 			continue
 		}
 		if got := a.make(ctx, i); got != nil {
 			return got
 		}
 	}
-	for len(a.made) == 0 || ctx.Err() == nil {
+	for len(a.made) == 0 || !a.isOver(ctx) {
 		turn, ok := a.choose(ctx)
 		if !ok {
 			break
@@ -193,17 +200,31 @@ func isUnread(failure *Error) bool {
 // a registry hang: slow registries take less. Where no other does, it has the whole time.
 const fairTime = 2 * time.Second
 
-// limit keeps time for the other credentials.
+// answerTime is how long before its deadline a caller gets a failure that a workload's
+// credential may have caused. The caller would else see its own deadline alone, which also
+// passes where a registry is down.
+const answerTime = 300 * time.Millisecond
+
+func (c credentials) haveForeign() bool {
+	return slices.ContainsFunc(c, func(s Source) bool { return s.Foreign })
+}
+
+// isOver reports whether no further attempt is to be made.
+func (a *attempts) isOver(ctx context.Context) bool {
+	return ctx.Err() != nil || !a.end.IsZero() && !time.Now().Before(a.end)
+}
+
+// limit keeps time for the other credentials, and for the answer.
 func (a *attempts) limit(ctx context.Context, turn int) (context.Context, context.CancelFunc) {
-	isForeign := slices.ContainsFunc(a.client.credentials, func(s Source) bool { return s.Foreign })
-	if !isForeign || turn == anonymous || a.isAgain {
+	switch {
+	case !a.client.credentials.haveForeign() || turn == anonymous || a.isAgain && a.end.IsZero():
 		return ctx, func() {}
+	case a.isAgain:
+		return context.WithDeadline(ctx, a.end)
+	case a.end.IsZero():
+		return context.WithTimeout(ctx, fairTime)
 	}
-	most := fairTime
-	if deadline, bounded := ctx.Deadline(); bounded {
-		most = min(most, time.Until(deadline)/2)
-	}
-	return context.WithTimeout(ctx, most)
+	return context.WithTimeout(ctx, min(fairTime, time.Until(a.end)/2))
 }
 
 func (a *attempts) aboutImage() bool {

@@ -15,7 +15,8 @@
 // Resources with equal settings share a webhook.
 //
 // If all images of a kind are in spec, updates that do not change spec are excluded
-// (matchConditions), unless they change the annotation with the original images. The API server
+// (matchConditions), unless they change the annotation with the original images, or a policy selects
+// or reads objects by something else, such as labels. The API server
 // copies the object to evaluate the condition. The condition is always true for CREATE, so CREATE
 // has a second webhook without it, which is otherwise equal (see split.go).
 //
