@@ -25,8 +25,7 @@ type RuleResult struct {
 	Skip string
 	// Err is the reason why the rule could not be evaluated; the subject is then undecided.
 	Err error
-	// Renewed: the rule did not match some images of the old object that did not change.
-	Renewed bool
+	Renewed bool // unchanged images were not the rule's in the old object
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
 	// Judge has the last word on the checks of a rule about images; nil where they
@@ -87,7 +86,7 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Fin
 		}
 		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Renewed: renewed, Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}}
 	}
-	if unreadable == nil && len(images) > 0 && !slices.ContainsFunc(images, isNew) && !speaksOfObject(m.rule) {
+	if unreadable == nil && len(images) > 0 && !slices.ContainsFunc(images, func(i Image) bool { return !i.Unchanged }) && !speaksOfObject(m.rule) {
 		return skipped(unchanged)
 	}
 	planned, judges, err := planUnderAllNames(ctx, m.rule, subject, images)
@@ -224,8 +223,6 @@ func sourceNames(own, all []Image, turn int) (named []Image, renamed bool) {
 
 // unchanged is the reason why a rule is not evaluated again.
 const unchanged = "the images that it names ran before this update"
-
-func isNew(i Image) bool { return !i.Unchanged }
 
 // NeedsDigest reports whether the check needs the image's digest from a registry.
 func (c *Check) NeedsDigest() bool {

@@ -29,10 +29,9 @@ func areRematching(exceptions []*Exception, p *Policy, rule string) bool {
 	})
 }
 
-// renew returns the images as a rule sees them: an image of the old object is unchanged only if
-// the rule had a check for it there, since an author could add the label that selects it later.
-// Renewed means that there was none. If that could not be evaluated, the images are evaluated
-// again; an error of the rule then must not block other updates.
+// renew returns the images as a rule sees them: one of the old object is unchanged only if the rule
+// had a check for it there, since an author could add the label that selects it later. Renewed means
+// that it had none. Where that is not known, the images are evaluated, but must not block updates.
 func (s *Set) renew(ctx context.Context, m ruleIn, subject *Subject, images []Image) (seen []Image, renewed bool) {
 	of, states := m.rule.(Rematching)
 	mayRematch := !states || of.MayRematch() || areRematching(s.exceptions, m.policy, m.rule.Name())

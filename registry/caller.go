@@ -47,7 +47,7 @@ func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *
 		if err != nil {
 			return nil, nil, err
 		}
-		hold, err := c.lanes.Enter(ctx, fair.Claim{Tenant: c.caller.Tenant, Host: account.Host, Alone: c.caller.Tenant == ""})
+		hold, err := seat(ctx, c.lanes, fair.Claim{Tenant: c.caller.Tenant, Host: account.Host, Alone: c.caller.Tenant == ""})
 		if err != nil {
 			ticket.Leave()
 			return nil, nil, err
@@ -61,6 +61,18 @@ func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *
 		}
 		leave() // another request got 429 during the wait
 	}
+}
+
+// seat waits for a concurrency seat, unless the request may prove needless.
+func seat(ctx context.Context, lanes *fair.Places, claim fair.Claim) (fair.Hold, error) {
+	if ctx.Value(needlessKey{}) == nil {
+		return lanes.Enter(ctx, claim)
+	}
+	hold, _, ok := lanes.TryEnter(claim)
+	if !ok {
+		return hold, errNoSeat
+	}
+	return hold, nil
 }
 
 // Apart names the tenant if it has used up its share of the registry's concurrency: other

@@ -36,7 +36,7 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 	case apiMissing:
 		return c.referrersTag(ctx, q, digest, nil, artifactTypes)
 	case apiUnknown:
-		tag = c.requestTag(ctx, q, digest)
+		tag = c.requestTag(context.WithValue(ctx, needlessKey{}, true), q, digest)
 		defer tag.end()
 	}
 	if len(artifactTypes) == 1 {

@@ -109,6 +109,13 @@ type pendingTag struct {
 	err        error
 }
 
+// errNoSeat: a request that may prove needless did not wait for a seat.
+var errNoSeat = errors.New("all seats of the host are taken, and the request may not be needed")
+
+// needlessKey marks the context of a request that may prove needless. It takes a seat that is free
+// at once or none: the seats belong to requests that are needed.
+type needlessKey struct{}
+
 // requestTag starts the request, so that a registry without the API costs no further round.
 func (c *Client) requestTag(ctx context.Context, q question, digest image.Digest) *pendingTag {
 	ctx, cancel := context.WithCancel(ctx)
@@ -136,7 +143,10 @@ func (t *pendingTag) end() {
 // referrersTag reads the index that clients keep where the API is missing, from the pending
 // request for it if there is one.
 func (c *Client) referrersTag(ctx context.Context, q question, digest image.Digest, tag *pendingTag, artifactTypes []string) ([]image.Descriptor, error) {
-	if tag == nil {
+	if tag != nil {
+		<-tag.done
+	}
+	if tag == nil || errors.Is(tag.err, errNoSeat) {
 		tag = c.requestTag(ctx, q, digest)
 		defer tag.end()
 	}

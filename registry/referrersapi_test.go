@@ -1,6 +1,7 @@
 package registry_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -125,5 +126,45 @@ func TestRequestsForReferrers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheTagDoesNotWaitForASeat: the request for the tag in parallel takes a free seat or none, and
+// is made after the API's where that is missing. So a full host costs no round more.
+func TestTheTagDoesNotWaitForASeat(t *testing.T) {
+	for _, hasAPI := range []bool{true, false} {
+		server := start(t, registrytest.Options{NoReferrers: !hasAPI})
+		subject := server.PutImage("app", "v1", "content")
+		server.PutReferrer("app", subject, wantedType, []byte("listed"))
+		client := newClient(t, registry.Config{}, registry.WithConcurrency(1, 1))
+		arrived, release := make(chan struct{}, 1), make(chan struct{})
+		server.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				arrived <- struct{}{}
+				<-release
+				next.ServeHTTP(w, q)
+			})
+		}})
+		// The API's request of another repository has the only seat.
+		held := make(chan struct{})
+		go func() {
+			defer close(held)
+			askOnce(t, client, server.Host()+"/other")
+		}()
+		<-arrived
+		server.Reset()
+		found := make(chan int, 1)
+		go func() {
+			list, err := client.Referrers(t.Context(), repository(t, server.Host()+"/app"), image.MustParseDigest(subject.Digest), []string{wantedType})
+			if err != nil {
+				t.Error(err)
+			}
+			found <- len(list)
+		}()
+		close(release)
+		if n := <-found; n != 1 {
+			t.Errorf("with the API %t: %d referrers, want 1", hasAPI, n)
+		}
+		<-held
 	}
 }

@@ -71,7 +71,7 @@ func (r *retryAfterError) Unwrap() error { return r.err }
 func notAsked(q question, err error) *Error {
 	failure := q.fail(image.Unavailable, err)
 	_, failure.rests = errors.AsType[*allowance.LimitedError](err)
-	failure.final = failure.rests
+	failure.final = failure.rests || errors.Is(err, errNoSeat)
 	return failure
 }
 

@@ -69,8 +69,7 @@ var (
 	_ policy.Rematching = (*noMatchRule)(nil)
 )
 
-// MayRematch reports whether a policy selects objects by labels: an update may then take the
-// object away from it.
+// MayRematch reports whether an update may take an object away from a policy, by its labels.
 func (r *noMatchRule) MayRematch() bool {
 	return slices.ContainsFunc(r.rules, func(one *rule) bool { return selectsByLabels(one.match) })
 }

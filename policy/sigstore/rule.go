@@ -113,10 +113,8 @@ func selectsByLabels(list []selected) bool {
 // ReadsUpdate reports whether an update changed what spec.policy reads of the object. As in
 // policy-controller, fewer replicas are no change: an object may always be scaled down.
 func (r *rule) ReadsUpdate(s *policy.Subject) bool {
-	if r.overall == nil {
-		return false
-	}
-	return r.overall.meta && revision.Changes(s, "metadata") || r.overall.spec && revision.Changes(s, "spec") && !revision.ScalesDown(s)
+	o := r.overall
+	return o != nil && (o.meta && revision.Changes(s, "metadata") || o.spec && revision.Changes(s, "spec") && !revision.ScalesDown(s))
 }
 
 // ImagePatterns returns the globs, unless one has a wildcard for the registry, which may
