@@ -24,7 +24,7 @@ type RuleResult struct {
 	// Skip is the reason why the rule does not apply.
 	Skip string
 	// Err is the reason why the rule could not be evaluated; the subject is then undecided.
-	Err error
+	Err     error
 	Renewed bool // unchanged images were not the rule's in the old object
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
