@@ -94,7 +94,7 @@ func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*cat
 	}
 	options := catalog.Options{
 		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.besides(unmatched.policies, unmatched.choice != ""),
-		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.of, Notes: c.Webhooks.notes,
+		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
 	}
 	for _, dialect := range compilers.Dialects() {
 		options.Dialects = append(options.Dialects, carefulDialect{dialect})
@@ -116,15 +116,15 @@ func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*cat
 	return made, err
 }
 
-// notes returns the effects of the settings on a policy that pins images in objects of the kinds
+// notesOf returns the effects of the settings on a policy that pins images in objects of the kinds
 // it names.
-func (w Webhooks) notes(p *policy.Policy) []string {
+func notesOf(onlyPods bool, p *policy.Policy) []string {
 	kinds := strings.Join(p.NamedKinds(), ", ")
 	pins := "it names " + kinds + " or may leave out the pods that such objects create"
 	switch {
 	case kinds == "":
 		return nil
-	case w.OnlyPods:
+	case onlyPods:
 		return []string{pins + ", and images are pinned in pods alone (webhooks.onlyPods): a tag in such an object is denied where the policy verifies digests"}
 	}
 	return []string{pins + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod that selects by namespace alone pins in the pods"}

@@ -95,8 +95,8 @@ func (g *gateway) reproduce() admission.Reproduce {
 	return engine.ExplainFromCluster(g.policies.resources)
 }
 
-// guard requires client certificates at the endpoints that the settings select.
-func (l Listen) guard(open []string, doors map[string]webhook.Endpoint) error {
+// requireCertificates requires client certificates at the endpoints that the settings select.
+func requireCertificates(l Listen, open []string, doors map[string]webhook.Endpoint) error {
 	if l.ClientCA == "" {
 		return nil
 	}

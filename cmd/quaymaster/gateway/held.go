@@ -45,9 +45,10 @@ func (c *Configuration) checkGuard(found *complaints) {
 	}
 }
 
-// audits reports whether a document's source only audits, by its key in the catalog.
-func (p Policies) audits(key string) bool {
-	for _, source := range p.Audit {
+// audits reports whether a document's source is one of those that only audit, by its key in the
+// catalog.
+func audits(sources []string, key string) bool {
+	for _, source := range sources {
 		switch source {
 		case auditCluster:
 			if strings.HasPrefix(key, fromCluster+"/") {
@@ -75,8 +76,8 @@ func isWithin(path, source string) bool {
 // inForce determines the effective version of a policy, after the settings of its source and the
 // guard. It is safe for concurrent use.
 type inForce struct {
-	settings Policies
-	guards   bool
+	sources []string // with policies that only audit
+	guards  bool
 	// ledger is nil where nothing is held: without the guard, and until the approvals are loaded.
 	ledger  atomic.Pointer[held.Ledger]
 	compile func(catalog.Document) catalog.Entry
@@ -94,7 +95,7 @@ type inForce struct {
 const maxVersions = 10_000
 
 func newInForce(c Configuration, log *slog.Logger) *inForce {
-	f := &inForce{settings: c.Policies, guards: c.guards(), log: log}
+	f := &inForce{sources: c.Policies.Audit, guards: c.guards(), log: log}
 	f.forget()
 	if len(c.Policies.Audit) > 0 {
 		log.Warn("every policy of these sources only audits, whatever it says: nothing that they name is denied (policies.audit)", slog.String("sources", strings.Join(c.Policies.Audit, ", ")))
@@ -111,7 +112,7 @@ func (f *inForce) forget() {
 
 // of is catalog.Options.InForce.
 func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
-	if f.settings.audits(key) {
+	if audits(f.sources, key) {
 		return policy.Audited(p, bySetting)
 	}
 	ledger := f.ledger.Load()
@@ -193,7 +194,7 @@ func (f *inForce) count(entries []catalog.Entry) (source, guard int) {
 	for _, entry := range entries {
 		switch {
 		case f == nil || entry.Policy == nil:
-		case f.settings.audits(entry.Key):
+		case audits(f.sources, entry.Key):
 			source++
 		case f.stands(entry.Policy.ID()) != held.Itself:
 			guard++
@@ -217,7 +218,7 @@ func (f *inForce) why(entry catalog.Entry) string {
 	switch {
 	case f == nil || entry.Policy == nil:
 		return ""
-	case f.settings.audits(entry.Key):
+	case audits(f.sources, entry.Key):
 		return "it only audits: " + bySetting + " names its source"
 	}
 	switch f.stands(entry.Policy.ID()) {
@@ -239,7 +240,7 @@ func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error
 		by := ""
 		switch {
 		case slices.ContainsFunc(active, func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" && p.AuditedBy == "" }):
-		case f.settings.audits(fromCluster + "/"):
+		case audits(f.sources, fromCluster+"/"):
 			by = bySetting
 		case !chosen:
 			by = byGuard
@@ -270,7 +271,7 @@ func (f *inForce) approvable(of *catalog.Catalog) (found map[string]candidate, t
 			return
 		}
 		there = append(there, v)
-		if !f.settings.audits(entry.Key) {
+		if !audits(f.sources, entry.Key) {
 			found[v.ID] = candidate{version: v, policy: entry.Policy, entry: entry}
 		}
 	})

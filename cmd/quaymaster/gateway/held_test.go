@@ -70,7 +70,7 @@ func TestAudits(t *testing.T) {
 		{"folder//policies-of-others/a.yaml#000000", []string{"/policies"}, false},
 		{"folder//policies/a.yaml#000000", []string{"/other"}, false},
 	} {
-		if got := (Policies{Audit: c.audit}).audits(c.key); got != c.want {
+		if got := audits(c.audit, c.key); got != c.want {
 			t.Errorf("%s of %v: %t", c.key, c.audit, got)
 		}
 	}

@@ -330,7 +330,7 @@ func (d *doorTrial) Analyze(ctx context.Context, raw []byte) (warnings []string,
 	if entry.State != catalog.Ours || entry.Policy == nil {
 		return nil, nil
 	}
-	if now.settings.audits(fromCluster + "/") {
+	if audits(now.sources, fromCluster+"/") {
 		return []string{"quaymaster: this policy only audits: the setting policies.audit names the cluster's policies"}, nil
 	}
 	ledger := now.ledger.Load()

@@ -170,7 +170,7 @@ func TestWhatAuditsIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		now.ledger.Store(held.New(all...))
-		now.settings.Audit = []string{auditCluster}
+		now.sources = []string{auditCluster}
 		found.Publish()
 		if row.remove {
 			found.Remove(fromCluster + "/clusterpolicies/signed")

@@ -31,7 +31,7 @@ func TestNotes(t *testing.T) {
 		{"it does not", Webhooks{}, follows, ""},
 		{"it does not and may not", Webhooks{OnlyPods: true}, follows, ""},
 	} {
-		got := strings.Join(c.settings.notes(c.policy), " ")
+		got := strings.Join(notesOf(c.settings.OnlyPods, c.policy), " ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}

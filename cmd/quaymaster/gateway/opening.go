@@ -90,7 +90,7 @@ func (g *gateway) build() (map[string]webhook.Endpoint, error) {
 	for path, entrance := range g.entrances {
 		places[path] = webhook.Endpoint{Handler: entrance, Below: path == configuration.ProbePath}
 	}
-	return places, g.configuration.Listen.guard(open, places)
+	return places, requireCertificates(g.configuration.Listen, open, places)
 }
 
 // checks are the checks of /readyz.

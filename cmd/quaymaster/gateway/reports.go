@@ -67,7 +67,8 @@ func (r *Reports) check(found *complaints) {
 	found.refuse(r.MaxResults < 0 || r.QPS < 0 || r.Burst < 0, "reports: maxResults, qps and burst cannot be negative")
 }
 
-func (r *Reports) selection() policyreport.Selection {
+// selectionOf returns the results that reports list.
+func selectionOf(r *Reports) policyreport.Selection {
 	shown := policyreport.Selection{CountPasses: r.CountPasses}
 	for _, status := range r.Results {
 		shown.Statuses = append(shown.Statuses, result.Status(status))
@@ -104,7 +105,7 @@ func (g *gateway) report(context.Context) error {
 	}
 	g.ends = append(g.ends, workloads.Close)
 	g.reports, err = publish.New(publish.Options{
-		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: settings.selection(),
+		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
 		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reportLog{g.log, g.metrics}, Unasked: g.unasked,
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 
+	registration "k8s.io/api/admissionregistration/v1"
 	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,10 +66,10 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	}
 	return configuration.Input{
 		Labelled: labelled,
-		Policies: w.settings.unanswered(slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(), Resources: w.served, Failed: failed, CABundle: w.bundle(),
+		Policies: unanswered(w.settings.FailurePolicy, slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(), Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, Exclusions: configuration.Exclusions{Accounts: w.accounts(ctx), ExcludedNamespaces: *w.settings.ExcludedNamespaces},
-		Pinning: configuration.Pinning{MutateControllers: w.settings.MutateControllers, OnlyPods: w.settings.OnlyPods}, Mirrors: w.settings.unmirrored(asked(mirrors)), Documents: w.documents, Owner: owner,
+		Pinning: configuration.Pinning{MutateControllers: w.settings.MutateControllers, OnlyPods: w.settings.OnlyPods}, Mirrors: unmirrored(w.settings.FailurePolicy, asked(mirrors)), Documents: w.documents, Owner: owner,
 		BreakGlass: w.settings.BreakGlass, Shadow: w.shadow,
 	}, nil
 }
@@ -175,4 +176,27 @@ func (w *webhooks) wrote(which string, why configuration.Why) {
 		w.log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
 			slog.String("configuration", which), slog.String("name", configuration.Name), slog.String("what", string(why)))
 	}
+}
+
+// unanswered returns the policies with the configured failure policy for the API server. The
+// gateway's own decisions use the original ones.
+func unanswered(setting string, policies []*policy.Policy) []*policy.Policy {
+	if setting == "" {
+		return policies
+	}
+	altered := make([]*policy.Policy, len(policies))
+	for i, p := range policies {
+		one := *p
+		one.FailOpen = setting == string(registration.Ignore)
+		altered[i] = &one
+	}
+	return altered
+}
+
+// unmirrored is the same for mirrors.
+func unmirrored(setting string, mirrors configuration.Mirrors) configuration.Mirrors {
+	if mirrors == configuration.MirrorsClosed && setting == string(registration.Ignore) {
+		return configuration.MirrorsOpen
+	}
+	return mirrors
 }

@@ -21,19 +21,18 @@ func TestFailurePolicyOfTheWebhooks(t *testing.T) {
 		{"Fail closes what is open", "Fail", true, false, configuration.MirrorsClosed},
 		{"Ignore opens what is closed, mirrors as well", "Ignore", false, true, configuration.MirrorsOpen},
 	} {
-		w := Webhooks{FailurePolicy: row.setting}
 		given := []*policy.Policy{{Name: "p", FailOpen: row.open}}
-		told := w.unanswered(given)
+		told := unanswered(row.setting, given)
 		if len(told) != 1 || told[0].FailOpen != row.wantOpen || told[0].Name != "p" {
 			t.Errorf("%s: %+v", row.reason, told)
 		}
 		if given[0].FailOpen != row.open {
 			t.Errorf("%s: the gateway judges otherwise now", row.reason)
 		}
-		if got := w.unmirrored(configuration.MirrorsClosed); got != row.mirrors {
+		if got := unmirrored(row.setting, configuration.MirrorsClosed); got != row.mirrors {
 			t.Errorf("%s: mirrors are %v, want %v", row.reason, got, row.mirrors)
 		}
-		if got := w.unmirrored(configuration.NoMirrors); got != configuration.NoMirrors {
+		if got := unmirrored(row.setting, configuration.NoMirrors); got != configuration.NoMirrors {
 			t.Errorf("%s: there are mirrors now", row.reason)
 		}
 	}
