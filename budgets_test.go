@@ -12,7 +12,7 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway":     {11950, unsplit},
+			"cmd/quaymaster/gateway":     {10700, unsplit},
 			"cmd/quaymaster":             {8300, unsplit},
 			"gate":                       {6350, unsplit},
 			"registry":                   {4500, unsplit},
@@ -93,7 +93,7 @@ var budgets = []budget{
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway.gateway":           {41, unsplit},
 			"gate.work":                                {34, unsplit},
-			"cmd/quaymaster/gateway.Configuration":     {29, mirrors},
+			"cmd/quaymaster/config.Configuration":      {29, mirrors},
 			"policy.Policy":                            {26, unsplit},
 			"cmd/quaymaster/suite.document":            {25, mirrors},
 			"webhook/metrics.Readings":                 {24, mirrors},

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 )
 
 var update = flag.Bool("update", false, "write what is made from values.yaml and from the definitions")
@@ -185,7 +185,7 @@ func ofTheChart() []string {
 // configurationSchema is the schema of what configuration may hold: the gateway's
 // settings but for the chart's.
 func configurationSchema() string {
-	text, err := json.Marshal(schemaOf(reflect.TypeFor[gateway.Configuration](), ""))
+	text, err := json.Marshal(schemaOf(reflect.TypeFor[config.Configuration](), ""))
 	if err != nil {
 		panic(err) // of maps and texts
 	}
@@ -194,7 +194,7 @@ func configurationSchema() string {
 
 func schemaOf(of reflect.Type, path string) map[string]any {
 	switch {
-	case of == reflect.TypeFor[gateway.Duration]():
+	case of == reflect.TypeFor[config.Duration]():
 		return map[string]any{"type": "string", "pattern": "^([0-9]+(\\.[0-9]+)?(ns|us|ms|s|m|h))+$"}
 	case of.Kind() == reflect.Pointer:
 		return schemaOf(of.Elem(), path)

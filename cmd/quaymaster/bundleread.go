@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/image"
@@ -159,7 +160,7 @@ func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.
 
 // bundledGateway evaluates policies as the gateway that the bundle was created from.
 func (f *setupFlags) bundledGateway(ctx context.Context, t terminal, read *bundle.Read, resources []workload.Object, known *engine.Resources, answers map[string][]byte, clock func() time.Time) (*foundation, error) {
-	settings, err := gateway.Parse(read.Gateway)
+	settings, err := config.Parse(read.Gateway)
 	if err != nil {
 		return nil, fmt.Errorf("the bundle's gateway.json: %w", err)
 	}

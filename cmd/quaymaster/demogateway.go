@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	demo "github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/workload"
@@ -89,7 +90,7 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string, after
 }
 
 // writeGateway writes the configuration of a typical user.
-func writeGateway(folder string) (gateway.Configuration, error) {
+func writeGateway(folder string) (config.Configuration, error) {
 	text := fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
 kind: Configuration
 standalone: true
@@ -101,9 +102,9 @@ dashboard: {address: "127.0.0.1:0"}
 `, folder)
 	file := filepath.Join(folder, "gateway.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return gateway.Configuration{}, err
+		return config.Configuration{}, err
 	}
-	return gateway.Load(file)
+	return config.Load(file)
 }
 
 // demoClient trusts the gateway's own authority, as the API server does.

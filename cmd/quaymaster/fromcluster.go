@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 )
 
@@ -53,7 +54,7 @@ func (f *setupFlags) open(ctx context.Context, t terminal, clock func() time.Tim
 	if err != nil {
 		return nil, nil, err
 	}
-	settings.Kubernetes = gateway.Kubernetes{Kubeconfig: kubeconfig, Context: f.cluster.context}
+	settings.Kubernetes = config.Kubernetes{Kubeconfig: kubeconfig, Context: f.cluster.context}
 	settings.Policies.Folders, settings.Mirrors.Files = f.policies, f.mirrors
 	reader, err := gateway.NewReader(ctx, settings, gateway.ReaderOptions{Version: version, Now: clock})
 	if err != nil {
@@ -64,10 +65,10 @@ func (f *setupFlags) open(ctx context.Context, t terminal, clock func() time.Tim
 
 // settings reads the gateway's settings, and returns notes on those that have no effect
 // here. A nil client requires the settings in a file.
-func (f *setupFlags) settings(ctx context.Context, client *cluster.Client) (gateway.Configuration, []string, error) {
-	instead := gateway.Given{Policies: len(f.policies) > 0, Mirrors: len(f.mirrors) > 0, TrustedRoot: f.trustedRoot != ""}
+func (f *setupFlags) settings(ctx context.Context, client *cluster.Client) (config.Configuration, []string, error) {
+	instead := config.Given{Policies: len(f.policies) > 0, Mirrors: len(f.mirrors) > 0, TrustedRoot: f.trustedRoot != ""}
 	if f.cluster.gatewayConfig != "" {
-		read, err := gateway.Load(f.cluster.gatewayConfig)
+		read, err := config.Load(f.cluster.gatewayConfig)
 		if err != nil {
 			return read, nil, fmt.Errorf("--gateway-config: %w", err)
 		}
@@ -75,10 +76,10 @@ func (f *setupFlags) settings(ctx context.Context, client *cluster.Client) (gate
 		f.follow(read)
 		return settings, notes, nil
 	}
-	read, why := gateway.Settings(ctx, client, "")
+	read, why := config.Settings(ctx, client, "")
 	if why != nil {
 		var err error
-		read, err = gateway.Load("")
+		read, err = config.Load("")
 		if err != nil {
 			return read, nil, err
 		}
@@ -92,7 +93,7 @@ func (f *setupFlags) settings(ctx context.Context, client *cluster.Client) (gate
 }
 
 // follow refreshes the trusted root from the gateway's source.
-func (f *setupFlags) follow(read gateway.Configuration) {
+func (f *setupFlags) follow(read config.Configuration) {
 	if read.Trust.Refresh && f.trustedRoot == "" && !f.offline {
 		f.refreshTrust = true
 	}

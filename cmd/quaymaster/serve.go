@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 )
 
@@ -47,12 +48,12 @@ it could not serve.`,
   quaymaster serve --config gateway.yaml --roles scan,report,background`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			configuration, err := gateway.Load(path)
+			configuration, err := config.Load(path)
 			if err != nil {
 				return err
 			}
 			if cmd.Flags().Changed("roles") {
-				list, err := gateway.ParseRoles(roles)
+				list, err := config.ParseRoles(roles)
 				if err != nil {
 					return fmt.Errorf("--roles: %w", err)
 				}
@@ -86,7 +87,7 @@ const collectAt = 200
 
 // serve runs the gateway. Its log is the default of package slog, so that the lines of libraries
 // have the same format.
-func serve(cmd *cobra.Command, configuration gateway.Configuration, t terminal, dry time.Duration) error {
+func serve(cmd *cobra.Command, configuration config.Configuration, t terminal, dry time.Duration) error {
 	if t.env("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
@@ -140,7 +141,7 @@ func open(t testing.TB) *harbour {
 	write(t, folder, "tokens", token+",tester\n")
 	write(t, folder, "mirrors.yaml", fmt.Sprintf("apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: nearby}\nspec: {mirrors: [{sources: [%q], targets: [{location: %q}]}]}\n",
 		h.registry+"/shop/web", mirror.Host()+"/copies"))
-	settings, err := gateway.Parse([]byte(fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
+	settings, err := config.Parse([]byte(fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
 kind: Configuration
 standalone: true
 listen: {address: "127.0.0.1:0", plain: "127.0.0.1:0", drainDelay: 1ms, socket: %[1]s/socket}
@@ -164,7 +165,7 @@ func listen(t testing.TB) *registrytest.Server {
 }
 
 // run runs the gateway until the test ends.
-func (h *harbour) run(t testing.TB, settings gateway.Configuration, socket string) {
+func (h *harbour) run(t testing.TB, settings config.Configuration, socket string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	listening, dashboard, ended := make(chan struct{}), make(chan string, 1), make(chan error, 1)

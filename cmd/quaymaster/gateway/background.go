@@ -23,7 +23,7 @@ import (
 
 // tend runs the rules about other objects until ctx ends.
 func (g *gateway) tend(ctx context.Context) {
-	if g.configuration.shadow() {
+	if g.configuration.Shadow() {
 		return // also where namespaces are cut over: no selector limits the rules to them
 	}
 	key, ok := g.certificates.wait(ctx)

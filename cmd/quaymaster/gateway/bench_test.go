@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -23,7 +24,7 @@ import (
 // without the TLS before them.
 func (d *dock) doorsOf(b *testing.B, settings string) map[string]http.Handler {
 	b.Helper()
-	c, err := Parse([]byte(head + strings.ReplaceAll(`standalone: true
+	c, err := config.Parse([]byte(head + strings.ReplaceAll(`standalone: true
 policies: {folders: [FOLDER/policies]}
 certificate: {folder: FOLDER/certificate}
 ages: {tag: 1h, none: 1h}

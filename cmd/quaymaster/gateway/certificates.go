@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
@@ -20,13 +21,13 @@ type certificates struct {
 }
 
 // newCertificates selects the source of the certificate. in is nil without a cluster.
-func newCertificates(c Configuration, in *inTheCluster, log *slog.Logger) (*certificates, error) {
+func newCertificates(c config.Configuration, in *inTheCluster, log *slog.Logger) (*certificates, error) {
 	store, where, err := certificateStore(c, in)
 	if err != nil {
 		return nil, err
 	}
 	own, err := certificate.NewOwn(certificate.OwnConfig{
-		Store: store, Where: where, Names: servingNames(c), Log: log, Follows: !c.has(RoleAdmission), // processes with the role create them
+		Store: store, Where: where, Names: servingNames(c), Log: log, Follows: !c.Has(config.RoleAdmission), // processes with the role create them
 	})
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func newCertificates(c Configuration, in *inTheCluster, log *slog.Logger) (*cert
 	return made, nil
 }
 
-func certificateStore(c Configuration, in *inTheCluster) (certificate.Store, string, error) {
+func certificateStore(c config.Configuration, in *inTheCluster) (certificate.Store, string, error) {
 	switch {
 	case in != nil:
 		return secretStore{secrets: in.client.Typed.CoreV1().Secrets(c.Namespace), name: c.Certificate.Secret},
@@ -64,13 +65,17 @@ func certificateStore(c Configuration, in *inTheCluster) (certificate.Store, str
 }
 
 // serviceName is the gateway's name within the cluster.
-func serviceName(c Configuration) string { return c.Webhooks.Service + "." + c.Namespace + ".svc" }
+func serviceName(c config.Configuration) string {
+	return c.Webhooks.Service + "." + c.Namespace + ".svc"
+}
 
 // knownAs is the gateway's name for the API server.
-func knownAs(c Configuration) string { return cmp.Or(hostOf(c.Webhooks.URL), serviceName(c)) }
+func knownAs(c config.Configuration) string {
+	return cmp.Or(config.HostOf(c.Webhooks.URL), serviceName(c))
+}
 
 // servingNames are all names of the gateway.
-func servingNames(c Configuration) []string {
+func servingNames(c config.Configuration) []string {
 	service := serviceName(c)
 	names := append([]string{service, service + ".cluster.local"}, c.Certificate.Names...)
 	host, _, _ := net.SplitHostPort(c.Listen.Address) // the configuration was checked
@@ -80,7 +85,7 @@ func servingNames(c Configuration) []string {
 	if c.Standalone {
 		names = append(names, "localhost", "127.0.0.1", "::1")
 	}
-	if host := hostOf(c.Webhooks.URL); host != "" {
+	if host := config.HostOf(c.Webhooks.URL); host != "" {
 		names = append(names, host)
 	}
 	slices.Sort(names)

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 )
 
 // controllerInterval is the time between two checks for a controller; its Lease is renewed every
@@ -36,7 +38,7 @@ func (c *controllerWatch) follow(ctx context.Context, changed func()) {
 }
 
 func (c *controllerWatch) look(ctx context.Context) bool {
-	for _, name := range []string{scanLeaderLease, backgroundLeaderLease} {
+	for _, name := range []string{config.ScanLeaderLease, config.BackgroundLeaderLease} {
 		lease, err := c.leases.Leases(c.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			continue // missing or unreadable: no controller is found

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 )
@@ -30,11 +31,11 @@ func TestControllers(t *testing.T) {
 	}{
 		{"this process has the role", true, nil, "True Active"},
 		{"no other process leads", false, nil, "Unknown ControllerNotRunning"},
-		{"a controller leads", false, lease(scanLeaderLease, "x", 0), "True Active"},
-		{"one of background alone", false, lease(backgroundLeaderLease, "x", 10*time.Second), "True Active"},
-		{"it ended long ago", false, lease(scanLeaderLease, "x", time.Minute), "Unknown ControllerNotRunning"},
-		{"it gave the lead back", false, lease(scanLeaderLease, "", 0), "Unknown ControllerNotRunning"},
-		{"the Lease of admission", false, lease(leaderLease, "x", 0), "Unknown ControllerNotRunning"},
+		{"a controller leads", false, lease(config.ScanLeaderLease, "x", 0), "True Active"},
+		{"one of background alone", false, lease(config.BackgroundLeaderLease, "x", 10*time.Second), "True Active"},
+		{"it ended long ago", false, lease(config.ScanLeaderLease, "x", time.Minute), "Unknown ControllerNotRunning"},
+		{"it gave the lead back", false, lease(config.ScanLeaderLease, "", 0), "Unknown ControllerNotRunning"},
+		{"the Lease of admission", false, lease(config.LeaderLease, "x", 0), "Unknown ControllerNotRunning"},
 	} {
 		client := fake.NewClientset()
 		if row.lease != nil {

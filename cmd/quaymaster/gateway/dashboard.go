@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -44,7 +45,7 @@ func (g *gateway) show(context.Context) error {
 	}
 	var options []ui.Option
 	config := ui.Config{Inventory: known}
-	if settings.asksForTokens() {
+	if settings.AsksForTokens() {
 		config.Authenticator, options, err = g.readers(settings)
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func (g *gateway) remembered(known *inventory.Inventory) (tell func()) {
 
 // readers returns the authenticators of the dashboard: tokens of the file, or the cluster's
 // permission to get the dashboard's path.
-func (g *gateway) readers(settings Dashboard) (ui.Authenticator, []ui.Option, error) {
+func (g *gateway) readers(settings config.Dashboard) (ui.Authenticator, []ui.Option, error) {
 	if settings.Tokens != "" {
 		file, err := api.NewTokenFile(settings.Tokens, nil)
 		if err != nil {
@@ -118,7 +119,7 @@ func (g *gateway) readers(settings Dashboard) (ui.Authenticator, []ui.Option, er
 // gateway continues without a dashboard.
 func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error {
 	settings := g.configuration.Dashboard
-	opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(settings.Address, dashboardAddress))
+	opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(settings.Address, config.DashboardAddress))
 	if err != nil {
 		if settings.Address == "" {
 			g.log.Warn("the dashboard is not served; say where in dashboard.address", slog.String("error", err.Error()))
@@ -133,7 +134,7 @@ func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error 
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: g.certificates.GetCertificate},
 	}
 	scheme, serve := "http", func(l net.Listener) error { return server.Serve(l) }
-	if !settings.onLoopback() {
+	if !settings.OnLoopback() {
 		scheme, serve = "https", func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	address := scheme + "://" + opened.Addr().String() + "/"

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	logsink "github.com/quaymaster/quaymaster/report/decisionlog/sink"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -19,10 +20,10 @@ import (
 // keep prepares the decision log and its sinks.
 func (g *gateway) keep(ctx context.Context) error {
 	c := g.configuration.DecisionLog
-	if !c.isOn() {
+	if !c.IsOn() {
 		return nil
 	}
-	config, err := c.journal()
+	config, err := c.Journal()
 	if err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (g *gateway) followers(ctx context.Context, folder string) ([]*logsink.Foll
 	return made, errors.Join(failed...)
 }
 
-func newDecisionWebhook(c DecisionWebhook) (*logsink.Webhook, error) {
+func newDecisionWebhook(c config.DecisionWebhook) (*logsink.Webhook, error) {
 	trusted, err := tlsOf(c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("decisionLog.webhook.caFile: %w", err)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/peers"
@@ -16,10 +17,10 @@ import (
 // is configured. Endpoints without decisions stay unchanged.
 func (g *gateway) durable(path string, door http.Handler) http.Handler {
 	c := g.configuration.DecisionLog
-	if g.decisions == nil || !c.waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath || g.configuration.shadows(path) {
+	if g.decisions == nil || !c.Waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath || g.configuration.Shadows(path) {
 		return door
 	}
-	return &durable{door: door, log: g.decisions, wait: time.Duration(c.FlushTimeout), deny: c.OnFailure == onFailureDeny, trouble: g.log}
+	return &durable{door: door, log: g.decisions, wait: time.Duration(c.FlushTimeout), deny: c.OnFailure == config.OnFailureDeny, trouble: g.log}
 }
 
 // flusher is the part of the decision log that endpoints need.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
@@ -86,7 +87,7 @@ func (g *gateway) readRoots(compilers engine.Compilers) {
 }
 
 // newCatalog makes an empty catalog of every dialect.
-func newCatalog(c Configuration, compilers engine.Compilers, now *inForce) (*catalog.Catalog, error) {
+func newCatalog(c config.Configuration, compilers engine.Compilers, now *inForce) (*catalog.Catalog, error) {
 	unmatched := unmatched{choice: sigstore.Unmatched(c.Policies.ClusterImagePolicies.NoMatch), compiler: compilers.Sigstore}
 	if unmatched.choice == "" {
 		// Only policy-controller selects namespaces in this way.

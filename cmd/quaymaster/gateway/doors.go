@@ -3,44 +3,17 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"net/url"
 	"os"
-	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
-	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
-
-// The paths of the optional endpoints.
-const (
-	imageReviewPath = "/imagereview"
-	dataVerifyPath  = "/externaldata/verify"
-	dataMutatePath  = "/externaldata/mutate"
-	apiPath         = "/api/v1/verify"
-)
-
-// paths are the active endpoints: those of the API server's webhooks, and the enabled optional
-// ones.
-func (d Doors) paths() []string {
-	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath, configuration.ShadowPath, configuration.ShadowDocumentsPath, configuration.ProbePath}
-	if d.ImageReview {
-		list = append(list, imageReviewPath)
-	}
-	if d.ExternalData {
-		list = append(list, dataVerifyPath, dataMutatePath)
-	}
-	if d.API.isOpen() {
-		list = append(list, apiPath)
-	}
-	return list
-}
 
 // failure applies the current policies to requests without a decision.
 type failure struct{ state *gate.Current }
@@ -70,7 +43,7 @@ func (f failure) MayPin(subject *policy.Subject) bool {
 }
 
 // newDoors makes the endpoints of the API server's webhooks by their paths.
-func newDoors(c Configuration, objects admission.Config, documents admission.PolicyConfig) (doors map[string]http.Handler, err error) {
+func newDoors(c config.Configuration, objects admission.Config, documents admission.PolicyConfig) (doors map[string]http.Handler, err error) {
 	objects.Controllers, objects.OnlyPods = mutated(c.Webhooks.MutateControllers), c.Webhooks.OnlyPods
 	var made modeDoors
 	for endpoint, handler := range map[admission.Endpoint]**admission.Handler{admission.Mutate: &made.mutate, admission.Validate: &made.validate} {
@@ -96,7 +69,7 @@ func (g *gateway) reproduce() admission.Reproduce {
 }
 
 // requireCertificates requires client certificates at the endpoints that the settings select.
-func requireCertificates(l Listen, open []string, doors map[string]webhook.Endpoint) error {
+func requireCertificates(l config.Listen, open []string, doors map[string]webhook.Endpoint) error {
 	if l.ClientCA == "" {
 		return nil
 	}
@@ -123,34 +96,12 @@ func requireCertificates(l Listen, open []string, doors map[string]webhook.Endpo
 	return nil
 }
 
-// controllers are the kinds that can be pinned, with their groups.
-func controllers() map[string]string {
-	return map[string]string{
-		"DaemonSet": "apps", "Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps",
-		"CronJob": "batch", "Job": "batch", "PodTemplate": "", "ReplicationController": "",
-	}
-}
-
-// controllerKinds are their names, for messages.
-func controllerKinds() string {
-	return strings.Join(slices.Sorted(maps.Keys(controllers())), ", ")
-}
-
 // mutated gives the kinds of the settings their groups.
 func mutated(kinds []string) []admission.Kind {
-	groups := controllers()
+	groups := config.Controllers()
 	var list []admission.Kind
 	for _, kind := range kinds {
 		list = append(list, admission.Kind{Group: groups[kind], Kind: kind})
 	}
 	return list
-}
-
-// hostOf returns the host of a URL; empty where there is none.
-func hostOf(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return parsed.Hostname()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
@@ -97,7 +98,7 @@ func evidencePlaces(t *testing.T, r *road) {
 		g := r.open(t, settings, api)
 		defer func() { _ = g.end(t) }()
 		admitted(t, settings, g.create(t, podOf(image.Name)), images, "")
-		if _, text := post(t, g.client, "https://"+g.doors+apiPath, ciToken, apiQuery(image.Name)); recorded != "" && !strings.Contains(text, `"`+recorded+`"`) {
+		if _, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image.Name)); recorded != "" && !strings.Contains(text, `"`+recorded+`"`) {
 			t.Errorf("%s: the record does not name %s: %s", settings, recorded, text)
 		}
 	}

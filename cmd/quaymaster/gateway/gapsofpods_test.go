@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -48,7 +49,7 @@ func dryRun(t *testing.T, r *road) {
 	same(t, "it is answered as the real one", would.stored, made.stored)
 	admitted(t, "a dry run of what is denied", g.admit(t, "/mutate", podOf(r.unsigned.Name), nil, dry), "", "unsigned")
 	for image, want := range map[string]string{r.signed.Name: `"target": "` + at(r.near, r.signed) + `"`, r.unsigned.Name: `"answer": "deny"`} {
-		if status, text := post(t, g.client, "https://"+g.doors+apiPath, ciToken, apiQuery(image)); status != http.StatusOK || !strings.Contains(text, want) {
+		if status, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image)); status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: HTTP %d, want %s in %s", image, status, want, text)
 		}
 	}
@@ -235,7 +236,7 @@ func lagTold(t *testing.T, r *road) {
 	more := "doors: {api: {tokens: " + filepath.Join(r.folder, "tokens") + ", users: [ci]}}\nages: {tag: 1m, none: 1ms}\n"
 	both := func(a reply, g *running) {
 		t.Helper()
-		_, text := post(t, g.client, "https://"+g.doors+apiPath, ciToken, apiQuery(image.Name))
+		_, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image.Name))
 		for _, digest := range []string{image.Manifest.Digest, old.Manifest.Digest} {
 			if !strings.Contains(a.says(), digest[:len("sha256:")+12]) || !strings.Contains(text, digest) {
 				t.Errorf("nobody says %s: %s\n%s", digest, a.says(), text)

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cache/snapshot"
 	"github.com/quaymaster/quaymaster/cluster/breakglass"
 	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/registry"
@@ -66,7 +67,7 @@ func (e *ConfigurationError) Unwrap() error { return e.Err }
 
 // Run wires the gateway and runs it until ctx ends and pending requests are done. A
 // *ConfigurationError means that nothing was started.
-func Run(ctx context.Context, c Configuration, o Options) error {
+func Run(ctx context.Context, c config.Configuration, o Options) error {
 	g, err := newGateway(ctx, c, o)
 	if err != nil {
 		return &ConfigurationError{Err: err}
@@ -77,7 +78,7 @@ func Run(ctx context.Context, c Configuration, o Options) error {
 
 // gateway holds all wired components.
 type gateway struct {
-	configuration Configuration
+	configuration config.Configuration
 	options       Options
 	log           *slog.Logger
 	metrics       *metrics.Metrics
@@ -124,7 +125,7 @@ type gateway struct {
 }
 
 // newGateway wires the components that need no requests.
-func newGateway(ctx context.Context, c Configuration, o Options) (*gateway, error) {
+func newGateway(ctx context.Context, c config.Configuration, o Options) (*gateway, error) {
 	if o.Log == nil || o.Version == "" {
 		return nil, errors.New("the gateway wants a log and a version")
 	}
@@ -143,7 +144,7 @@ func newGateway(ctx context.Context, c Configuration, o Options) (*gateway, erro
 	g.scanned = scan.NewView(g.state)
 	g.keeping.metrics = g.metrics
 	for _, s := range g.steps() {
-		if !c.has(s.roles...) {
+		if !c.Has(s.roles...) {
 			continue
 		}
 		if err := s.prepare(ctx); err != nil {
@@ -163,11 +164,11 @@ type step struct {
 // steps are the phases of wiring, each depending on the previous ones.
 func (g *gateway) steps() []step {
 	return []step{
-		{g.reach, Roles()}, {g.certify, Roles()}, {g.rely, Roles()}, {g.read, Roles()}, {g.dial, Roles()}, {g.observe, Roles()},
-		{g.keep, []string{RoleAdmission, RoleScan}}, // processes with decisions
-		{g.snapshots, []string{RoleAdmission}}, {g.glass, []string{RoleAdmission}},
-		{g.report, []string{RoleReport}}, {g.show, []string{RoleReport}},
-		{g.furnish, Roles()},
+		{g.reach, config.Roles()}, {g.certify, config.Roles()}, {g.rely, config.Roles()}, {g.read, config.Roles()}, {g.dial, config.Roles()}, {g.observe, config.Roles()},
+		{g.keep, []string{config.RoleAdmission, config.RoleScan}}, // processes with decisions
+		{g.snapshots, []string{config.RoleAdmission}}, {g.glass, []string{config.RoleAdmission}},
+		{g.report, []string{config.RoleReport}}, {g.show, []string{config.RoleReport}},
+		{g.furnish, config.Roles()},
 	}
 }
 
@@ -315,7 +316,7 @@ func (g *gateway) run(ctx context.Context) error {
 	if err := g.server.Listen(ctx); err != nil {
 		return err
 	}
-	if at := g.configuration.Listen.Socket; at != "" && g.configuration.has(RoleAdmission) {
+	if at := g.configuration.Listen.Socket; at != "" && g.configuration.Has(config.RoleAdmission) {
 		made, err := listenSocket(ctx, at)
 		if err != nil {
 			return err

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -334,7 +335,7 @@ current-context: c
 		t.Fatal(err)
 	}
 	plain, doors := freeAddress(t), freeAddress(t)
-	c, err := Parse(fmt.Appendf([]byte(head), "kubernetes: {kubeconfig: %s}\nlisten: {address: %q, plain: %q, drainDelay: 1m}\n", kubeconfig, doors, plain))
+	c, err := config.Parse(fmt.Appendf([]byte(head), "kubernetes: {kubeconfig: %s}\nlisten: {address: %q, plain: %q, drainDelay: 1m}\n", kubeconfig, doors, plain))
 	if err != nil {
 		t.Fatal(err)
 	}

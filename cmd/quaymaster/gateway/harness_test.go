@@ -16,10 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
+
+// head begins every configuration file.
+const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n"
 
 // patience is how long tests wait for what happens beside them.
 const patience = 20 * time.Second
@@ -123,13 +127,13 @@ func (d *dock) start(t *testing.T, settings string) *running {
 		settings += "policies: {folders: [FOLDER/policies]}\n"
 	}
 	settings = "standalone: true\ncertificate: {folder: FOLDER/certificate}\n" + settings
-	c, err := Parse([]byte(head + strings.ReplaceAll(settings, "FOLDER", d.folder)))
+	c, err := config.Parse([]byte(head + strings.ReplaceAll(settings, "FOLDER", d.folder)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Listen.Address, c.Listen.Plain = "127.0.0.1:0", "127.0.0.1:0"
-	if c.Listen.DrainDelay == Duration(5*time.Second) {
-		c.Listen.DrainDelay = Duration(time.Millisecond)
+	if c.Listen.DrainDelay == config.Duration(5*time.Second) {
+		c.Listen.DrainDelay = config.Duration(time.Millisecond)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{log: &diary{}, stop: stop, ended: make(chan error, 1)}

@@ -10,21 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/held"
-)
-
-// guardEnabled and guardDisabled are the values of the setting guard.
-const (
-	guardEnabled  = "enabled"
-	guardDisabled = "disabled"
-)
-
-// The sources in policies.audit, in addition to paths.
-const (
-	auditCluster = "cluster"
-	auditFolders = "folders"
 )
 
 // The values of AuditedBy for policies.
@@ -33,28 +22,16 @@ const (
 	byGuard   = "the guard: it waits to be tried"
 )
 
-func (c *Configuration) guards() bool { return c.Guard == guardEnabled }
-
-func (c *Configuration) checkGuard(found *complaints) {
-	found.refuse(!slices.Contains([]string{"", guardEnabled, guardDisabled}, c.Guard), "guard: %q: want enabled or disabled", c.Guard)
-	found.refuse(c.guards() && c.Standalone, "guard: without a cluster nothing runs that a policy could be tried against")
-	for _, source := range c.Policies.Audit {
-		named := source == auditCluster || source == auditFolders || slices.Contains(c.Policies.Folders, source)
-		found.refuse(!named, "policies.audit: %q: want cluster, folders, or one of policies.folders", source)
-		found.refuse(source == auditCluster && c.Standalone, "policies.audit: cluster: running standalone, there is none")
-	}
-}
-
 // audits reports whether a document's source is one of those that only audit, by its key in the
 // catalog.
 func audits(sources []string, key string) bool {
 	for _, source := range sources {
 		switch source {
-		case auditCluster:
+		case config.AuditCluster:
 			if strings.HasPrefix(key, fromCluster+"/") {
 				return true
 			}
-		case auditFolders:
+		case config.AuditFolders:
 			if !strings.HasPrefix(key, fromCluster+"/") {
 				return true
 			}
@@ -94,8 +71,8 @@ type inForce struct {
 // maxVersions bounds the cached versions, which may be of deleted policies.
 const maxVersions = 10_000
 
-func newInForce(c Configuration, log *slog.Logger) *inForce {
-	f := &inForce{sources: c.Policies.Audit, guards: c.guards(), log: log}
+func newInForce(c config.Configuration, log *slog.Logger) *inForce {
+	f := &inForce{sources: c.Policies.Audit, guards: c.Guards(), log: log}
 	f.forget()
 	if len(c.Policies.Audit) > 0 {
 		log.Warn("every policy of these sources only audits, whatever it says: nothing that they name is denied (policies.audit)", slog.String("sources", strings.Join(c.Policies.Audit, ", ")))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
@@ -30,7 +31,7 @@ spec:
 `
 
 // newHeld is a catalog with what is in force of it.
-func newHeld(t *testing.T, c Configuration) (*inForce, *catalog.Catalog) {
+func newHeld(t *testing.T, c config.Configuration) (*inForce, *catalog.Catalog) {
 	t.Helper()
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
@@ -79,7 +80,7 @@ func TestAudits(t *testing.T) {
 // TestInForce: without a ledger a policy is itself, and with one a change waits behind what
 // was approved, which is compiled again from what the ledger kept.
 func TestInForce(t *testing.T) {
-	now, found := newHeld(t, Configuration{Guard: guardEnabled})
+	now, found := newHeld(t, config.Configuration{Guard: config.GuardEnabled})
 	const key = fromCluster + "/clusterpolicies/signed"
 	first := put(found, key, heldPolicy)
 	if first.AuditedBy != "" || now.stands(first.ID()) != held.Itself {
@@ -118,7 +119,7 @@ func TestInForce(t *testing.T) {
 
 // TestSourceAudits: the setting has precedence, and what it has audit is not approved.
 func TestSourceAudits(t *testing.T) {
-	now, found := newHeld(t, Configuration{Guard: guardEnabled, Policies: Policies{Audit: []string{auditCluster}}})
+	now, found := newHeld(t, config.Configuration{Guard: config.GuardEnabled, Policies: config.Policies{Audit: []string{config.AuditCluster}}})
 	if p := put(found, fromCluster+"/clusterpolicies/signed", heldPolicy); p.AuditedBy != bySetting || !p.AuditOnly {
 		t.Errorf("%+v", p)
 	}
@@ -154,11 +155,11 @@ func TestBesides(t *testing.T) {
 		{"the only one is held", nil, false, []*policy.Policy{waits}, byGuard, "waits"},
 		{"whoever runs the gateway wants it", nil, true, []*policy.Policy{waits}, "", ""},
 		{"and one is in force", nil, true, []*policy.Policy{in, waits}, "", "in"},
-		{"the source audits", []string{auditCluster}, true, []*policy.Policy{audits}, bySetting, "audits"},
-		{"the source audits, and one of another is in force", []string{auditCluster}, true, []*policy.Policy{in, audits}, "", "in audits"},
-		{"and one of another is held", []string{auditCluster}, true, []*policy.Policy{in, audits, waits}, "", "in audits"},
+		{"the source audits", []string{config.AuditCluster}, true, []*policy.Policy{audits}, bySetting, "audits"},
+		{"the source audits, and one of another is in force", []string{config.AuditCluster}, true, []*policy.Policy{in, audits}, "", "in audits"},
+		{"and one of another is held", []string{config.AuditCluster}, true, []*policy.Policy{in, audits, waits}, "", "in audits"},
 	} {
-		now, _ := newHeld(t, Configuration{Policies: Policies{Audit: c.audit}})
+		now, _ := newHeld(t, config.Configuration{Policies: config.Policies{Audit: c.audit}})
 		var names []string
 		follows := func(active []*policy.Policy) ([]*policy.Policy, error) {
 			for _, p := range active {
@@ -204,7 +205,7 @@ func TestHeldNamesNoImage(t *testing.T) {
 		{"who names it is of a source that audits", []*policy.Policy{a, policy.Audited(b, bySetting)}, false},
 		{"the only one is held", []*policy.Policy{policy.Audited(b, byGuard)}, true},
 	} {
-		now, _ := newHeld(t, Configuration{Guard: guardEnabled})
+		now, _ := newHeld(t, config.Configuration{Guard: config.GuardEnabled})
 		rest := unmatched{choice: sigstore.UnmatchedDeny, compiler: compiler}
 		made, err := now.besides(rest.policies, true)(c.active)
 		if err != nil {
@@ -219,24 +220,6 @@ func TestHeldNamesNoImage(t *testing.T) {
 		})
 		if denied != c.denied {
 			t.Errorf("%s: denied %t, want %t", c.reason, denied, c.denied)
-		}
-	}
-}
-
-func TestGuardSettings(t *testing.T) {
-	const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n"
-	for _, c := range []struct{ text, refused string }{
-		{"guard: enabled\n", ""},
-		{"guard: disabled\n", ""},
-		{"guard: on-fridays\n", "want enabled or disabled"},
-		{"guard: enabled\nstandalone: true\npolicies: {folders: [/p]}\n", "nothing runs that a policy could be tried against"},
-		{"policies: {folders: [/p], audit: [cluster, folders, /p]}\n", ""},
-		{"policies: {audit: [/p]}\n", "policies.audit"},
-		{"standalone: true\npolicies: {folders: [/p], audit: [cluster]}\n", "there is none"},
-	} {
-		_, err := Parse([]byte(head + c.text))
-		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
-			t.Errorf("%q: %v", c.text, err)
 		}
 	}
 }

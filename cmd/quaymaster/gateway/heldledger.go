@@ -90,7 +90,7 @@ func (g *gateway) ledgers() ledgerStore {
 
 // guardPolicies makes policies wait until their approvals are loaded.
 func (g *gateway) guardPolicies() {
-	if g.cluster == nil || !g.configuration.guards() {
+	if g.cluster == nil || !g.configuration.Guards() {
 		return
 	}
 	g.policies.await(fromGuard)

@@ -57,7 +57,7 @@ type tried struct {
 // tryPolicies evaluates held policies until ctx ends, and approves those that deny no running
 // workload.
 func (g *gateway) tryPolicies(ctx context.Context) {
-	if !g.configuration.guards() {
+	if !g.configuration.Guards() {
 		return
 	}
 	key, ok := g.certificates.wait(ctx)
@@ -302,7 +302,7 @@ type doorTrial struct {
 
 // tryAtDoor makes the evaluation of the policy endpoint; nil without the guard.
 func (g *gateway) tryAtDoor(key []byte) (admission.ImpactAnalysis, error) {
-	if g.cluster == nil || !g.configuration.guards() {
+	if g.cluster == nil || !g.configuration.Guards() {
 		return nil, nil
 	}
 	trier, end, err := g.trier(key, nil)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
@@ -29,10 +30,10 @@ import (
 // newTrying is a leader of a cluster with a Secret of the guard, which has nothing to try.
 func newTrying(t *testing.T, secret []byte) *trying {
 	t.Helper()
-	now, found := newHeld(t, Configuration{Guard: guardEnabled})
+	now, found := newHeld(t, config.Configuration{Guard: config.GuardEnabled})
 	log := slog.New(slog.DiscardHandler)
 	g := &gateway{
-		log: log, metrics: metrics.New(metrics.Build{}), state: &gate.Current{}, configuration: Configuration{Namespace: "quaymaster", Guard: guardEnabled},
+		log: log, metrics: metrics.New(metrics.Build{}), state: &gate.Current{}, configuration: config.Configuration{Namespace: "quaymaster", Guard: config.GuardEnabled},
 		cluster: &inTheCluster{client: &cluster.Client{Typed: fake.NewClientset(&core.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "quaymaster", Name: guardSecret, ResourceVersion: "7"},
 			Data:       map[string][]byte{guardEntry: secret},
@@ -170,7 +171,7 @@ func TestWhatAuditsIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		now.ledger.Store(held.New(all...))
-		now.sources = []string{auditCluster}
+		now.sources = []string{config.AuditCluster}
 		found.Publish()
 		if row.remove {
 			found.Remove(fromCluster + "/clusterpolicies/signed")

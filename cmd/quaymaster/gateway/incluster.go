@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/lease"
 	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -57,7 +58,7 @@ func (g *gateway) reach(context.Context) error {
 		return err
 	}
 	leader, err := lease.NewLeader(lease.LeaderOptions{
-		Client: client.Leases, Namespace: g.configuration.Namespace, Name: g.configuration.lease(), Identity: g.options.Replica,
+		Client: client.Leases, Namespace: g.configuration.Namespace, Name: g.configuration.Lease(), Identity: g.options.Replica,
 	})
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (g *gateway) watch() error {
 	g.cluster.owners = &statusOwners{setting: g.configuration.Policies.WriteStatus, client: client.Metadata, log: g.log}
 	p.teller.conditions, p.teller.writes = status, g.cluster.owners.writes
 	p.teller.readiness = newReadiness(g.log, p.writeStatus)
-	p.teller.controllers = &controllerWatch{own: g.configuration.has(RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace}
+	p.teller.controllers = &controllerWatch{own: g.configuration.Has(config.RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace}
 	g.tasks = append(g.tasks, forever("status", status.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(documentKinds(), globalKind()), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
@@ -118,7 +119,9 @@ func (g *gateway) watch() error {
 }
 
 // tells reports whether this process writes the state of policies and mirrors to the cluster.
-func (g *gateway) tells() bool { return g.configuration.has(RoleAdmission) && g.cluster.leader.Leads() }
+func (g *gateway) tells() bool {
+	return g.configuration.Has(config.RoleAdmission) && g.cluster.leader.Leads()
+}
 
 // sorter is the document.Consumer of global context entries, mirrors and policies.
 type sorter struct {
@@ -156,8 +159,8 @@ type duty struct {
 // duties are the tasks that one replica does for all.
 func (g *gateway) duties() []duty {
 	return []duty{
-		{g.tellAll, RoleAdmission}, {g.sweep, RoleAdmission}, {g.followOwners, RoleAdmission}, {g.tellMirrors, RoleAdmission}, {g.tellGlobals, RoleAdmission}, {g.configure, RoleAdmission}, {g.tryPolicies, RoleAdmission}, {g.keepGlass, RoleAdmission},
-		{g.scan, RoleScan}, {g.keepReports, RoleReport}, {g.tend, RoleBackground},
+		{g.tellAll, config.RoleAdmission}, {g.sweep, config.RoleAdmission}, {g.followOwners, config.RoleAdmission}, {g.tellMirrors, config.RoleAdmission}, {g.tellGlobals, config.RoleAdmission}, {g.configure, config.RoleAdmission}, {g.tryPolicies, config.RoleAdmission}, {g.keepGlass, config.RoleAdmission},
+		{g.scan, config.RoleScan}, {g.keepReports, config.RoleReport}, {g.tend, config.RoleBackground},
 	}
 }
 
@@ -174,7 +177,7 @@ func (g *gateway) lead(ctx context.Context) error {
 		var beside sync.WaitGroup
 		defer beside.Wait()
 		for _, d := range g.duties() {
-			if g.configuration.has(d.role) {
+			if g.configuration.Has(d.role) {
 				beside.Go(func() { d.do(ctx) })
 			}
 		}
@@ -232,7 +235,7 @@ func (g *gateway) configure(ctx context.Context) {
 	defer beside.Wait()
 	kept := &webhooks{
 		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
-		shadow: g.configuration.shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
+		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
 		readiness: ready, sequence: g.policies.sequence.Load,
 	}
 	changed := make(chan struct{}, 1)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -18,7 +19,7 @@ import (
 )
 
 // newTrust opens the trust store. It fetches nothing.
-func newTrust(c Trust, secrets trust.Secrets) (*trust.Store, error) {
+func newTrust(c config.Trust, secrets trust.Secrets) (*trust.Store, error) {
 	options := trust.Options{Secrets: secrets, KMS: kms.Providers{}, Retired: c.Retired()}
 	if c.TrustedRoot != "" {
 		text, err := os.ReadFile(c.TrustedRoot)
@@ -115,7 +116,7 @@ func (t *trusted) follow(ctx context.Context) error {
 const trustInterval = time.Second
 
 // newKeychain selects the credentials for registries.
-func newKeychain(c Registries, client *registry.Client, around surroundings, key []byte) (*keychain.Keychain, error) {
+func newKeychain(c config.Registries, client *registry.Client, around surroundings, key []byte) (*keychain.Keychain, error) {
 	providers := map[string]registry.Source{}
 	for _, name := range engine.Providers() {
 		source, err := engine.Provider(name)
@@ -131,12 +132,12 @@ func newKeychain(c Registries, client *registry.Client, around surroundings, key
 }
 
 // newChooser makes the chooser among the targets of mirrors.
-func newChooser(c Ages, health redirect.Health) (*redirect.Chooser, error) {
+func newChooser(c config.Ages, health redirect.Health) (*redirect.Chooser, error) {
 	return redirect.New(redirect.WithHealth(health), redirect.WithAges(time.Duration(c.Mirror), time.Duration(c.Tag), time.Duration(c.None)))
 }
 
 // newGate makes the engine.
-func newGate(c Configuration, opened gate.Registries, state gate.State, more ...gate.Option) (*gate.Gate, error) {
+func newGate(c config.Configuration, opened gate.Registries, state gate.State, more ...gate.Option) (*gate.Gate, error) {
 	return gate.New(gate.Config{Registries: opened, State: state}, append([]gate.Option{
 		gate.WithConcurrency(c.Limits.Images),
 		gate.WithAges(gate.Ages{Tag: time.Duration(c.Ages.Tag), Fact: time.Duration(c.Ages.Fact), None: time.Duration(c.Ages.None)}),

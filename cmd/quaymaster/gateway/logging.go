@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 )
 
 // newLogger makes the log, on w.
-func newLogger(c Log, w io.Writer) (*slog.Logger, error) {
+func newLogger(c config.Log, w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
 		return nil, fmt.Errorf("log.level: %w", err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
@@ -95,7 +96,7 @@ func TestStandaloneRedirects(t *testing.T) {
 
 func TestMirrorsThatCannotBeReadStopTheStart(t *testing.T) {
 	d := newDock(t)
-	c, err := Parse([]byte(head + "standalone: true\npolicies: {folders: [" + d.folder + "/policies]}\nmirrors: {files: [" + d.folder + "/nothing]}\n"))
+	c, err := config.Parse([]byte(head + "standalone: true\npolicies: {folders: [" + d.folder + "/policies]}\nmirrors: {files: [" + d.folder + "/nothing]}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
@@ -28,7 +29,7 @@ func (refuser) Warnings([]byte) []string                                  { retu
 
 // TestModeOfDoors: what is refused at which path, in which mode.
 func TestModeOfDoors(t *testing.T) {
-	const shadow, enforce = modeShadow, modeEnforce
+	const shadow, enforce = config.ModeShadow, config.ModeEnforce
 	const cluster, disabled, standalone = "", "webhooks: {disabled: true}\n", "standalone: true\npolicies: {folders: [/p]}\n"
 	objects := []string{configuration.MutatePath, configuration.ValidatePath}
 	for _, row := range []struct {
@@ -46,7 +47,7 @@ func TestModeOfDoors(t *testing.T) {
 		if row.mode != "" {
 			text += "mode: " + row.mode + "\n"
 		}
-		c, err := Parse([]byte(text))
+		c, err := config.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,21 +72,21 @@ func TestModeOfDoors(t *testing.T) {
 			if refused := asked(path); refused != row.refusing {
 				t.Errorf("%s: %s refuses: %v", row.reason, path, refused)
 			}
-			if c.shadows(path) == row.refusing {
+			if c.Shadows(path) == row.refusing {
 				t.Errorf("%s: %s waits for the decision log: %v", row.reason, path, row.refusing)
 			}
 		}
 		for _, path := range []string{configuration.ShadowPath, configuration.ShadowDocumentsPath} {
-			if asked(path) || !c.shadows(path) {
+			if asked(path) || !c.Shadows(path) {
 				t.Errorf("%s: %s refuses", row.reason, path)
 			}
 		}
-		if c.shadows(apiPath) || c.shadows("socket") || c.shadows(imageReviewPath) != (row.mode == shadow) {
+		if c.Shadows(config.APIPath) || c.Shadows("socket") || c.Shadows(config.ImageReviewPath) != (row.mode == shadow) {
 			t.Errorf("%s: the other doors", row.reason)
 		}
 	}
 	for _, wrong := range []string{"Shadow", "audit", "\"shadow \""} {
-		if _, err := Parse([]byte("apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\nmode: " + wrong + "\n")); err == nil || !strings.Contains(err.Error(), "want enforce or shadow") {
+		if _, err := config.Parse([]byte("apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\nmode: " + wrong + "\n")); err == nil || !strings.Contains(err.Error(), "want enforce or shadow") {
 			t.Errorf("mode %s: %v", wrong, err)
 		}
 	}

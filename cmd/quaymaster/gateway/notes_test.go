@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -22,14 +23,14 @@ func TestNotes(t *testing.T) {
 	pins, follows := &policy.Policy{Rules: []policy.Rule{namedRule{}}}, &policy.Policy{}
 	for _, c := range []struct {
 		reason   string
-		settings Webhooks
+		settings config.Webhooks
 		policy   *policy.Policy
 		want     string
 	}{
-		{"it pins", Webhooks{}, pins, "and so pins"},
-		{"it may not", Webhooks{OnlyPods: true}, pins, "webhooks.onlyPods"},
-		{"it does not", Webhooks{}, follows, ""},
-		{"it does not and may not", Webhooks{OnlyPods: true}, follows, ""},
+		{"it pins", config.Webhooks{}, pins, "and so pins"},
+		{"it may not", config.Webhooks{OnlyPods: true}, pins, "webhooks.onlyPods"},
+		{"it does not", config.Webhooks{}, follows, ""},
+		{"it does not and may not", config.Webhooks{OnlyPods: true}, follows, ""},
 	} {
 		got := strings.Join(notesOf(c.settings.OnlyPods, c.policy), " ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

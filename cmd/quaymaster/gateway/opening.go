@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -72,11 +73,11 @@ func (g *gateway) furnish(context.Context) error {
 
 // build makes the placeholders; there are none without admission.
 func (g *gateway) build() (map[string]webhook.Endpoint, error) {
-	if !g.configuration.has(RoleAdmission) {
+	if !g.configuration.Has(config.RoleAdmission) {
 		return nil, nil
 	}
 	g.entrances = map[string]*entrance{}
-	open := g.configuration.Doors.paths()
+	open := g.configuration.Doors.Paths()
 	for _, path := range open {
 		g.entrances[path] = &entrance{}
 	}
@@ -99,7 +100,7 @@ func (g *gateway) checks() []webhook.Check {
 	for _, n := range g.needed {
 		checks = append(checks, n.check())
 	}
-	if g.configuration.has(RoleAdmission) {
+	if g.configuration.Has(config.RoleAdmission) {
 		checks = append(checks, need{"doors", "the doors are not open yet", g.open}.check())
 	}
 	return checks
@@ -113,7 +114,7 @@ func (g *gateway) openDoors(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	admits := g.configuration.has(RoleAdmission)
+	admits := g.configuration.Has(config.RoleAdmission)
 	if admits {
 		if err := g.join(); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -43,11 +44,11 @@ func (g *gateway) readCluster(readings *metrics.Readings) {
 	}
 	readings.CredentialsHeld = g.cluster.held.Served
 	leads := g.cluster.leader.Leads
-	readings.Lease, readings.Leads = g.configuration.lease(), leads
+	readings.Lease, readings.Leads = g.configuration.Lease(), leads
 	if g.cluster.events != nil {
 		readings.EventsDropped = g.cluster.events.Dropped
 	}
-	if g.configuration.has(RoleAdmission) && !g.configuration.Webhooks.Disabled {
+	if g.configuration.Has(config.RoleAdmission) && !g.configuration.Webhooks.Disabled {
 		readings.ConfigurationsKept = func() time.Time {
 			if !leads() {
 				return time.Time{}
@@ -56,7 +57,7 @@ func (g *gateway) readCluster(readings *metrics.Readings) {
 		}
 	}
 	readings.ScanInterval = func() time.Duration {
-		if g.configuration.Scan.Disabled || !g.configuration.has(RoleScan) {
+		if g.configuration.Scan.Disabled || !g.configuration.Has(config.RoleScan) {
 			return 0
 		}
 		return time.Duration(g.configuration.Scan.Interval)
@@ -73,7 +74,7 @@ func allReady(checks []webhook.Check) func() bool {
 // roles are those of this process.
 func (g *gateway) roles() []string {
 	if g.configuration.Roles == nil {
-		return Roles()
+		return config.Roles()
 	}
 	return g.configuration.Roles
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
@@ -27,7 +28,7 @@ func (c copies) IsCopy(copied, written image.Ref) bool {
 
 // otherDoors makes the enabled optional endpoints, by their paths.
 func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.Handler, error) {
-	made, shadow := map[string]http.Handler{}, g.configuration.shadow()
+	made, shadow := map[string]http.Handler{}, g.configuration.Shadow()
 	if g.configuration.Doors.ImageReview {
 		door, err := imagepolicy.New(imagepolicy.Config{
 			Decider: engine, Namespaces: g.around.namespaces, Failure: failure{g.state}, Queue: g.queue,
@@ -36,10 +37,10 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 		if err != nil {
 			return nil, err
 		}
-		made[imageReviewPath] = door
+		made[config.ImageReviewPath] = door
 	}
 	if g.configuration.Doors.ExternalData {
-		for path, door := range map[string]externaldata.Endpoint{dataVerifyPath: externaldata.Verify, dataMutatePath: externaldata.Mutate} {
+		for path, door := range map[string]externaldata.Endpoint{config.DataVerifyPath: externaldata.Verify, config.DataMutatePath: externaldata.Mutate} {
 			handler, err := externaldata.New(externaldata.Config{
 				Endpoint: door, Decider: engine, Namespaces: g.around.namespaces, Queue: g.queue,
 				Recorder: dataRecorder{told, shadow}, Shadow: shadow,
@@ -50,7 +51,7 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 			made[path] = handler
 		}
 	}
-	if settings := g.configuration.Doors.API; settings.isOpen() {
+	if settings := g.configuration.Doors.API; settings.IsOpen() {
 		whose, err := g.authenticator(settings)
 		if err != nil {
 			return nil, err
@@ -61,7 +62,7 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 		if len(settings.Users)+len(settings.Groups) > 0 {
 			c.Callers = &api.Callers{Users: settings.Users, Groups: settings.Groups}
 		}
-		made[apiPath], err = api.New(c)
+		made[config.APIPath], err = api.New(c)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +71,7 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 }
 
 // authenticator accepts the tokens of the file, and authenticates others at the API server.
-func (g *gateway) authenticator(c API) (api.Authenticator, error) {
+func (g *gateway) authenticator(c config.API) (api.Authenticator, error) {
 	var all api.AnyOf
 	if c.Tokens != "" {
 		file, err := api.NewTokenFile(c.Tokens, nil)

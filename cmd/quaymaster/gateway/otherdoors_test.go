@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
@@ -60,7 +61,7 @@ func apiQuery(image string) map[string]any {
 
 func TestOtherDoorsAreClosedUnlessTurnedOn(t *testing.T) {
 	r := newDock(t).start(t, "")
-	for _, path := range []string{imageReviewPath, dataVerifyPath, dataMutatePath, apiPath} {
+	for _, path := range []string{config.ImageReviewPath, config.DataVerifyPath, config.DataMutatePath, config.APIPath} {
 		if status, text := post(t, r.client, "https://"+r.doors+path, ciToken, map[string]any{}); status != http.StatusNotFound {
 			t.Errorf("%s: HTTP %d: %s", path, status, text)
 		}
@@ -76,7 +77,7 @@ func TestImageReviewDoor(t *testing.T) {
 		{"a signed image by digest", d.signed.ByDigest(), `"allowed":true`},
 		{"an unsigned image", d.unsigned.ByDigest(), `"allowed":false`},
 	} {
-		if status, text := post(t, r.client, "https://"+r.doors+imageReviewPath, "", imageReview(c.image)); status != http.StatusOK || !strings.Contains(text, c.want) {
+		if status, text := post(t, r.client, "https://"+r.doors+config.ImageReviewPath, "", imageReview(c.image)); status != http.StatusOK || !strings.Contains(text, c.want) {
 			t.Errorf("%s: HTTP %d: %s", c.reason, status, text)
 		}
 	}
@@ -97,10 +98,10 @@ func TestExternalDataDoors(t *testing.T) {
 		}
 		return text
 	}
-	if text := ask(dataMutatePath, d.signed.Name); !strings.Contains(text, d.signed.Manifest.Digest) {
+	if text := ask(config.DataMutatePath, d.signed.Name); !strings.Contains(text, d.signed.Manifest.Digest) {
 		t.Errorf("a signed image is not pinned: %s", text)
 	}
-	if text := ask(dataVerifyPath, d.signed.ByDigest(), d.unsigned.ByDigest()); !strings.Contains(text, d.signed.ByDigest()) || !strings.Contains(text, "no signature found") {
+	if text := ask(config.DataVerifyPath, d.signed.ByDigest(), d.unsigned.ByDigest()); !strings.Contains(text, d.signed.ByDigest()) || !strings.Contains(text, "no signature found") {
 		t.Errorf("a signed and an unsigned image: %s", text)
 	}
 }
@@ -122,7 +123,7 @@ func TestAPIDoor(t *testing.T) {
 		{"a user that is not named", strings.ToUpper(ciToken), d.signed.Name, http.StatusForbidden, ""},
 		{"the word that stands for the socket", socketUser, d.signed.Name, http.StatusUnauthorized, ""},
 	} {
-		status, text := post(t, r.client, "https://"+r.doors+apiPath, c.token, apiQuery(c.image))
+		status, text := post(t, r.client, "https://"+r.doors+config.APIPath, c.token, apiQuery(c.image))
 		if compact := strings.ReplaceAll(text, `": "`, `":"`); status != c.status || !strings.Contains(compact, c.want) {
 			t.Errorf("%s: HTTP %d: %s", c.reason, status, text)
 		}
@@ -142,7 +143,7 @@ func TestDoorsThatAreTurnedOnAskForCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for status, shown := range map[int][]tls.Certificate{http.StatusOK: {pair}, http.StatusForbidden: nil} {
-		if got, text := post(t, clientOf(own, shown...), "https://"+r.doors+imageReviewPath, "", imageReview(d.signed.ByDigest())); got != status {
+		if got, text := post(t, clientOf(own, shown...), "https://"+r.doors+config.ImageReviewPath, "", imageReview(d.signed.ByDigest())); got != status {
 			t.Errorf("%d certificates: HTTP %d: %s", len(shown), got, text)
 		}
 	}
@@ -166,7 +167,7 @@ func TestSocket(t *testing.T) {
 	defer client.CloseIdleConnections()
 	for image, want := range map[string]string{d.signed.Name: `"answer":"allow"`, d.unsigned.Name: `"answer":"deny"`} {
 		eventually(t, func() error {
-			status, text := post(t, client, "http://node"+apiPath, "", apiQuery(image))
+			status, text := post(t, client, "http://node"+config.APIPath, "", apiQuery(image))
 			if status != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, `": "`, `":"`), want) {
 				return fmt.Errorf("%s: HTTP %d: %s", image, status, text)
 			}
@@ -176,7 +177,7 @@ func TestSocket(t *testing.T) {
 	if status, _ := post(t, client, "http://node/mutate", "", map[string]any{}); status != http.StatusNotFound {
 		t.Errorf("another door answers at the socket: HTTP %d", status)
 	}
-	if status, _ := post(t, r.client, "https://"+r.doors+apiPath, socketUser, apiQuery(d.signed.Name)); status != http.StatusNotFound {
+	if status, _ := post(t, r.client, "https://"+r.doors+config.APIPath, socketUser, apiQuery(d.signed.Name)); status != http.StatusNotFound {
 		t.Errorf("the socket opens the API to the network: HTTP %d", status)
 	}
 	client.CloseIdleConnections()
@@ -238,7 +239,7 @@ func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
 	d.write(t, "tokens", ciToken+",ci\n")
 	r := d.start(t, "doors: {api: {tokens: "+filepath.Join(d.folder, "tokens")+"}}\nmirrors: {files: ["+filepath.Join(d.folder, "mirrors")+"]}\n")
 	for _, namespace := range []string{"victim", "shop"} {
-		status, text := post(t, r.client, "https://"+r.doors+apiPath, ciToken, map[string]any{"images": []string{d.signed.Name}, "namespace": namespace})
+		status, text := post(t, r.client, "https://"+r.doors+config.APIPath, ciToken, map[string]any{"images": []string{d.signed.Name}, "namespace": namespace})
 		if status != http.StatusOK || !strings.Contains(text, copied.Name+"@") || strings.Contains(text, "pull-secret") || strings.Contains(text, "near-pull") {
 			t.Errorf("%s: HTTP %d: %s", namespace, status, text)
 		}

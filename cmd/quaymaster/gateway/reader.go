@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -53,7 +54,7 @@ type Reader struct {
 
 // NewReader reads everything, until it is complete or ctx ends. It uses only the settings for
 // policies and their look-ups; it ignores the others.
-func NewReader(ctx context.Context, c Configuration, o ReaderOptions) (*Reader, error) {
+func NewReader(ctx context.Context, c config.Configuration, o ReaderOptions) (*Reader, error) {
 	if o.Version == "" {
 		return nil, errors.New("the reader of a gateway wants a version")
 	}
@@ -62,7 +63,7 @@ func NewReader(ctx context.Context, c Configuration, o ReaderOptions) (*Reader, 
 	}
 	r := &Reader{options: o, log: &lines{}, documents: map[document.Key][]byte{}}
 	c.Standalone, c.Events.Disabled, c.Peers.Disabled = o.Material != nil, true, true
-	c.Log, c.Roles, c.Guard = Log{Level: "warn", Format: "text"}, nil, ""
+	c.Log, c.Roles, c.Guard = config.Log{Level: "warn", Format: "text"}, nil, ""
 	log, err := newLogger(c.Log, r.log)
 	if err != nil {
 		return nil, err

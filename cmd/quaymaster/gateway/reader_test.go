@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
@@ -43,11 +44,11 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 		contents.Policies = append(contents.Policies, item)
 		gaps = append(gaps, bundle.Find(object.Content(), bundle.Defaults{}).Gaps...)
 	}
-	c, err := Parse([]byte(head + settings))
+	c, err := config.Parse([]byte(head + settings))
 	if err != nil {
 		t.Fatal(err)
 	}
-	carried, _ := c.Carried(Given{})
+	carried, _ := c.Carried(config.Given{})
 	contents.Gateway, err = carried.Bundled()
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err = Parse(read.Gateway)
+	c, err = config.Parse(read.Gateway)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 // gateway.
 func gateOf(t *testing.T, reader *Reader) *gate.Gate {
 	t.Helper()
-	store, err := newTrust(Trust{}, reader.Keys())
+	store, err := newTrust(config.Trust{}, reader.Keys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +96,12 @@ func gateOf(t *testing.T, reader *Reader) *gate.Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := newClient(Registries{}, func(string, int, time.Duration) {})
+	client, err := newClient(config.Registries{}, func(string, int, time.Duration) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	chain, err := newKeychain(Registries{}, client, reader.g.around, make([]byte, 32))
+	chain, err := newKeychain(config.Registries{}, client, reader.g.around, make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
@@ -13,7 +14,7 @@ import (
 
 // TestPlace: -n is for objects that are in a namespace, as at admission.
 func TestPlace(t *testing.T) {
-	c, err := Parse([]byte(head))
+	c, err := config.Parse([]byte(head))
 	if err != nil {
 		t.Fatal(err)
 	}

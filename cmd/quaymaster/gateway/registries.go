@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
@@ -39,7 +40,7 @@ const clusterWide = "(none)"
 func tenantOf(namespace string) string { return cmp.Or(namespace, clusterWide) }
 
 // newClient makes the client for registries.
-func newClient(c Registries, observe func(host string, status int, took time.Duration), more ...registry.Option) (*registry.Client, error) {
+func newClient(c config.Registries, observe func(host string, status int, took time.Duration), more ...registry.Option) (*registry.Client, error) {
 	config := registry.Config{Loopback: c.Loopback, NoPrivate: c.NoPrivate, Hosts: map[string]registry.Host{}}
 	if c.CAFile != "" {
 		pool, err := poolWith(c.CAFile, true)
@@ -62,7 +63,7 @@ func newClient(c Registries, observe func(host string, status int, took time.Dur
 	return registry.New(config, append(options, more...)...)
 }
 
-func newHost(settings Host) (registry.Host, error) {
+func newHost(settings config.Host) (registry.Host, error) {
 	host := registry.Host{PlainHTTP: settings.PlainHTTP}
 	var err error
 	if settings.CAFile != "" {

@@ -4,27 +4,29 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 )
 
 // TestRetiredKeys: the setting is read as people write it, comes to the trust store, and is
 // refused where it would mean nothing; and it is carried where settings are.
 func TestRetiredKeys(t *testing.T) {
 	const head, key = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n", "3712e0f9aa55e9463712e0f9aa55e9463712e0f9aa55e9463712e0f9aa55e946"
-	c, err := Parse([]byte(head + "trust:\n  retiredKeys:\n    " + key + ": 2026-03-01T12:00:00Z\n"))
+	c, err := config.Parse([]byte(head + "trust:\n  retiredKeys:\n    " + key + ": 2026-03-01T12:00:00Z\n"))
 	if err != nil || !c.Trust.RetiredKeys[key].Equal(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) {
 		t.Fatalf("read as %v, %v", c.Trust.RetiredKeys, err)
 	}
 	if _, err := newTrust(c.Trust, nil); err != nil {
 		t.Errorf("one that is right: %v", err)
 	}
-	if carried, lost := c.Carried(Given{}); len(lost) != 0 || !carried.Trust.RetiredKeys[key].Equal(c.Trust.RetiredKeys[key]) {
+	if carried, lost := c.Carried(config.Given{}); len(lost) != 0 || !carried.Trust.RetiredKeys[key].Equal(c.Trust.RetiredKeys[key]) {
 		t.Errorf("carried elsewhere are %v; told is %q", carried.Trust.RetiredKeys, lost)
 	}
 	c.Trust.RetiredKeys = map[string]time.Time{key[:16]: time.Now()}
 	if _, err := newTrust(c.Trust, nil); err == nil || !strings.Contains(err.Error(), "64 hexadecimal digits") {
 		t.Errorf("the part that records show: %v", err)
 	}
-	if _, err := Parse([]byte(head + "trust: {retiredKeys: {" + key + ": tomorrow}}\n")); err == nil {
+	if _, err := config.Parse([]byte(head + "trust: {retiredKeys: {" + key + ": tomorrow}}\n")); err == nil {
 		t.Error("a time that is none is read")
 	}
 }

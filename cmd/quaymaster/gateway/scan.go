@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/listing"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/report"
@@ -85,7 +86,7 @@ func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) 
 		Cluster: lister, Decider: engine, State: view, Namespaces: g.around.namespaces, Observer: told, Sinks: sinks, Keeper: keeper, Forgetter: g.scanForgetters(),
 		Excluded: settings.ExcludedNamespaces, Busy: g.busy,
 	}
-	if g.configuration.follows() {
+	if g.configuration.Follows() {
 		made.follower, err = changes.New(changes.Options{Cluster: lister, Observer: followLog{log: g.log, metrics: g.metrics}, Excluded: settings.ExcludedNamespaces})
 		if err != nil {
 			return made, ends, err
@@ -105,7 +106,7 @@ func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) 
 
 // scanAge is the lifetime of cached Secrets, service accounts and digests behind tags in a scan:
 // long enough for the hundreds of pods of a namespace, which are scanned consecutively.
-func scanAge(usual Duration) time.Duration { return max(time.Duration(usual), scanAges) }
+func scanAge(usual config.Duration) time.Duration { return max(time.Duration(usual), scanAges) }
 
 const (
 	scanAges = 5 * time.Minute
@@ -123,7 +124,7 @@ const (
 func (g *gateway) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.View) (made *gate.Gate, ends []func(), err error) {
 	settings, c := g.configuration.Scan, g.configuration
 	c.Registries.PerHost, c.Registries.Total = settings.PerHost, settings.Total
-	c.Ages.Tag = Duration(scanAge(c.Ages.Tag))
+	c.Ages.Tag = config.Duration(scanAge(c.Ages.Tag))
 	client, err := newClient(c.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, true))
 	if err != nil {
 		return nil, nil, err

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -123,7 +124,7 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{inventory: known, configuration: Configuration{Scan: Scan{ExcludedNamespaces: []string{"kube-*"}}}}
+	g := &gateway{inventory: known, configuration: config.Configuration{Scan: config.Scan{ExcludedNamespaces: []string{"kube-*"}}}}
 	began := time.Now()
 	take := func(namespace, content string, at time.Time) {
 		d := roundOf(t, namespace+content, content, func(o *gate.Outcome) { o.Subject.Namespace = namespace })

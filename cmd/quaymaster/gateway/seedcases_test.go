@@ -1,6 +1,8 @@
 package gateway
 
-import "strings"
+import (
+	"strings"
+)
 
 // seedNamespaces are those that the cases speak of.
 const seedNamespaces = `

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 )
 
@@ -199,13 +200,13 @@ func seedGateway(t *testing.T, host, documents string) *running {
 	t.Helper()
 	d := &dock{folder: t.TempDir()}
 	d.write(t, "policies/all.yaml", documents)
-	c, err := Parse([]byte(head + strings.ReplaceAll(`standalone: true
+	c, err := config.Parse([]byte(head + strings.ReplaceAll(`standalone: true
 policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 `, "FOLDER", d.folder)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Listen.Address, c.Listen.Plain, c.Listen.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", Duration(time.Millisecond)
+	c.Listen.Address, c.Listen.Plain, c.Listen.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", config.Duration(time.Millisecond)
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{log: &diary{}, stop: stop, ended: make(chan error, 1), client: &http.Client{}}
 	open := make(chan string, 1)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
@@ -53,8 +54,8 @@ func newServing(t *testing.T) *serving {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := newInForce(Configuration{}, log)
-	found, err := newCatalog(Configuration{}, compilers, now)
+	now := newInForce(config.Configuration{}, log)
+	found, err := newCatalog(config.Configuration{}, compilers, now)
 	if err != nil {
 		t.Fatal(err)
 	}

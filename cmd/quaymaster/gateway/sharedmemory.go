@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache/redis"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 // newSharedMemory makes the shared cache of replicas, which must be closed. key is the replicas'
 // own.
-func newSharedMemory(c SharedMemory, key []byte, to *metrics.Metrics) (*redis.Store, error) {
+func newSharedMemory(c config.SharedMemory, key []byte, to *metrics.Metrics) (*redis.Store, error) {
 	// Not the replicas' key itself, because derived values are visible elsewhere.
 	own, err := hkdf.Key(sha256.New, key, nil, "quaymaster shared memory", sha256.Size)
 	if err != nil {

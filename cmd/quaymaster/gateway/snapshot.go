@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,20 +9,6 @@ import (
 	"github.com/quaymaster/quaymaster/cache/snapshot"
 	"github.com/quaymaster/quaymaster/gate"
 )
-
-// Snapshot is the storage of verified claims over a restart of all replicas, for a cluster
-// without access to its registry in the meantime (ages.stale). It is sealed under the replicas'
-// key.
-type Snapshot struct {
-	// Save no snapshot.
-	Disabled bool `json:"disabled,omitempty"`
-	// Folder of the snapshot, as of a volume that outlives the pod. Default: the Secrets
-	// quaymaster-snapshot-0 to -7 in the gateway's namespace; running standalone, none is saved
-	// without a folder.
-	Folder string `json:"folder,omitempty"`
-	// Time between two checks for changes, from 1s to 24h. Default 5m.
-	Interval Duration `json:"interval,omitempty"`
-}
 
 // snapshotRoom is the size of a part before compression, in bytes. Digests and keys compress to a
 // half at least, and a Secret may have a mebibyte.
@@ -34,14 +19,6 @@ const snapshotParts = 8
 
 // snapshotTimeout bounds the delay of the endpoints by a snapshot.
 const snapshotTimeout = 5 * time.Second
-
-func (s *Snapshot) fill() { s.Interval = cmp.Or(s.Interval, Duration(5*time.Minute)) }
-
-func (s *Snapshot) check(found *complaints) {
-	interval := time.Duration(s.Interval)
-	found.refuse(interval < time.Second || interval > 24*time.Hour, "snapshot.interval: %s: want from 1s to 24h", interval)
-	found.refuse(s.Disabled && s.Folder != "", "snapshot: it is disabled, and folder says where to keep it: drop one of the two")
-}
 
 // snapshots saves verified claims, once the endpoints are active.
 func (g *gateway) snapshots(context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
@@ -70,7 +71,7 @@ func (s *socket) remove() error {
 // serve serves at the socket until ctx ends, and waits for pending requests.
 func (s *socket) serve(ctx context.Context, door http.Handler) error {
 	mux := http.NewServeMux()
-	mux.Handle(apiPath, door)
+	mux.Handle(config.APIPath, door)
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: socketHeaderTimeout, ReadTimeout: socketReadTimeout, WriteTimeout: socketWriteTimeout, MaxHeaderBytes: socketMaxHeader,
 	}

@@ -12,31 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 )
-
-// StatusWriting selects the policy kinds with a written status, among those that another engine
-// writes as well.
-type StatusWriting string
-
-// The values; the empty one is auto.
-const (
-	statusAuto   StatusWriting = "auto"
-	statusAlways StatusWriting = "always"
-	statusNever  StatusWriting = "never"
-)
-
-// UnmarshalJSON implements json.Unmarshaler: true is always, and false never.
-func (s *StatusWriting) UnmarshalJSON(text []byte) error {
-	choices := map[string]StatusWriting{
-		`"auto"`: statusAuto, `"always"`: statusAlways, `"never"`: statusNever, "true": statusAlways, "false": statusNever,
-	}
-	choice, known := choices[string(text)]
-	if !known {
-		return fmt.Errorf("%s: want auto, always or never", text)
-	}
-	*s = choice
-	return nil
-}
 
 // enginesInterval is the time between two checks for other engines.
 const enginesInterval = time.Minute
@@ -69,7 +47,7 @@ func otherEngines() []otherEngine {
 // statusOwners determines which engines of a cluster write the status of policies. In doubt it is
 // theirs: two engines would overwrite one another. It is safe for concurrent use.
 type statusOwners struct {
-	setting StatusWriting
+	setting config.StatusWriting
 	client  metadata.Interface
 	log     *slog.Logger
 
@@ -81,9 +59,9 @@ type statusOwners struct {
 // writes reports whether the status of a group's kinds is written.
 func (o *statusOwners) writes(group string) bool {
 	switch {
-	case group == ownGroup || o.setting == statusAlways:
+	case group == ownGroup || o.setting == config.StatusAlways:
 		return true
-	case o.setting == statusNever:
+	case o.setting == config.StatusNever:
 		return false
 	}
 	o.mu.Lock()
@@ -93,7 +71,7 @@ func (o *statusOwners) writes(group string) bool {
 
 // follow checks until ctx ends, and calls changed when the result changes.
 func (o *statusOwners) follow(ctx context.Context, changed func()) {
-	if o.setting == statusAlways || o.setting == statusNever {
+	if o.setting == config.StatusAlways || o.setting == config.StatusNever {
 		return
 	}
 	for ctx.Err() == nil {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 )
 
 func metadataOf(apiVersion, kind, name string, labels map[string]string) *metav1.PartialObjectMetadata {
@@ -25,24 +27,24 @@ func TestStatusOwners(t *testing.T) {
 	component := "app.kubernetes.io/component"
 	for _, row := range []struct {
 		reason            string
-		setting           StatusWriting
+		setting           config.StatusWriting
 		there             []runtime.Object
 		refuse            string // the resource that may not be listed
 		kyverno, sigstore bool
 	}{
 		{"no other engine", "", []runtime.Object{configuration("ValidatingWebhookConfiguration", "quaymaster"), deployment(map[string]string{component: "web"})}, "", true, true},
-		{"the same, by name", statusAuto, nil, "", true, true},
-		{"a webhook configuration of Kyverno's", statusAuto, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-policy-validating-webhook-cfg")}, "", false, true},
-		{"a mutating one", statusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "kyverno-verify-mutating-webhook-cfg")}, "", false, true},
-		{"Kyverno's Deployment", statusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "kyverno"})}, "", false, true},
-		{"its Deployment of a release with another name", statusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "kyverno-3.4.0"})}, "", false, true},
-		{"another product's admission controller", statusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "ingress"})}, "", true, true},
-		{"a webhook configuration of policy-controller's", statusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "policy.sigstore.dev")}, "", true, false},
-		{"its Deployment", statusAuto, []runtime.Object{deployment(map[string]string{"app.kubernetes.io/name": "policy-controller"})}, "", true, false},
-		{"Deployments may not be listed", statusAuto, nil, "deployments", false, false},
-		{"webhook configurations may not be listed", statusAuto, nil, "validatingwebhookconfigurations", false, false},
-		{"always", statusAlways, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-x")}, "", true, true},
-		{"never", statusNever, nil, "", false, false},
+		{"the same, by name", config.StatusAuto, nil, "", true, true},
+		{"a webhook configuration of Kyverno's", config.StatusAuto, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-policy-validating-webhook-cfg")}, "", false, true},
+		{"a mutating one", config.StatusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "kyverno-verify-mutating-webhook-cfg")}, "", false, true},
+		{"Kyverno's Deployment", config.StatusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "kyverno"})}, "", false, true},
+		{"its Deployment of a release with another name", config.StatusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "kyverno-3.4.0"})}, "", false, true},
+		{"another product's admission controller", config.StatusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "ingress"})}, "", true, true},
+		{"a webhook configuration of policy-controller's", config.StatusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "policy.sigstore.dev")}, "", true, false},
+		{"its Deployment", config.StatusAuto, []runtime.Object{deployment(map[string]string{"app.kubernetes.io/name": "policy-controller"})}, "", true, false},
+		{"Deployments may not be listed", config.StatusAuto, nil, "deployments", false, false},
+		{"webhook configurations may not be listed", config.StatusAuto, nil, "validatingwebhookconfigurations", false, false},
+		{"always", config.StatusAlways, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-x")}, "", true, true},
+		{"never", config.StatusNever, nil, "", false, false},
 	} {
 		scheme := fake.NewTestScheme()
 		if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -53,7 +55,7 @@ func TestStatusOwners(t *testing.T) {
 			client.PrependReactor("list", row.refuse, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 		}
 		o := &statusOwners{setting: row.setting, client: client, log: slog.New(slog.DiscardHandler)}
-		if o.writes(policyGroup) != (row.setting == statusAlways) || o.writes(sigstoreGroup) != (row.setting == statusAlways) {
+		if o.writes(policyGroup) != (row.setting == config.StatusAlways) || o.writes(sigstoreGroup) != (row.setting == config.StatusAlways) {
 			t.Errorf("%s: written before it is known", row.reason)
 		}
 		o.look(t.Context())
@@ -101,19 +103,6 @@ func TestStatusOwnersFollow(t *testing.T) {
 		there, failed = step.there, step.failed
 		if changed := o.look(t.Context()); changed != step.changed || o.writes(policyGroup) != step.written {
 			t.Errorf("%s: changed %t, written %t", step.reason, changed, o.writes(policyGroup))
-		}
-	}
-}
-
-// TestStatusWritingSetting: a setting is one of the choices, or true or false.
-func TestStatusWritingSetting(t *testing.T) {
-	for text, want := range map[string]StatusWriting{
-		"auto": statusAuto, "always": statusAlways, "never": statusNever, "true": statusAlways, "false": statusNever,
-		`"true"`: "", "Auto": "", "1": "", `""`: "", "[]": "",
-	} {
-		c, err := Parse([]byte("apiVersion: " + APIVersion + "\nkind: " + Kind + "\npolicies: {writeStatus: " + text + "}\n"))
-		if (err != nil) != (want == "") || err == nil && c.Policies.WriteStatus != want {
-			t.Errorf("%s: %q, %v", text, c.Policies.WriteStatus, err)
 		}
 	}
 }

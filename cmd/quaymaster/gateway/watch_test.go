@@ -20,6 +20,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
@@ -40,7 +41,7 @@ func after(d time.Duration) {
 
 // watching is a gateway with nothing but a client.
 func watching(client *fake.Clientset) *gateway {
-	return &gateway{log: slog.New(slog.DiscardHandler), cluster: &inTheCluster{client: &cluster.Client{Typed: client}}, configuration: Configuration{Namespace: "quaymaster"}}
+	return &gateway{log: slog.New(slog.DiscardHandler), cluster: &inTheCluster{client: &cluster.Client{Typed: client}}, configuration: config.Configuration{Namespace: "quaymaster"}}
 }
 
 // TestWatchTellsAtOnce: a change is told in no time, and one after a watch that broke
@@ -112,7 +113,7 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 			written := &writes{}
 			kept := &webhooks{
 				keeping:   &keeping{metrics: written},
-				settings:  Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
+				settings:  config.Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
 				namespace: "quaymaster", client: g.cluster.client, log: g.log, bundle: own.Bundle,
 				policies: func() *policy.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
 				sequence: func() int64 { return 1 }, readiness: newReadiness(g.log, func() {}),

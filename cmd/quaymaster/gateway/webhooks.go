@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
@@ -21,7 +22,7 @@ import (
 
 // webhooks makes the webhook configurations: it is a configuration.Source.
 type webhooks struct {
-	settings  Webhooks
+	settings  config.Webhooks
 	optIn     bool // ClusterImagePolicies apply only in labelled namespaces
 	shadow    bool
 	namespace string

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
@@ -37,7 +38,7 @@ func TestFailurePolicyOfTheWebhooks(t *testing.T) {
 		}
 	}
 	for text, wrong := range map[string]string{"Fail": "", "Ignore": "", "ignore": "webhooks.failurePolicy", "Open": "webhooks.failurePolicy"} {
-		_, err := Parse([]byte(head + "webhooks: {failurePolicy: " + text + "}\n"))
+		_, err := config.Parse([]byte(head + "webhooks: {failurePolicy: " + text + "}\n"))
 		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
 			t.Errorf("%s: %v", text, err)
 		}

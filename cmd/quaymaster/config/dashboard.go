@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"net"
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// dashboardAddress is the default address of the dashboard.
-const dashboardAddress = "127.0.0.1:8001"
+// DashboardAddress is the default address of the dashboard.
+const DashboardAddress = "127.0.0.1:8001"
 
 // Dashboard is the dashboard and its JSON API, with their authentication. They show the images of
 // every namespace.
@@ -39,13 +39,13 @@ func (d *Dashboard) fill() {
 // check refuses settings that would make the dashboard public.
 func (d *Dashboard) check(standalone bool, found *complaints) {
 	if d.Disabled {
-		found.refuse(d.Address != "" || d.asksForTokens() || len(d.Audiences) > 0, "dashboard: it is disabled; leave out its other settings")
+		found.refuse(d.Address != "" || d.AsksForTokens() || len(d.Audiences) > 0, "dashboard: it is disabled; leave out its other settings")
 		return
 	}
 	if d.Address != "" {
 		_, _, err := net.SplitHostPort(d.Address)
 		found.refuse(err != nil, "dashboard.address: want host:port: %w", err)
-		found.refuse(err == nil && !d.onLoopback() && !d.asksForTokens(), "dashboard.address: %q is not on loopback, and the dashboard shows every namespace: say who may read it by dashboard.tokens or dashboard.tokenReview", d.Address)
+		found.refuse(err == nil && !d.OnLoopback() && !d.AsksForTokens(), "dashboard.address: %q is not on loopback, and the dashboard shows every namespace: say who may read it by dashboard.tokens or dashboard.tokenReview", d.Address)
 	}
 	found.refuse(d.TokenReview && d.Tokens != "", "dashboard: tokens and tokenReview are two ways to say who may read it: choose one")
 	found.refuse(d.TokenReview && standalone, "dashboard.tokenReview: without a cluster nobody can be asked; use dashboard.tokens")
@@ -53,11 +53,12 @@ func (d *Dashboard) check(standalone bool, found *complaints) {
 	found.refuse(slices.Contains(d.Audiences, ""), "dashboard.audiences: one is empty")
 }
 
-func (d *Dashboard) asksForTokens() bool { return d.Tokens != "" || d.TokenReview }
+// AsksForTokens reports whether the dashboard authenticates its users.
+func (d *Dashboard) AsksForTokens() bool { return d.Tokens != "" || d.TokenReview }
 
-// onLoopback reports whether only this machine can connect. Of host names, only localhost counts,
+// OnLoopback reports whether only this machine can connect. Of host names, only localhost counts,
 // because others depend on resolution.
-func (d *Dashboard) onLoopback() bool {
+func (d *Dashboard) OnLoopback() bool {
 	host, _, err := net.SplitHostPort(d.Address)
 	if d.Address == "" || err == nil && host == "localhost" {
 		return true

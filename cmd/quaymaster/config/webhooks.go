@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	admission "k8s.io/api/admissionregistration/v1"

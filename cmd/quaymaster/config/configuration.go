@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"fmt"
@@ -331,7 +331,7 @@ func Parse(text []byte) (Configuration, error) {
 // fill sets the defaults.
 func (c *Configuration) fill() {
 	orText(&c.Namespace, "quaymaster")
-	orText(&c.Mode, modeEnforce)
+	orText(&c.Mode, ModeEnforce)
 	orText(&c.Listen.Address, ":9443")
 	orText(&c.Listen.Plain, ":8000")
 	orText(&c.Webhooks.Service, "quaymaster")

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"net"
@@ -108,7 +108,7 @@ func (a API) check(standalone bool, found *complaints) {
 	found.refuse(a.TokenReview && standalone, "doors.api.tokenReview: without a cluster nobody can be asked; use doors.api.tokens")
 	found.refuse(a.TokenReview && len(a.Users)+len(a.Groups) == 0, "doors.api.tokenReview: name who may ask in doors.api.users or doors.api.groups; the group system:authenticated is everybody")
 	found.refuse(len(a.Audiences) > 0 && !a.TokenReview, "doors.api.audiences is for doors.api.tokenReview")
-	found.refuse(len(a.Users)+len(a.Groups) > 0 && !a.isOpen(), "doors.api.users and doors.api.groups open nothing: set doors.api.tokens or doors.api.tokenReview")
+	found.refuse(len(a.Users)+len(a.Groups) > 0 && !a.IsOpen(), "doors.api.users and doors.api.groups open nothing: set doors.api.tokens or doors.api.tokenReview")
 	found.refuse(slices.Contains(slices.Concat(a.Audiences, a.Users, a.Groups), ""), "doors.api: an audience, a user or a group is empty")
 }
 
@@ -149,5 +149,5 @@ func (s SharedMemory) check(c *Configuration, found *complaints) {
 	found.refuse(c.Standalone && c.Certificate.Folder == "", "sharedMemory: entries are sealed with the replicas' key; running standalone, set certificate.folder, or nobody could read them after a restart")
 }
 
-// isOpen reports whether the API is enabled.
-func (a API) isOpen() bool { return a.Tokens != "" || a.TokenReview }
+// IsOpen reports whether the API is enabled.
+func (a API) IsOpen() bool { return a.Tokens != "" || a.TokenReview }

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"flag"
@@ -74,7 +74,7 @@ func TestDefaultsAreSafe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Doors.ImageReview || c.Doors.ExternalData || c.Doors.API.isOpen() || c.Listen.Socket != "" || c.Mirrors.OpenShift || c.SharedMemory.Address != "" {
+	if c.Doors.ImageReview || c.Doors.ExternalData || c.Doors.API.IsOpen() || c.Listen.Socket != "" || c.Mirrors.OpenShift || c.SharedMemory.Address != "" {
 		t.Errorf("a door or a server that nobody asked for: %+v", c)
 	}
 	if c.Standalone || c.Webhooks.Disabled || len(c.Exceptions.Namespaces) > 0 || len(c.Registries.Providers) > 0 || c.Trust.Refresh {
@@ -101,7 +101,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	}
 	written, err := os.ReadFile(path)
 	if err != nil || string(written) != made {
-		t.Errorf("%s is not what the types say (%v): run go test ./cmd/quaymaster/gateway -update", path, err)
+		t.Errorf("%s is not what the types say (%v): run go test ./cmd/quaymaster/config -update", path, err)
 	}
 }
 

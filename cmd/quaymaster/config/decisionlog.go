@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"fmt"
@@ -80,24 +80,24 @@ type DecisionOTLP struct {
 
 // The values of DecisionLog.OnFailure.
 const (
-	onFailureDeny     = "deny"
+	OnFailureDeny     = "deny"
 	onFailureContinue = "continue"
 )
 
-// isOn reports whether there is a log.
-func (d DecisionLog) isOn() bool { return d.Folder != "" || d.Stdout }
+// IsOn reports whether there is a log.
+func (d DecisionLog) IsOn() bool { return d.Folder != "" || d.Stdout }
 
-// waits reports whether responses wait for the disk.
-func (d DecisionLog) waits() bool { return d.Folder != "" && d.Fsync == string(journal.SyncAlways) }
+// Waits reports whether responses wait for the disk.
+func (d DecisionLog) Waits() bool { return d.Folder != "" && d.Fsync == string(journal.SyncAlways) }
 
 // fill sets the defaults.
 func (d *DecisionLog) fill() {
-	if !d.isOn() {
+	if !d.IsOn() {
 		return
 	}
 	orText(&d.Fsync, string(journal.SyncInterval))
 	if d.Fsync == string(journal.SyncAlways) {
-		orText(&d.OnFailure, onFailureDeny)
+		orText(&d.OnFailure, OnFailureDeny)
 		if d.FlushTimeout == 0 {
 			d.FlushTimeout = Duration(2 * time.Second)
 		}
@@ -105,13 +105,13 @@ func (d *DecisionLog) fill() {
 }
 
 func (d DecisionLog) check(found *complaints) {
-	if !d.isOn() {
+	if !d.IsOn() {
 		found.refuse(d != (DecisionLog{}), "decisionLog: without a folder or stdout there is none")
 		return
 	}
 	found.refuse(d.Folder != "" && !filepath.IsAbs(d.Folder), "decisionLog.folder: %q: want an absolute path", d.Folder)
 	found.refuse(!slices.Contains([]string{"always", "interval", "never"}, d.Fsync), "decisionLog.fsync: %q: want always, interval or never", d.Fsync)
-	found.refuse(!slices.Contains([]string{"", onFailureDeny, onFailureContinue}, d.OnFailure), "decisionLog.onFailure: %q: want deny or continue", d.OnFailure)
+	found.refuse(!slices.Contains([]string{"", OnFailureDeny, onFailureContinue}, d.OnFailure), "decisionLog.onFailure: %q: want deny or continue", d.OnFailure)
 	found.refuse(d.Fsync != "always" && (d.OnFailure != "" || d.FlushTimeout != 0), "decisionLog.onFailure and decisionLog.flushTimeout are for decisionLog.fsync: always")
 	found.refuse(d.Fsync != "interval" && d.FsyncInterval != 0, "decisionLog.fsyncInterval is for decisionLog.fsync: interval")
 	found.refuse(d.FlushTimeout > Duration(10*time.Second), "decisionLog.flushTimeout: want at most 10s")
@@ -122,7 +122,7 @@ func (d DecisionLog) check(found *complaints) {
 	if to, err := url.Parse(d.OTLP.Endpoint); d.OTLP.Endpoint != "" {
 		found.refuse(err != nil || to.Host == "", "decisionLog.otlp.endpoint: want a URL such as http://collector:4318")
 	}
-	config, err := d.journal()
+	config, err := d.Journal()
 	if err == nil {
 		config.Replica, config.Log = "any", slog.New(slog.DiscardHandler) // they are not settings
 		if config.Folder == "" {
@@ -133,8 +133,8 @@ func (d DecisionLog) check(found *complaints) {
 	found.refuse(err != nil, "decisionLog: %w", err)
 }
 
-// journal returns the settings of the log's writer, without its dependencies.
-func (d DecisionLog) journal() (journal.Config, error) {
+// Journal returns the settings of the log's writer, without its dependencies.
+func (d DecisionLog) Journal() (journal.Config, error) {
 	file, err := size("fileSize", d.FileSize)
 	if err != nil {
 		return journal.Config{}, err

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"errors"
@@ -86,17 +86,17 @@ func (l Listen) check(doors Doors, found *complaints) {
 	found.refuse(len(l.ClientNames)+len(l.ClientDoors) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientDoors need listen.clientCA")
 	found.refuse(l.Socket != "" && !filepath.IsAbs(l.Socket), "listen.socket: %q: want an absolute path", l.Socket)
 	for _, door := range l.ClientDoors {
-		found.refuse(!slices.Contains(doors.paths(), door), "listen.clientDoors: there is no door %q, or it is not turned on: want some of %s", door, strings.Join(doors.paths(), ", "))
+		found.refuse(!slices.Contains(doors.Paths(), door), "listen.clientDoors: there is no door %q, or it is not turned on: want some of %s", door, strings.Join(doors.Paths(), ", "))
 	}
 }
 
 func (w Webhooks) check(found *complaints) {
 	w.checkFailurePolicy(found)
-	found.refuse(w.URL != "" && (!strings.HasPrefix(w.URL, "https://") || hostOf(w.URL) == ""), "webhooks.url: want https://host[:port]")
+	found.refuse(w.URL != "" && (!strings.HasPrefix(w.URL, "https://") || HostOf(w.URL) == ""), "webhooks.url: want https://host[:port]")
 	found.refuse(w.Port < 1 || w.Port > 65535, "webhooks.port: %d: want 1 to 65535", w.Port)
 	found.refuse(w.OnlyPods && len(w.MutateControllers) > 0, "webhooks.onlyPods: contradicts webhooks.mutateControllers")
 	for _, kind := range w.MutateControllers {
-		_, known := controllers()[kind]
+		_, known := Controllers()[kind]
 		found.refuse(!known, "webhooks.mutateControllers: %q: want some of %s", kind, controllerKinds())
 	}
 }

@@ -1,4 +1,4 @@
-package gateway
+package config
 
 import (
 	"fmt"
@@ -28,9 +28,9 @@ func Roles() []string { return []string{RoleAdmission, RoleScan, RoleReport, Rol
 // The other roles have Leases of their own, so that the leader of one Deployment never blocks the
 // work of another.
 const (
-	leaderLease           = "quaymaster"
-	scanLeaderLease       = "quaymaster-scan-leader"
-	backgroundLeaderLease = "quaymaster-background-leader"
+	LeaderLease           = "quaymaster"
+	ScanLeaderLease       = "quaymaster-scan-leader"
+	BackgroundLeaderLease = "quaymaster-background-leader"
 )
 
 // ParseRoles parses the roles of a command line, as in "scan,report".
@@ -72,8 +72,8 @@ func (c *Configuration) Assign(roles []string) error {
 	return c.check()
 }
 
-// has reports whether the process has any of the roles; a configuration without roles has all.
-func (c *Configuration) has(roles ...string) bool {
+// Has reports whether the process has any of the roles; a configuration without roles has all.
+func (c *Configuration) Has(roles ...string) bool {
 	return c.Roles == nil || slices.ContainsFunc(roles, func(role string) bool { return slices.Contains(c.Roles, role) })
 }
 
@@ -87,25 +87,25 @@ func (c *Configuration) checkRoles(found *complaints) {
 		*found = append(*found, err)
 		return
 	}
-	found.refuse(c.Standalone && !c.has(RoleAdmission), "roles: standalone, there is no cluster to look at, and nothing to do without %s: add it, or leave roles out", RoleAdmission)
+	found.refuse(c.Standalone && !c.Has(RoleAdmission), "roles: standalone, there is no cluster to look at, and nothing to do without %s: add it, or leave roles out", RoleAdmission)
 }
 
-// lease is the Lease for the leader election among processes of the same roles.
-func (c *Configuration) lease() string {
+// Lease is the Lease for the leader election among processes of the same roles.
+func (c *Configuration) Lease() string {
 	switch {
-	case c.has(RoleAdmission):
-		return leaderLease
-	case c.has(RoleScan):
-		return scanLeaderLease
+	case c.Has(RoleAdmission):
+		return LeaderLease
+	case c.Has(RoleScan):
+		return ScanLeaderLease
 	}
-	return backgroundLeaderLease
+	return BackgroundLeaderLease
 }
 
-// follows reports whether the scan follows changes. The default is true where this process does
+// Follows reports whether the scan follows changes. The default is true where this process does
 // not receive the decisions of admission.
-func (c *Configuration) follows() bool {
+func (c *Configuration) Follows() bool {
 	if c.Scan.Follow != nil {
 		return *c.Scan.Follow
 	}
-	return c.has(RoleScan) && !c.has(RoleAdmission)
+	return c.Has(RoleScan) && !c.Has(RoleAdmission)
 }
