@@ -72,7 +72,7 @@ var budgets = []budget{
 	{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.gateway":           {102, unsplit},
+			"cmd/quaymaster/gateway.assembly":          {101, unsplit},
 			"gate.work":                                {79, unsplit},
 			"gate.planned":                             {62, unsplit},
 			"registry.Client":                          {44, unsplit},
@@ -91,7 +91,7 @@ var budgets = []budget{
 	{
 		name: "fields of a struct", measured: func(s sizes) map[string]int { return s.fields }, limit: 15,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.gateway":           {41, unsplit},
+			"cmd/quaymaster/gateway.assembly":          {39, unsplit},
 			"gate.work":                                {34, unsplit},
 			"cmd/quaymaster/config.Configuration":      {29, mirrors},
 			"policy.Policy":                            {26, unsplit},

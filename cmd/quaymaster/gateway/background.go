@@ -22,7 +22,7 @@ import (
 )
 
 // tend runs the rules about other objects until ctx ends.
-func (g *gateway) tend(ctx context.Context) {
+func (g *assembly) tend(ctx context.Context) {
 	if g.configuration.Shadow() {
 		return // also where namespaces are cut over: no selector limits the rules to them
 	}
@@ -54,7 +54,7 @@ func (g *gateway) tend(ctx context.Context) {
 
 // backgroundPolicies implements background.Policies.
 type backgroundPolicies struct {
-	*gateway
+	*assembly
 	cluster *backgroundCluster
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/quaymaster/quaymaster/background"
+	"github.com/quaymaster/quaymaster/gateway"
 )
 
 // watchSeconds is the least requested duration of one watch. Up to half as much is added at
@@ -22,7 +23,7 @@ const watchSeconds = 300
 // Watch implements background.Cluster. Objects are listed in pages, and each page is passed on
 // before the next is read. So the objects of a large cluster are never in memory all at once.
 func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
-	pause := soonest
+	pause := gateway.WatchPause
 	for ctx.Err() == nil {
 		to.Listing()
 		version, err := c.pages(ctx, kind, namespace, query, func(object map[string]any) error {
@@ -30,7 +31,7 @@ func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, nam
 			return ctx.Err()
 		})
 		if err == nil {
-			pause = soonest
+			pause = gateway.WatchPause
 			to.Synced()
 			err = c.follow(ctx, kind, namespace, query, version, to)
 		}
@@ -46,7 +47,7 @@ func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, nam
 			timer.Stop()
 		case <-timer.C:
 		}
-		pause = min(2*pause, latest)
+		pause = min(2*pause, gateway.MaxWatchPause)
 	}
 }
 
@@ -65,7 +66,7 @@ func (c *backgroundCluster) follow(ctx context.Context, kind background.Kind, na
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
-		if next == version && time.Since(began) < soonest {
+		if next == version && time.Since(began) < gateway.WatchPause {
 			return errors.New("a watch ended at once")
 		}
 		version = next

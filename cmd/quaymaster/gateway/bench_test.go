@@ -35,7 +35,7 @@ ages: {tag: 1h, none: 1h}
 	c.Listen.Address, c.Listen.Plain = "127.0.0.1:0", "127.0.0.1:0"
 	ctx, stop := context.WithCancel(b.Context())
 	open, ended := make(chan struct{}), make(chan error, 1)
-	g, err := newGateway(ctx, c, Options{
+	g, err := newAssembly(ctx, c, Options{
 		Log: io.Discard, Version: "test", Replica: "test", Listening: func(string, string) { close(open) },
 	})
 	if err != nil {

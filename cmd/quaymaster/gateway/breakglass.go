@@ -19,7 +19,7 @@ import (
 )
 
 // glass prepares the closing of namespaces that break glass has opened to unverified images.
-func (g *gateway) glass(context.Context) error {
+func (g *assembly) glass(context.Context) error {
 	if g.cluster == nil || !g.configuration.Webhooks.BreakGlass {
 		return nil
 	}
@@ -39,14 +39,14 @@ func (g *gateway) glass(context.Context) error {
 }
 
 // keepGlass closes them until ctx ends.
-func (g *gateway) keepGlass(ctx context.Context) {
+func (g *assembly) keepGlass(ctx context.Context) {
 	if g.keeper != nil {
 		g.keeper.Run(ctx)
 	}
 }
 
 // openNamespaces returns the open namespaces, for metrics.
-func (g *gateway) openNamespaces() []metrics.OpenNamespace {
+func (g *assembly) openNamespaces() []metrics.OpenNamespace {
 	var list []metrics.OpenNamespace
 	for _, o := range g.keeper.Open() {
 		list = append(list, metrics.OpenNamespace{Name: o.Namespace, Until: o.Until})

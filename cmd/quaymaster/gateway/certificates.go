@@ -10,18 +10,18 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
 // certificates holds the serving certificate, and the key of the replicas.
 type certificates struct {
 	*certificate.Source
-	own   *certificate.Own
-	tasks []task
+	own *certificate.Own
 }
 
 // newCertificates selects the source of the certificate. in is nil without a cluster.
-func newCertificates(c config.Configuration, in *inTheCluster, log *slog.Logger) (*certificates, error) {
+func newCertificates(c config.Configuration, in *inTheCluster, group *gateway.Group, log *slog.Logger) (*certificates, error) {
 	store, where, err := certificateStore(c, in)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,8 @@ func newCertificates(c config.Configuration, in *inTheCluster, log *slog.Logger)
 	if err != nil {
 		return nil, err
 	}
-	made := &certificates{Source: own.Source, own: own, tasks: []task{forever("certificate", own.Run)}}
+	made := &certificates{Source: own.Source, own: own}
+	group.Add("certificate", gateway.Loop(own.Run))
 	if c.Certificate.CertificateFile == "" {
 		return made, nil
 	}
@@ -48,7 +49,8 @@ func newCertificates(c config.Configuration, in *inTheCluster, log *slog.Logger)
 		return nil, err
 	}
 	// The gateway's own store still holds the replicas' key.
-	made.Source, made.tasks = files.Source, append(made.tasks, forever("certificate files", files.Run))
+	made.Source = files.Source
+	group.Add("certificate files", gateway.Loop(files.Run))
 	return made, nil
 }
 

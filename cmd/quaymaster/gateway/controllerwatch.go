@@ -9,6 +9,7 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway"
 )
 
 // controllerInterval is the time between two checks for a controller; its Lease is renewed every
@@ -33,7 +34,7 @@ func (c *controllerWatch) follow(ctx context.Context, changed func()) {
 		if now := c.look(ctx); ctx.Err() == nil && c.run.Swap(now) != now {
 			changed()
 		}
-		idle(ctx, controllerInterval)
+		gateway.Idle(ctx, controllerInterval)
 	}
 }
 

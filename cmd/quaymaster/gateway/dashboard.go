@@ -14,6 +14,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -34,7 +35,7 @@ const (
 )
 
 // show keeps decisions for the dashboard, and serves it.
-func (g *gateway) show(context.Context) error {
+func (g *assembly) show(context.Context) error {
 	settings := g.configuration.Dashboard
 	if settings.Disabled {
 		return nil
@@ -64,18 +65,17 @@ func (g *gateway) show(context.Context) error {
 	g.inventory, g.pages = known, pages
 	g.sinks.last = append(g.sinks.last, known)
 	remember := g.remembered(known)
-	g.tasks = append(g.tasks, forever("inventory", func(ctx context.Context) {
+	g.group.Add("inventory", gateway.Loop(func(ctx context.Context) {
 		remember()
 		known.Run(ctx)
-	}), task{name: "dashboard", run: func(ctx context.Context) error {
-		return g.serveDashboard(ctx, pages)
-	}})
+	}))
+	g.group.Add("dashboard", gateway.Func(func(ctx context.Context) error { return g.serveDashboard(ctx, pages) }))
 	return nil
 }
 
 // remembered returns a function that loads this replica's decision log into an inventory. The end
 // of the log is determined now, because new decisions follow soon.
-func (g *gateway) remembered(known *inventory.Inventory) (tell func()) {
+func (g *assembly) remembered(known *inventory.Inventory) (tell func()) {
 	folder := g.decisionFolder()
 	if folder == "" {
 		return func() {}
@@ -94,7 +94,7 @@ func (g *gateway) remembered(known *inventory.Inventory) (tell func()) {
 
 // readers returns the authenticators of the dashboard: tokens of the file, or the cluster's
 // permission to get the dashboard's path.
-func (g *gateway) readers(settings config.Dashboard) (ui.Authenticator, []ui.Option, error) {
+func (g *assembly) readers(settings config.Dashboard) (ui.Authenticator, []ui.Option, error) {
 	if settings.Tokens != "" {
 		file, err := api.NewTokenFile(settings.Tokens, nil)
 		if err != nil {
@@ -106,18 +106,18 @@ func (g *gateway) readers(settings config.Dashboard) (ui.Authenticator, []ui.Opt
 	if err != nil {
 		return nil, nil, err
 	}
-	g.ends = append(g.ends, tokens.Close)
+	g.group.OnClose(tokens.Close)
 	access, err := cluster.NewAccess(cluster.AccessOptions{Client: g.cluster.client.Typed, Path: dashboardPath})
 	if err != nil {
 		return nil, nil, err
 	}
-	g.ends = append(g.ends, access.Close)
+	g.group.OnClose(access.Close)
 	return tokens, []ui.Option{ui.WithAuthorizer(access)}, nil
 }
 
 // serveDashboard serves until ctx ends. If the default address is in use by another process, the
 // gateway continues without a dashboard.
-func (g *gateway) serveDashboard(ctx context.Context, pages http.Handler) error {
+func (g *assembly) serveDashboard(ctx context.Context, pages http.Handler) error {
 	settings := g.configuration.Dashboard
 	opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(settings.Address, config.DashboardAddress))
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	logsink "github.com/quaymaster/quaymaster/report/decisionlog/sink"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 // keep prepares the decision log and its sinks.
-func (g *gateway) keep(ctx context.Context) error {
+func (g *assembly) keep(ctx context.Context) error {
 	c := g.configuration.DecisionLog
 	if !c.IsOn() {
 		return nil
@@ -38,23 +39,23 @@ func (g *gateway) keep(ctx context.Context) error {
 	}
 	g.decisions = made
 	g.sinks.every = append(g.sinks.every, made)
-	g.needed = append(g.needed, need{"decisionlog", "the decision log is not open yet", made.Ready()})
-	g.tasks = append(g.tasks, task{name: "decision log", run: g.writeDecisions})
+	g.group.Require("decisionlog", "the decision log is not open yet", made)
+	g.group.Add("decision log", gateway.Func(g.writeDecisions))
 	followers, err := g.followers(ctx, config.Folder)
 	if err != nil {
 		return err
 	}
 	for _, f := range followers {
-		g.tasks = append(g.tasks, task{name: "decision log's sink " + f.Name(), run: f.Run})
+		g.group.Add("decision log's sink "+f.Name(), gateway.Func(f.Run))
 	}
 	return g.metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
 }
 
 // logReplica names the writer of the decision log.
-func (g *gateway) logReplica() string { return cmp.Or(g.options.Replica, Replica()) }
+func (g *assembly) logReplica() string { return cmp.Or(g.options.Replica, Replica()) }
 
 // decisionFolder is the folder of this replica's decision log; empty without files.
-func (g *gateway) decisionFolder() string {
+func (g *assembly) decisionFolder() string {
 	folder := g.configuration.DecisionLog.Folder
 	if folder == "" || g.cluster == nil {
 		return folder
@@ -63,7 +64,7 @@ func (g *gateway) decisionFolder() string {
 }
 
 // writeDecisions writes the log until ctx ends.
-func (g *gateway) writeDecisions(ctx context.Context) error {
+func (g *assembly) writeDecisions(ctx context.Context) error {
 	if _, ok := g.certificates.wait(ctx); !ok {
 		return nil
 	}
@@ -79,7 +80,7 @@ func (g *gateway) writeDecisions(ctx context.Context) error {
 }
 
 // followers are the sinks in addition to the files.
-func (g *gateway) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
+func (g *assembly) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
 	c := g.configuration.DecisionLog
 	if folder == "" {
 		return nil, nil // standard output is the log itself
@@ -99,7 +100,7 @@ func (g *gateway) followers(ctx context.Context, folder string) ([]*logsink.Foll
 		if err != nil {
 			return nil, err
 		}
-		g.ends = append(g.ends, to.Close)
+		g.group.OnClose(to.Close)
 		failed = append(failed, add("webhook", to))
 	}
 	if c.OTLP.Endpoint != "" {
@@ -111,7 +112,7 @@ func (g *gateway) followers(ctx context.Context, folder string) ([]*logsink.Foll
 		if err != nil {
 			return nil, err
 		}
-		g.ends = append(g.ends, func() { _ = to.Close(context.WithoutCancel(ctx)) }) // undelivered lines remain in the log
+		g.group.OnClose(func() { _ = to.Close(context.WithoutCancel(ctx)) }) // undelivered lines remain in the log
 		failed = append(failed, add("otlp", to))
 	}
 	return made, errors.Join(failed...)

@@ -15,7 +15,7 @@ import (
 
 // durable makes an endpoint, or the socket, respond only after its decisions are on disk, if that
 // is configured. Endpoints without decisions stay unchanged.
-func (g *gateway) durable(path string, door http.Handler) http.Handler {
+func (g *assembly) durable(path string, door http.Handler) http.Handler {
 	c := g.configuration.DecisionLog
 	if g.decisions == nil || !c.Waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath || g.configuration.Shadows(path) {
 		return door

@@ -24,7 +24,7 @@ const (
 const maxKeyAttempts = 10
 
 // checkpointKey returns the key that signs checkpoints, and creates it if necessary.
-func (g *gateway) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
+func (g *assembly) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
 	c := g.configuration.DecisionLog
 	switch {
 	case c.KeyFile != "":
@@ -75,7 +75,7 @@ func keyInFile(path string) (*decisionlog.Key, error) {
 
 // keyInSecret reads the key of all replicas, or creates it. The Secret exists by now, since the
 // certificate does. It retries until ctx ends.
-func (g *gateway) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
+func (g *assembly) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
 	store, where, err := certificateStore(g.configuration, g.cluster)
 	if err != nil {
 		return nil, err

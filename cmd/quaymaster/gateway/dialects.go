@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -23,7 +24,7 @@ import (
 )
 
 // compilers makes the compilers of every dialect, and their dependencies.
-func (g *gateway) compilers() (engine.Compilers, error) {
+func (g *assembly) compilers() (engine.Compilers, error) {
 	settings := g.configuration.Policies
 	calls := newCalls(settings.Expressions.HTTPHosts)
 	options := engine.CompilerOptions{
@@ -44,7 +45,7 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 		if err != nil {
 			return engine.Compilers{}, err
 		}
-		g.ends = append(g.ends, objects.Close)
+		g.group.OnClose(objects.Close)
 		options.Resources, options.Kinds = engine.ClusterObjects{Objects: objects}, constraint.Later(g.serve())
 	}
 	if g.reader != nil {
@@ -56,7 +57,7 @@ func (g *gateway) compilers() (engine.Compilers, error) {
 }
 
 // serve follows the resources that the API server serves.
-func (g *gateway) serve() *served {
+func (g *assembly) serve() *served {
 	known := &served{
 		ask: func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
 			return discover(g.cluster.client.Typed.Discovery())
@@ -64,8 +65,8 @@ func (g *gateway) serve() *served {
 		changed: func() { g.policies.again(namesKinds) }, log: g.log, known: make(chan struct{}),
 	}
 	g.kinds = known
-	g.needed = append(g.needed, need{"kinds", "it is not known yet which kinds the API server serves", known.known})
-	g.tasks = append(g.tasks, forever("kinds", func(ctx context.Context) { known.follow(ctx, &g.cluster.defined) }))
+	g.group.Require("kinds", "it is not known yet which kinds the API server serves", known)
+	g.group.Add("kinds", gateway.Loop(func(ctx context.Context) { known.follow(ctx, &g.cluster.defined) }))
 	return known
 }
 
@@ -75,7 +76,7 @@ func namesKinds(apiVersion, kind string) bool {
 }
 
 // readRoots reads the TUF repositories that policies and TrustRoots name.
-func (g *gateway) readRoots(compilers engine.Compilers) {
+func (g *assembly) readRoots(compilers engine.Compilers) {
 	reader := &roots{
 		fetch: engine.NewFetcher(), folder: g.configuration.Trust.CacheFolder, log: g.log,
 		trustRoots: compilers.TrustRoots, attestors: compilers.Attestors,
@@ -83,7 +84,7 @@ func (g *gateway) readRoots(compilers engine.Compilers) {
 		changed:   &g.policies.changed, told: g.policies.tellRoot,
 	}
 	g.unreadRoots, g.policies.teller.roots = reader.unread, reader.state
-	g.tasks = append(g.tasks, forever("trusted roots of policies", reader.run))
+	g.group.Add("trusted roots of policies", gateway.Loop(reader.run))
 }
 
 // newCatalog makes an empty catalog of every dialect.

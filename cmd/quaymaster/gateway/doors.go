@@ -61,7 +61,7 @@ func newDoors(c config.Configuration, objects admission.Config, documents admiss
 }
 
 // reproduce returns the command that explains a denial to a user.
-func (g *gateway) reproduce() admission.Reproduce {
+func (g *assembly) reproduce() admission.Reproduce {
 	if g.configuration.Standalone {
 		return engine.ExplainFromFolders(g.configuration.Policies.Folders)
 	}

@@ -26,7 +26,7 @@ const MaxDryVerdicts = time.Hour
 // dryVerdicts reports the verdicts on running workloads that differ from those of the previous
 // version, in its reports or its decision log. It ends at its deadline. Its results do not affect
 // the readiness of the gateway.
-func (g *gateway) dryVerdicts(ctx context.Context, key []byte) {
+func (g *assembly) dryVerdicts(ctx context.Context, key []byte) {
 	if g.options.DryVerdicts == 0 {
 		return
 	}
@@ -71,7 +71,7 @@ func (g *gateway) dryVerdicts(ctx context.Context, key []byte) {
 }
 
 // dryRound evaluates all objects once.
-func (g *gateway) dryRound(ctx context.Context, key []byte, into report.Sink) (scan.Summary, error) {
+func (g *assembly) dryRound(ctx context.Context, key []byte, into report.Sink) (scan.Summary, error) {
 	l, end, err := g.look(key)
 	defer end()
 	if err != nil {
@@ -98,7 +98,7 @@ func (g *gateway) dryRound(ctx context.Context, key []byte, into report.Sink) (s
 
 // saidBefore reads the previous verdicts: from reports in the cluster, else from the decision log
 // of this replica. It returns the source.
-func (g *gateway) saidBefore(ctx context.Context, into *trial.Comparison) (string, error) {
+func (g *assembly) saidBefore(ctx context.Context, into *trial.Comparison) (string, error) {
 	failed := readAllReports(ctx, g.cluster.client.Dynamic, func(results []result.Result) { into.Before(results...) })
 	if into.Known() > 0 {
 		return "reports say", failed

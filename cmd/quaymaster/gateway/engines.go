@@ -8,7 +8,7 @@ import (
 )
 
 // kyverno returns a check whether Kyverno is installed; nil without a cluster.
-func (g *gateway) kyverno() func() bool {
+func (g *assembly) kyverno() func() bool {
 	if g.cluster == nil {
 		return nil
 	}

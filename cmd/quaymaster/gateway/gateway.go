@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
@@ -68,7 +69,7 @@ func (e *ConfigurationError) Unwrap() error { return e.Err }
 // Run wires the gateway and runs it until ctx ends and pending requests are done. A
 // *ConfigurationError means that nothing was started.
 func Run(ctx context.Context, c config.Configuration, o Options) error {
-	g, err := newGateway(ctx, c, o)
+	g, err := newAssembly(ctx, c, o)
 	if err != nil {
 		return &ConfigurationError{Err: err}
 	}
@@ -76,8 +77,8 @@ func Run(ctx context.Context, c config.Configuration, o Options) error {
 	return g.run(ctx)
 }
 
-// gateway holds all wired components.
-type gateway struct {
+// assembly holds all composed components.
+type assembly struct {
 	configuration config.Configuration
 	options       Options
 	log           *slog.Logger
@@ -116,16 +117,13 @@ type gateway struct {
 	decisions *journal.Journal   // nil where no decision log is kept
 	keeper    *breakglass.Keeper // of open namespaces; nil where there can be none
 	scanAgain chan struct{}      // gets a value when a scan is needed soon
-	// needed are the preconditions of the endpoints; open is closed when they are met.
-	needed []need
-	open   chan struct{}
-	tasks  []task
-	// ends are called last, the newest first.
-	ends []func()
+	// open is closed when the requirements of the group are met.
+	open  chan struct{}
+	group gateway.Group
 }
 
-// newGateway wires the components that need no requests.
-func newGateway(ctx context.Context, c config.Configuration, o Options) (*gateway, error) {
+// newAssembly composes the components that need no requests.
+func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assembly, error) {
 	if o.Log == nil || o.Version == "" {
 		return nil, errors.New("the gateway wants a log and a version")
 	}
@@ -136,7 +134,7 @@ func newGateway(ctx context.Context, c config.Configuration, o Options) (*gatewa
 	if o.Logger != nil {
 		o.Logger(log)
 	}
-	g := &gateway{
+	g := &assembly{
 		configuration: c, options: o, log: log, state: &gate.Current{}, open: make(chan struct{}),
 		scanAgain: make(chan struct{}, 1),
 		metrics:   metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
@@ -152,6 +150,7 @@ func newGateway(ctx context.Context, c config.Configuration, o Options) (*gatewa
 			return nil, err
 		}
 	}
+	g.addLeaderComponents()
 	return g, nil
 }
 
@@ -162,7 +161,7 @@ type step struct {
 }
 
 // steps are the phases of wiring, each depending on the previous ones.
-func (g *gateway) steps() []step {
+func (g *assembly) steps() []step {
 	return []step{
 		{g.reach, config.Roles()}, {g.certify, config.Roles()}, {g.rely, config.Roles()}, {g.read, config.Roles()}, {g.dial, config.Roles()}, {g.observe, config.Roles()},
 		{g.keep, []string{config.RoleAdmission, config.RoleScan}}, // processes with decisions
@@ -173,37 +172,34 @@ func (g *gateway) steps() []step {
 }
 
 // close stops components that do not end with a context.
-func (g *gateway) close() {
-	for i := len(g.ends) - 1; i >= 0; i-- {
-		g.ends[i]()
-	}
+func (g *assembly) close() {
+	g.group.Close()
 }
 
 // certify selects the source of the certificate and of the replicas' key.
-func (g *gateway) certify(context.Context) error {
-	made, err := newCertificates(g.configuration, g.cluster, g.log)
+func (g *assembly) certify(context.Context) error {
+	made, err := newCertificates(g.configuration, g.cluster, &g.group, g.log)
 	if err != nil {
 		return fmt.Errorf("certificate: %w", err)
 	}
 	g.certificates = made
-	g.tasks = append(g.tasks, made.tasks...)
 	if g.cluster != nil {
-		g.tasks = append(g.tasks, forever("certificate's Secret", g.watchSecret))
+		g.group.Add("certificate's Secret", gateway.Loop(g.watchSecret))
 	}
 	return nil
 }
 
 // rely loads the trust for signatures.
-func (g *gateway) rely(context.Context) error {
+func (g *assembly) rely(context.Context) error {
 	store, err := newTrust(g.configuration.Trust, g.around.keys)
 	if err != nil {
 		return err
 	}
 	g.trust = newTrusted(store, g.state, g.log)
-	g.needed = append(g.needed, need{"trust", "the trusted roots and keys are not loaded yet", g.trust.bound})
-	g.tasks = append(g.tasks, task{name: "trust", run: g.trust.follow})
+	g.group.Require("trust", "the trusted roots and keys are not loaded yet", g.trust)
+	g.group.Add("trust", gateway.Func(g.trust.follow))
 	if g.configuration.Trust.Refresh {
-		g.tasks = append(g.tasks, forever("trust refresh", func(ctx context.Context) {
+		g.group.Add("trust refresh", gateway.Loop(func(ctx context.Context) {
 			_ = store.Refresh(ctx, g.failed("the trusted root cannot be refreshed")) // it ends with ctx
 		}))
 	}
@@ -211,7 +207,7 @@ func (g *gateway) rely(context.Context) error {
 }
 
 // read prepares the policies, and loads those of folders.
-func (g *gateway) read(context.Context) error {
+func (g *assembly) read(context.Context) error {
 	compilers, err := g.compilers()
 	if err != nil {
 		return err
@@ -230,7 +226,8 @@ func (g *gateway) read(context.Context) error {
 		g.reader.compilers = compilers
 	}
 	g.mirrors = newMirrors(g.state, g.metrics, g.log, &g.policies.changed)
-	g.needed = append(g.needed, need{"policies", "the policies are not loaded yet", g.policies.known}, need{"mirrors", "the mirrors are not loaded yet", g.mirrors.known})
+	g.group.Require("policies", "the policies are not loaded yet", g.policies)
+	g.group.Require("mirrors", "the mirrors are not loaded yet", g.mirrors)
 	if g.cluster != nil {
 		if err := g.watch(); err != nil {
 			return err
@@ -241,13 +238,13 @@ func (g *gateway) read(context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.tasks = append(g.tasks, follow)
+		g.group.Add("policies in folders", follow)
 	}
 	return g.readMirrors()
 }
 
 // readMirrors loads the mirrors of files, and follows these and the ConfigMaps.
-func (g *gateway) readMirrors() error {
+func (g *assembly) readMirrors() error {
 	settings := g.configuration.Mirrors
 	if len(settings.Files) > 0 {
 		g.mirrors.await(mirrorsInFiles)
@@ -255,12 +252,12 @@ func (g *gateway) readMirrors() error {
 		if err := followed.load(); err != nil {
 			return err
 		}
-		g.tasks = append(g.tasks, forever("mirrors in files", followed.follow))
+		g.group.Add("mirrors in files", gateway.Loop(followed.follow))
 	}
 	if len(settings.ConfigMaps) > 0 {
 		g.mirrors.await(mirrorsInConfigMaps)
 		named := &mirrorConfigMaps{names: settings.ConfigMaps, lookup: g.around.configMaps, into: g.mirrors}
-		g.tasks = append(g.tasks, forever("mirrors in ConfigMaps", named.follow))
+		g.group.Add("mirrors in ConfigMaps", gateway.Loop(named.follow))
 	}
 	g.mirrors.mu.Lock()
 	defer g.mirrors.mu.Unlock()
@@ -268,23 +265,23 @@ func (g *gateway) readMirrors() error {
 }
 
 // dial prepares the registry client.
-func (g *gateway) dial(context.Context) error {
+func (g *assembly) dial(context.Context) error {
 	g.allowance = allowance.New()
 	client, err := newClient(g.configuration.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, false))
 	if err != nil {
 		return err
 	}
 	g.registry = client
-	g.ends = append(g.ends, client.Close)
+	g.group.OnClose(client.Close)
 	g.targets, err = newTargets(client.Ping, g.metrics, g.log, g.mirrors.teller.status)
 	if err == nil {
-		g.ends = append(g.ends, g.targets.Close)
+		g.group.OnClose(g.targets.Close)
 	}
 	return err
 }
 
 // observe prepares traces.
-func (g *gateway) observe(ctx context.Context) error {
+func (g *assembly) observe(ctx context.Context) error {
 	g.observers = metrics.Observers{g.metrics}
 	if g.configuration.Traces.Endpoint == "" {
 		return nil
@@ -295,7 +292,7 @@ func (g *gateway) observe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.ends = append(g.ends, func() {
+	g.group.OnClose(func() {
 		delivery, cancel := context.WithTimeout(context.WithoutCancel(ctx), deliveryTimeout)
 		defer cancel()
 		_ = tracer.Close(delivery) // undelivered traces are lost, and nothing else
@@ -309,7 +306,7 @@ const deliveryTimeout = 5 * time.Second
 
 // run starts serving: the plain server immediately, so that probes get a response while the API
 // server is unavailable, and the endpoints when their preconditions are met.
-func (g *gateway) run(ctx context.Context) error {
+func (g *assembly) run(ctx context.Context) error {
 	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(g.roles(), ",")), slog.String("mode", g.configuration.Mode),
 		slog.String("replica", g.options.Replica), slog.Bool("standalone", g.configuration.Standalone),
 		slog.Int("processors", runtime.GOMAXPROCS(0)), slog.String("memoryLimit", memoryLimit()))
@@ -322,15 +319,16 @@ func (g *gateway) run(ctx context.Context) error {
 			return err
 		}
 		g.socket = made
-		g.tasks = append(g.tasks, task{name: "socket", run: g.openSocket})
+		g.group.Add("socket", gateway.Func(g.openSocket))
 	}
 	g.log.Info("listening", slog.String("doors", g.doorsAddress()), slog.String("plain", g.server.PlainAddress().String()))
-	return runAll(ctx, front{task: task{name: "doors", run: g.server.Run}, open: g.open}, append(g.tasks, task{name: "opening", run: g.openDoors}))
+	g.group.Add("opening", gateway.Func(g.openDoors))
+	return g.group.Run(ctx, gateway.Front{Run: g.server.Run, Open: g.open})
 }
 
 // doorsAddress is the address of the endpoints, once the server listens; empty where there are
 // none.
-func (g *gateway) doorsAddress() string {
+func (g *assembly) doorsAddress() string {
 	if at := g.server.Address(); at != nil {
 		return at.String()
 	}
@@ -347,7 +345,7 @@ func memoryLimit() string {
 }
 
 // failed logs errors after which the process continues.
-func (g *gateway) failed(what string) func(error) {
+func (g *assembly) failed(what string) func(error) {
 	return func(err error) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			g.log.Warn(what, slog.String("error", err.Error()))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -64,9 +65,9 @@ type globals struct {
 	source   globalSource
 	metrics  *metrics.Metrics
 	log      *slog.Logger
-	calling  chan struct{} // holds one for each concurrent call
-	changed  signal        // documents came, changed or went
-	status   signal        // a status may have changed
+	calling  chan struct{}  // holds one for each concurrent call
+	changed  gateway.Signal // documents came, changed or went
+	status   gateway.Signal // a status may have changed
 
 	mu      sync.Mutex
 	objects map[string]globalObject
@@ -99,8 +100,8 @@ func (g *globals) Changed(_ context.Context, upserts []document.Document, delete
 		g.mu.Unlock()
 	}
 	g.metrics.SetGlobalContext(g.names())
-	g.changed.tell()
-	g.status.tell()
+	g.changed.Notify()
+	g.status.Notify()
 }
 
 // names are the names of all entries, including unreadable ones.
@@ -215,7 +216,7 @@ func (g *globals) watch(ctx context.Context, e *globalcontext.Entry) {
 		if err != nil {
 			g.fail(e, err)
 		}
-		idle(ctx, boundPause)
+		gateway.Idle(ctx, boundPause)
 	}
 }
 
@@ -231,10 +232,10 @@ func (g *globals) call(ctx context.Context, e *globalcontext.Entry) {
 			g.fail(e, err)
 		case g.answer(e, value):
 			pause = globalPause
-			idle(ctx, e.Call.Interval)
+			gateway.Idle(ctx, e.Call.Interval)
 			continue
 		}
-		idle(ctx, min(pause, e.Call.Interval))
+		gateway.Idle(ctx, min(pause, e.Call.Interval))
 		pause = min(2*pause, e.Call.Interval)
 	}
 }
@@ -250,7 +251,7 @@ func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, e
 	pause := globalRetryPause
 	for try := range c.Retries {
 		if try > 0 {
-			idle(ctx, pause)
+			gateway.Idle(ctx, pause)
 			pause *= 2
 		}
 		value, err = g.source.Call(ctx, c)
@@ -287,7 +288,7 @@ func (g *globals) note(name string, err error) {
 	if err != nil {
 		said = err.Error()
 	}
-	g.status.tell()
+	g.status.Notify()
 	g.mu.Lock()
 	before := g.said[name]
 	g.said[name] = said
@@ -298,13 +299,5 @@ func (g *globals) note(name string, err error) {
 		g.log.Warn("a global context entry cannot be read or refreshed", slog.String("name", name), slog.String("error", said))
 	default:
 		g.log.Info("a global context entry is known", slog.String("name", name))
-	}
-}
-
-// idle waits for d, or until ctx ends.
-func idle(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }

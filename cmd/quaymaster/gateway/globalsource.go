@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/internal/redact"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
@@ -20,7 +21,7 @@ import (
 )
 
 // keepGlobals starts updating the values of GlobalContextEntries when their documents arrive.
-func (g *gateway) keepGlobals(store *globalcontext.Store, asks *calls) (*globals, error) {
+func (g *assembly) keepGlobals(store *globalcontext.Store, asks *calls) (*globals, error) {
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (g *gateway) keepGlobals(store *globalcontext.Store, asks *calls) (*globals
 		return nil, err
 	}
 	kept := newGlobals(compiler, store, clusterGlobals{client: g.cluster.client, calls: asks}, g.metrics, g.log)
-	g.tasks = append(g.tasks, forever("global context", kept.run))
+	g.group.Add("global context", gateway.Loop(kept.run))
 	return kept, nil
 }
 

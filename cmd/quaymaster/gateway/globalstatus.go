@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 )
 
@@ -85,7 +86,7 @@ func (g *globals) tellStatus(ctx context.Context, in *inTheCluster, failed func(
 type globalStatus struct {
 	client  dynamic.Interface
 	reports func() []globalReport
-	changed changing
+	changed gateway.Changing
 	failed  func(error)
 	written map[types.UID]string
 }
@@ -95,7 +96,7 @@ func (s *globalStatus) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := s.changed.Changed()
 		s.round(ctx)
-		idle(ctx, statusPause)
+		gateway.Idle(ctx, statusPause)
 		select {
 		case <-ctx.Done():
 		case <-changed:

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
@@ -84,25 +85,25 @@ func (s ledgerStore) save(ctx context.Context, ledger *held.Ledger, version stri
 	return nil
 }
 
-func (g *gateway) ledgers() ledgerStore {
+func (g *assembly) ledgers() ledgerStore {
 	return ledgerStore{g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)}
 }
 
 // guardPolicies makes policies wait until their approvals are loaded.
-func (g *gateway) guardPolicies() {
+func (g *assembly) guardPolicies() {
 	if g.cluster == nil || !g.configuration.Guards() {
 		return
 	}
 	g.policies.await(fromGuard)
-	g.tasks = append(g.tasks, forever("guard", g.followLedger))
+	g.group.Add("guard", gateway.Loop(g.followLedger))
 }
 
 // followLedger reads the ledger after each change until ctx ends.
-func (g *gateway) followLedger(ctx context.Context) {
+func (g *assembly) followLedger(ctx context.Context) {
 	if !g.firstLedger(ctx) {
 		return
 	}
-	g.watchOne(ctx, g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace), guardSecret, func() {
+	gateway.WatchObject(ctx, g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace), guardSecret, g.log, func() {
 		ledger, _, err := g.ledgers().load(ctx)
 		switch {
 		case errors.Is(err, errNoLedger): // the loaded approvals stay valid
@@ -116,7 +117,7 @@ func (g *gateway) followLedger(ctx context.Context) {
 
 // firstLedger reads the ledger for the first time. Without one every policy is in force, so that
 // a missing ledger weakens nothing. It returns false when ctx ends.
-func (g *gateway) firstLedger(ctx context.Context) bool {
+func (g *assembly) firstLedger(ctx context.Context) bool {
 	began := time.Now()
 	for {
 		ledger, _, err := g.ledgers().load(ctx)

@@ -42,7 +42,7 @@ const (
 
 // trying is the leader's state of evaluations.
 type trying struct {
-	gateway *gateway
+	gateway *assembly
 	trier   *trial.Trier
 	of      map[string]tried
 }
@@ -56,7 +56,7 @@ type tried struct {
 
 // tryPolicies evaluates held policies until ctx ends, and approves those that deny no running
 // workload.
-func (g *gateway) tryPolicies(ctx context.Context) {
+func (g *assembly) tryPolicies(ctx context.Context) {
 	if !g.configuration.Guards() {
 		return
 	}
@@ -253,7 +253,7 @@ func namesOf(list []trial.Found) []string {
 func fewOf(list []trial.Found) []trial.Found { return list[:min(len(list), maxNamed)] }
 
 // tellHeld writes an event about a policy.
-func (g *gateway) tellHeld(c candidate, reason, note string) {
+func (g *assembly) tellHeld(c candidate, reason, note string) {
 	if g.cluster.events == nil {
 		return
 	}
@@ -262,7 +262,7 @@ func (g *gateway) tellHeld(c candidate, reason, note string) {
 
 // withoutBefore returns the two sides of the comparison: the policies with the new version, and
 // the current ones in its place.
-func (g *gateway) withoutBefore(p *policy.Policy, id string) (now, before []*policy.Policy) {
+func (g *assembly) withoutBefore(p *policy.Policy, id string) (now, before []*policy.Policy) {
 	now = []*policy.Policy{p}
 	var others []*policy.Policy
 	if set := g.activePolicies(); set != nil {
@@ -285,7 +285,7 @@ func (g *gateway) withoutBefore(p *policy.Policy, id string) (now, before []*pol
 }
 
 // withUnmatched adds the policy for images that none of the ClusterImagePolicies matches.
-func (g *gateway) withUnmatched(list, others []*policy.Policy) []*policy.Policy {
+func (g *assembly) withUnmatched(list, others []*policy.Policy) []*policy.Policy {
 	made, err := g.policies.inForce.beside(slices.Concat(list, others))
 	if err != nil {
 		return list
@@ -295,18 +295,18 @@ func (g *gateway) withUnmatched(list, others []*policy.Policy) []*policy.Policy 
 
 // doorTrial implements admission.ImpactAnalysis: a policy with denials that are found in time is refused.
 type doorTrial struct {
-	gateway *gateway
+	gateway *assembly
 	trier   *trial.Trier
 	turn    chan struct{} // holds one: the evaluations of many replicas share their registries
 }
 
 // tryAtDoor makes the evaluation of the policy endpoint; nil without the guard.
-func (g *gateway) tryAtDoor(key []byte) (admission.ImpactAnalysis, error) {
+func (g *assembly) tryAtDoor(key []byte) (admission.ImpactAnalysis, error) {
 	if g.cluster == nil || !g.configuration.Guards() {
 		return nil, nil
 	}
 	trier, end, err := g.trier(key, nil)
-	g.ends = append(g.ends, end)
+	g.group.OnClose(end)
 	if err != nil {
 		return nil, err
 	}

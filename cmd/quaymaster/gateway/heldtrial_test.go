@@ -32,7 +32,7 @@ func newTrying(t *testing.T, secret []byte) *trying {
 	t.Helper()
 	now, found := newHeld(t, config.Configuration{Guard: config.GuardEnabled})
 	log := slog.New(slog.DiscardHandler)
-	g := &gateway{
+	g := &assembly{
 		log: log, metrics: metrics.New(metrics.Build{}), state: &gate.Current{}, configuration: config.Configuration{Namespace: "quaymaster", Guard: config.GuardEnabled},
 		cluster: &inTheCluster{client: &cluster.Client{Typed: fake.NewClientset(&core.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "quaymaster", Name: guardSecret, ResourceVersion: "7"},

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -24,15 +25,12 @@ type inTheCluster struct {
 	leader  *lease.Leader
 	members *lease.Members // nil where other replicas are not used
 	held    cluster.Held   // the credentials for registries
-	defined signal         // a CustomResourceDefinition came, changed or went
+	defined gateway.Signal // a CustomResourceDefinition came, changed or went
 	owners  *statusOwners  // of the status of policies
 }
 
-// leaderTask is omitted by a gateway without endpoints.
-const leaderTask = "leader"
-
 // reach prepares the look-ups in the cluster, or in files instead.
-func (g *gateway) reach(context.Context) error {
+func (g *assembly) reach(context.Context) error {
 	if g.configuration.Standalone {
 		g.around = inFiles(newFiles())
 		return nil
@@ -48,7 +46,7 @@ func (g *gateway) reach(context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.ends = append(g.ends, lookups.Close)
+	g.group.OnClose(lookups.Close)
 	namespaces, err := cluster.NewNamespaces(cluster.NamespaceOptions{Client: client.Metadata, Failed: g.failed("namespaces cannot be watched")})
 	if err != nil {
 		return err
@@ -65,13 +63,14 @@ func (g *gateway) reach(context.Context) error {
 	}
 	g.cluster = &inTheCluster{client: client, leader: leader, held: cluster.Held{Lookups: lookups}}
 	g.around = inCluster(lookups, namespaces, roles)
-	g.needed = append(g.needed, need{"namespaces", "the namespaces are not listed yet", namespaces.Ready()})
-	g.tasks = append(g.tasks, forever("namespaces", namespaces.Run), forever("roles", roles.Run), task{name: leaderTask, run: g.lead})
+	g.group.Require("namespaces", "the namespaces are not listed yet", namespaces)
+	g.group.Add("namespaces", gateway.Loop(namespaces.Run))
+	g.group.Add("roles", gateway.Loop(roles.Run))
 	return g.record()
 }
 
 // record prepares the writing of events.
-func (g *gateway) record() error {
+func (g *assembly) record() error {
 	if g.configuration.Events.Disabled {
 		return nil
 	}
@@ -82,12 +81,12 @@ func (g *gateway) record() error {
 		return err
 	}
 	g.cluster.events = events
-	g.tasks = append(g.tasks, forever("events", events.Run))
+	g.group.Add("events", gateway.Loop(events.Run))
 	return nil
 }
 
 // watch prepares the watching of the cluster's policies.
-func (g *gateway) watch() error {
+func (g *assembly) watch() error {
 	p, client := g.policies, g.cluster.client
 	p.await(fromCluster)
 	m := g.mirrors
@@ -104,22 +103,22 @@ func (g *gateway) watch() error {
 	p.teller.conditions, p.teller.writes = status, g.cluster.owners.writes
 	p.teller.readiness = newReadiness(g.log, p.writeStatus)
 	p.teller.controllers = &controllerWatch{own: g.configuration.Has(config.RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace}
-	g.tasks = append(g.tasks, forever("status", status.Run))
+	g.group.Add("status", gateway.Loop(status.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(documentKinds(), globalKind()), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
 		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: g.consumer(&sorter{globals: g.globals, mirrors: m, policies: p}), Observer: documentLog{g.log},
-		Defined: g.cluster.defined.tell,
+		Defined: g.cluster.defined.Notify,
 	})
 	if err != nil {
 		return err
 	}
-	g.needed = append(g.needed, need{"watch", "the policies and mirrors in the cluster are not listed yet; where the log names a definition that serves no version which is read, have it serve one, delete it, or update the gateway", watcher.Ready()})
-	g.tasks = append(g.tasks, forever("policies", watcher.Run))
+	g.group.Require("watch", "the policies and mirrors in the cluster are not listed yet; where the log names a definition that serves no version which is read, have it serve one, delete it, or update the gateway", watcher)
+	g.group.Add("policies", gateway.Loop(watcher.Run))
 	return nil
 }
 
 // tells reports whether this process writes the state of policies and mirrors to the cluster.
-func (g *gateway) tells() bool {
+func (g *assembly) tells() bool {
 	return g.configuration.Has(config.RoleAdmission) && g.cluster.leader.Leads()
 }
 
@@ -150,23 +149,30 @@ func (s *sorter) Changed(ctx context.Context, upserts []document.Document, delet
 	s.told = true
 }
 
-// duty is a task of the leader for processes with a role, until the context ends.
-type duty struct {
-	do   func(context.Context)
-	role string
-}
-
-// duties are the tasks that one replica does for all.
-func (g *gateway) duties() []duty {
-	return []duty{
-		{g.tellAll, config.RoleAdmission}, {g.sweep, config.RoleAdmission}, {g.followOwners, config.RoleAdmission}, {g.tellMirrors, config.RoleAdmission}, {g.tellGlobals, config.RoleAdmission}, {g.configure, config.RoleAdmission}, {g.tryPolicies, config.RoleAdmission}, {g.keepGlass, config.RoleAdmission},
-		{g.scan, config.RoleScan}, {g.keepReports, config.RoleReport}, {g.tend, config.RoleBackground},
+// addLeaderComponents adds the components that one replica runs for all, and the election.
+func (g *assembly) addLeaderComponents() {
+	if g.cluster == nil {
+		return
+	}
+	g.group.Add("leader", gateway.Func(g.lead))
+	for _, c := range []struct {
+		name, role string
+		run        gateway.LeaderFunc
+	}{
+		{"state of policies", config.RoleAdmission, g.tellAll}, {"replicas", config.RoleAdmission, g.sweep}, {"owners of status", config.RoleAdmission, g.followOwners},
+		{"status of mirrors", config.RoleAdmission, g.tellMirrors}, {"status of global context", config.RoleAdmission, g.tellGlobals},
+		{"webhook configurations", config.RoleAdmission, g.configure}, {"guard", config.RoleAdmission, g.tryPolicies}, {"break glass", config.RoleAdmission, g.keepGlass},
+		{"scan", config.RoleScan, g.scan}, {"reports of policies", config.RoleReport, g.keepReports}, {"background", config.RoleBackground, g.tend},
+	} {
+		if g.configuration.Has(c.role) {
+			g.group.Add(c.name, c.run)
+		}
 	}
 }
 
-// lead runs the duties on one replica at a time. A replica becomes a candidate only after its
+// lead runs the components of the leader on one replica at a time. A replica becomes a candidate only after its
 // preconditions for decisions are met.
-func (g *gateway) lead(ctx context.Context) error {
+func (g *assembly) lead(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -174,43 +180,37 @@ func (g *gateway) lead(ctx context.Context) error {
 	}
 	return g.cluster.leader.Run(ctx, func(ctx context.Context) {
 		g.log.Info("this replica leads")
-		var beside sync.WaitGroup
-		defer beside.Wait()
-		for _, d := range g.duties() {
-			if g.configuration.Has(d.role) {
-				beside.Go(func() { d.do(ctx) })
-			}
-		}
+		g.group.Lead(ctx)
 	})
 }
 
 // tellAll reports the state of policies and mirrors, which the previous leader may not have done.
-func (g *gateway) tellAll(context.Context) {
+func (g *assembly) tellAll(context.Context) {
 	g.policies.tellAll()
 	g.mirrors.tellAll()
 }
 
 // followOwners determines which engine owns the status of policies, and whether a controller
 // runs.
-func (g *gateway) followOwners(ctx context.Context) {
+func (g *assembly) followOwners(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	beside.Go(func() { g.policies.teller.controllers.follow(ctx, g.policies.writeStatus) })
 	g.cluster.owners.follow(ctx, func() {
 		g.policies.writeStatus()
-		g.globals.status.tell()
+		g.globals.status.Notify()
 	})
 }
 
 // sweep removes the remains of former replicas.
-func (g *gateway) sweep(ctx context.Context) {
+func (g *assembly) sweep(ctx context.Context) {
 	if g.cluster.members != nil {
 		g.cluster.members.Sweep(ctx)
 	}
 }
 
 // tellMirrors writes the status of mirrors.
-func (g *gateway) tellMirrors(ctx context.Context) {
+func (g *assembly) tellMirrors(ctx context.Context) {
 	status := &mirrorStatus{
 		client: g.cluster.client.Dynamic, reports: func() []mirrorReport { return g.mirrors.reports(g.targets.States()) },
 		changed: g.mirrors.teller.status, failed: g.failed("the status of a mirror was not written"),
@@ -219,12 +219,12 @@ func (g *gateway) tellMirrors(ctx context.Context) {
 }
 
 // tellGlobals writes the status of global context entries.
-func (g *gateway) tellGlobals(ctx context.Context) {
+func (g *assembly) tellGlobals(ctx context.Context) {
 	g.globals.tellStatus(ctx, g.cluster, g.failed("the status of a global context entry was not written"))
 }
 
 // configure maintains the webhook configurations until ctx ends.
-func (g *gateway) configure(ctx context.Context) {
+func (g *assembly) configure(ctx context.Context) {
 	ready := g.policies.teller.readiness
 	ready.begin(!g.configuration.Webhooks.Disabled)
 	g.policies.writeStatus()
@@ -259,7 +259,7 @@ func (g *gateway) configure(ctx context.Context) {
 	beside.Go(func() { watchDefinitions(ctx, &g.cluster.defined, tell) })
 	beside.Go(func() { ready.run(ctx, asks) })
 	beside.Go(func() { // configurations not observed by then are not ready
-		idle(ctx, graceTime)
+		gateway.Idle(ctx, graceTime)
 		if ctx.Err() == nil {
 			g.policies.writeStatus()
 		}
@@ -268,7 +268,7 @@ func (g *gateway) configure(ctx context.Context) {
 }
 
 // activePolicies are the current ones; nil until they are loaded.
-func (g *gateway) activePolicies() *policy.Set {
+func (g *assembly) activePolicies() *policy.Set {
 	now, err := g.state.Snapshot(context.Background())
 	if err != nil {
 		return nil

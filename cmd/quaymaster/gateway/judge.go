@@ -55,6 +55,9 @@ func newTrusted(store *trust.Store, state *gate.Current, log *slog.Logger) *trus
 	return &trusted{store: store, state: state, log: log, bound: make(chan struct{})}
 }
 
+// Ready returns a channel that is closed once there is a prover.
+func (t *trusted) Ready() <-chan struct{} { return t.bound }
+
 // age is the age of the trust material.
 func (t *trusted) age() time.Duration { return time.Since(t.store.Status().Loaded) }
 

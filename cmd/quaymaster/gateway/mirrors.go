@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -79,7 +80,7 @@ type mirrors struct {
 	metrics mirrorMetrics
 	log     *slog.Logger
 	teller  mirrorTeller
-	changed *signal
+	changed *gateway.Signal
 	known   chan struct{} // closed after the first set
 
 	mu        sync.Mutex
@@ -91,14 +92,17 @@ type mirrors struct {
 	absent    map[string]bool   // ConfigMaps reported as missing
 }
 
-func newMirrors(state *gate.Current, to mirrorMetrics, log *slog.Logger, changed *signal) *mirrors {
+func newMirrors(state *gate.Current, to mirrorMetrics, log *slog.Logger, changed *gateway.Signal) *mirrors {
 	return &mirrors{
-		state: state, metrics: to, log: log, teller: mirrorTeller{log: log, status: &signal{}}, changed: changed, known: make(chan struct{}),
+		state: state, metrics: to, log: log, teller: mirrorTeller{log: log, status: &gateway.Signal{}}, changed: changed, known: make(chan struct{}),
 		awaited: map[string]bool{}, documents: map[string]*mirrorDocument{}, said: map[string]string{}, advised: map[string]bool{}, absent: map[string]bool{},
 	}
 }
 
 func (m *mirrors) keys() []string { return slices.Sorted(maps.Keys(m.documents)) }
+
+// Ready returns a channel that is closed after the first set.
+func (m *mirrors) Ready() <-chan struct{} { return m.known }
 
 // await delays publishing until the source has all of its initial documents.
 func (m *mirrors) await(source string) { m.awaited[source] = true }
@@ -160,7 +164,7 @@ func (m *mirrors) publish(source string) error {
 	default:
 		close(m.known)
 	}
-	m.changed.tell()
+	m.changed.Notify()
 	m.log.Info("mirrors", slog.Int("documents", len(m.documents)), slog.Int("used", len(set.Documents())), slog.String("hash", set.Hash()))
 	return nil
 }
@@ -214,7 +218,7 @@ func (m *mirrors) tell() {
 	}
 	m.said = said
 	m.metrics.SetMirrors(list)
-	m.teller.status.tell()
+	m.teller.status.Notify()
 	advised := map[string]bool{}
 	for _, finding := range m.current.Check() {
 		text := finding.Where + ": " + finding.Message

@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/health"
@@ -100,7 +101,7 @@ func TestMirrorsThatCannotBeReadStopTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newGateway(t.Context(), c, Options{Log: &diary{}, Version: "test"}); err == nil || !strings.Contains(err.Error(), "mirrors.files") {
+	if _, err := newAssembly(t.Context(), c, Options{Log: &diary{}, Version: "test"}); err == nil || !strings.Contains(err.Error(), "mirrors.files") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -128,7 +129,7 @@ type mirrorBench struct {
 
 func newMirrorBench() *mirrorBench {
 	b := &mirrorBench{counts: &counts{}, log: &diary{}}
-	b.mirrors = newMirrors(&gate.Current{}, b.counts, slog.New(slog.NewTextHandler(b.log, nil)), &signal{})
+	b.mirrors = newMirrors(&gate.Current{}, b.counts, slog.New(slog.NewTextHandler(b.log, nil)), &gateway.Signal{})
 	return b
 }
 
@@ -336,7 +337,7 @@ func (c *transitions) TargetChanged(registry string, resting bool) {
 
 func TestTargetsTellOfChangesAlone(t *testing.T) {
 	seen := &transitions{}
-	followed, err := newTargets(func(context.Context, string) error { return nil }, seen, slog.New(slog.DiscardHandler), &signal{})
+	followed, err := newTargets(func(context.Context, string) error { return nil }, seen, slog.New(slog.DiscardHandler), &gateway.Signal{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +363,7 @@ func TestMirrorStatus(t *testing.T) {
 	b := newMirrorBench()
 	var states []health.State
 	status := &mirrorStatus{
-		client: client, reports: func() []mirrorReport { return b.reports(states) }, changed: &signal{}, failed: func(err error) { t.Error(err) },
+		client: client, reports: func() []mirrorReport { return b.reports(states) }, changed: &gateway.Signal{}, failed: func(err error) { t.Error(err) },
 	}
 	patches := func() (n int) {
 		for _, action := range client.Actions() {

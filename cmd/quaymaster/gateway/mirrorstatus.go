@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/registry/health"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -42,9 +43,9 @@ const (
 // cluster.
 type mirrorTeller struct {
 	log    *slog.Logger
-	leads  func() bool // nil without a cluster
-	events eventWriter // may be nil
-	status *signal     // the content of a status has changed
+	leads  func() bool     // nil without a cluster
+	events eventWriter     // may be nil
+	status *gateway.Signal // the content of a status has changed
 }
 
 // write writes the state to the log.
@@ -150,7 +151,7 @@ func cut(text string, most int) string {
 type mirrorStatus struct {
 	client  dynamic.Interface
 	reports func() []mirrorReport
-	changed changing
+	changed gateway.Changing
 	failed  func(error)
 	written map[types.UID]string
 }

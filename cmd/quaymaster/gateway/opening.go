@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -19,20 +20,14 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/probe"
 )
 
-// need is a precondition of the endpoints.
-type need struct {
-	name, why string
-	known     <-chan struct{}
-}
-
-// check converts a need for /readyz.
-func (n need) check() webhook.Check {
-	return webhook.Check{Name: n.name, Ready: func() error {
+// checkOf converts a requirement for /readyz.
+func checkOf(r gateway.Requirement) webhook.Check {
+	return webhook.Check{Name: r.Name, Ready: func() error {
 		select {
-		case <-n.known:
+		case <-r.Met:
 			return nil
 		default:
-			return errors.New(n.why)
+			return errors.New(r.Why)
 		}
 	}}
 }
@@ -53,7 +48,7 @@ func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // furnish makes the server with the placeholders of the endpoints.
-func (g *gateway) furnish(context.Context) error {
+func (g *assembly) furnish(context.Context) error {
 	places, err := g.build()
 	if err != nil {
 		return err
@@ -72,7 +67,7 @@ func (g *gateway) furnish(context.Context) error {
 }
 
 // build makes the placeholders; there are none without admission.
-func (g *gateway) build() (map[string]webhook.Endpoint, error) {
+func (g *assembly) build() (map[string]webhook.Endpoint, error) {
 	if !g.configuration.Has(config.RoleAdmission) {
 		return nil, nil
 	}
@@ -95,13 +90,13 @@ func (g *gateway) build() (map[string]webhook.Endpoint, error) {
 }
 
 // checks are the checks of /readyz.
-func (g *gateway) checks() []webhook.Check {
+func (g *assembly) checks() []webhook.Check {
 	checks := []webhook.Check{{Name: "certificate", Ready: g.certificates.Ready}}
-	for _, n := range g.needed {
-		checks = append(checks, n.check())
+	for _, r := range g.group.Requirements() {
+		checks = append(checks, checkOf(r))
 	}
 	if g.configuration.Has(config.RoleAdmission) {
-		checks = append(checks, need{"doors", "the doors are not open yet", g.open}.check())
+		checks = append(checks, checkOf(gateway.Requirement{Name: "doors", Why: "the doors are not open yet", Met: g.open}))
 	}
 	return checks
 }
@@ -109,7 +104,7 @@ func (g *gateway) checks() []webhook.Check {
 // openDoors waits for all preconditions of decisions, and activates the endpoints. Until ctx ends
 // it keeps this replica among the others. Without admission there are no endpoints, but other
 // decisions have the same preconditions.
-func (g *gateway) openDoors(ctx context.Context) error {
+func (g *assembly) openDoors(ctx context.Context) error {
 	key, ok := g.certificates.wait(ctx)
 	if !ok {
 		return nil
@@ -134,11 +129,11 @@ func (g *gateway) openDoors(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, n := range g.needed {
+	for _, r := range g.group.Requirements() {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-n.known:
+		case <-r.Met:
 		}
 	}
 	g.engineMade = engine
@@ -163,7 +158,7 @@ func (g *gateway) openDoors(ctx context.Context) error {
 }
 
 // doors makes the handlers of the endpoints.
-func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler, error) {
+func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler, error) {
 	told := g.recorder()
 	records, err := generated.New(key)
 	if err != nil {
@@ -207,7 +202,7 @@ func (g *gateway) doors(engine *gate.Gate, key []byte) (map[string]http.Handler,
 }
 
 // recorder returns the recorder of decisions.
-func (g *gateway) recorder() recorder {
+func (g *assembly) recorder() recorder {
 	told := recorder{log: g.log, strangers: webhook.NewErrorLog(g.log), metrics: g.metrics, sinks: g.sinks}
 	if g.cluster != nil && g.cluster.events != nil {
 		told.events = g.cluster.events
@@ -216,7 +211,7 @@ func (g *gateway) recorder() recorder {
 }
 
 // engine makes the gate, with its view of registries and of other replicas.
-func (g *gateway) engine(key []byte, observers metrics.Observers) (*gate.Gate, error) {
+func (g *assembly) engine(key []byte, observers metrics.Observers) (*gate.Gate, error) {
 	scopes, err := scopesKey(key)
 	if err != nil {
 		return nil, err
@@ -237,7 +232,7 @@ func (g *gateway) engine(key []byte, observers metrics.Observers) (*gate.Gate, e
 		if err != nil {
 			return nil, err
 		}
-		g.ends = append(g.ends, shared.Close)
+		g.group.OnClose(shared.Close)
 		options = append(options, gate.WithStore(shared))
 	}
 	if g.cluster != nil && g.cluster.members != nil {

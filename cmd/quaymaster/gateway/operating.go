@@ -13,7 +13,7 @@ import (
 )
 
 // readings are the values of gauges.
-func (g *gateway) readings() metrics.Readings {
+func (g *assembly) readings() metrics.Readings {
 	readings := metrics.Readings{
 		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
 		Working: g.queue.Working, Waiting: g.queue.Waiting, WaitingForShare: g.queue.WaitingForShare,
@@ -38,7 +38,7 @@ func (g *gateway) readings() metrics.Readings {
 }
 
 // readCluster adds the readings of a gateway in a cluster.
-func (g *gateway) readCluster(readings *metrics.Readings) {
+func (g *assembly) readCluster(readings *metrics.Readings) {
 	if g.keeper != nil {
 		readings.OpenNamespaces = g.openNamespaces
 	}
@@ -72,7 +72,7 @@ func allReady(checks []webhook.Check) func() bool {
 }
 
 // roles are those of this process.
-func (g *gateway) roles() []string {
+func (g *assembly) roles() []string {
 	if g.configuration.Roles == nil {
 		return config.Roles()
 	}
@@ -80,7 +80,7 @@ func (g *gateway) roles() []string {
 }
 
 // overrides are the active ImageOverrides; none until they are loaded.
-func (g *gateway) overrides() []metrics.Override {
+func (g *assembly) overrides() []metrics.Override {
 	set := g.activePolicies()
 	if set == nil {
 		return nil

@@ -83,7 +83,7 @@ func TestOperatingMetrics(t *testing.T) {
 // TestNotReady: who cannot decide says so.
 func TestNotReady(t *testing.T) {
 	closed := make(chan struct{})
-	g := &gateway{certificates: &certificates{}, open: closed}
+	g := &assembly{certificates: &certificates{}, open: closed}
 	checks := g.checks()[1:] // the certificate is asked for elsewhere
 	ready := allReady(checks)
 	if ready() {

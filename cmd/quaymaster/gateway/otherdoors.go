@@ -27,7 +27,7 @@ func (c copies) IsCopy(copied, written image.Ref) bool {
 }
 
 // otherDoors makes the enabled optional endpoints, by their paths.
-func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.Handler, error) {
+func (g *assembly) otherDoors(engine *gate.Gate, told recorder) (map[string]http.Handler, error) {
 	made, shadow := map[string]http.Handler{}, g.configuration.Shadow()
 	if g.configuration.Doors.ImageReview {
 		door, err := imagepolicy.New(imagepolicy.Config{
@@ -71,7 +71,7 @@ func (g *gateway) otherDoors(engine *gate.Gate, told recorder) (map[string]http.
 }
 
 // authenticator accepts the tokens of the file, and authenticates others at the API server.
-func (g *gateway) authenticator(c config.API) (api.Authenticator, error) {
+func (g *assembly) authenticator(c config.API) (api.Authenticator, error) {
 	var all api.AnyOf
 	if c.Tokens != "" {
 		file, err := api.NewTokenFile(c.Tokens, nil)
@@ -85,7 +85,7 @@ func (g *gateway) authenticator(c config.API) (api.Authenticator, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.ends = append(g.ends, tokens.Close)
+		g.group.OnClose(tokens.Close)
 		all = append(all, tokens)
 	}
 	return all, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -37,7 +38,7 @@ type policies struct {
 	metrics *metrics.Metrics
 	log     *slog.Logger
 	teller  teller
-	changed signal
+	changed gateway.Signal
 	inForce *inForce                 // nil: every policy is in force as written
 	known   chan struct{}            // closed after the first set
 	there   atomic.Pointer[[]string] // of the cluster, see resources
@@ -68,6 +69,9 @@ func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metric
 		awaited: map[string]bool{}, said: map[string]string{}, objects: map[string]clusterObject{},
 	}
 }
+
+// Ready returns a channel that is closed after the first set.
+func (p *policies) Ready() <-chan struct{} { return p.known }
 
 // await delays publishing until the source has all of its initial documents.
 func (p *policies) await(source string) { p.awaited[source] = true }
@@ -105,7 +109,7 @@ func (p *policies) publish(source string) {
 	default:
 		close(p.known)
 	}
-	p.changed.tell()
+	p.changed.Notify()
 	p.log.Info("policies", slog.Int("documents", len(now.Entries)), slog.Int("active", len(now.Set.Policies())), slog.String("hash", now.Set.Hash()))
 }
 
@@ -241,9 +245,9 @@ func generationOf(text []byte) int64 {
 // cluster must not disable it.
 func clusterKey(key document.Key) string { return fromCluster + "/" + key.String() }
 
-// watchFolders loads the folders, and returns the task that follows their changes. into receives
+// watchFolders loads the folders, and returns the component that follows their changes. into receives
 // the other documents; nil drops them.
-func (p *policies) watchFolders(paths []string, into *files) (task, error) {
+func (p *policies) watchFolders(paths []string, into *files) (gateway.Component, error) {
 	p.await(fromFolders)
 	options := catalog.FolderOptions{Paths: paths, Catalog: p.catalog}
 	if into != nil {
@@ -251,7 +255,7 @@ func (p *policies) watchFolders(paths []string, into *files) (task, error) {
 	}
 	folder, err := catalog.NewFolder(options)
 	if err != nil {
-		return task{}, err
+		return nil, err
 	}
 	publish := func() {
 		p.mu.Lock()
@@ -259,10 +263,10 @@ func (p *policies) watchFolders(paths []string, into *files) (task, error) {
 		p.publish(fromFolders)
 	}
 	if _, err := folder.Load(); err != nil {
-		return task{}, err
+		return nil, err
 	}
 	publish()
-	return forever("policies in folders", func(ctx context.Context) {
+	return gateway.Loop(func(ctx context.Context) {
 		folder.Watch(ctx, func(changed bool, err error) {
 			if err != nil {
 				p.log.Error("the policies in folders cannot be read; those that were active stay so", slog.String("error", err.Error()))

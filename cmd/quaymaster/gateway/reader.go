@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
@@ -42,11 +40,11 @@ type ReaderOptions struct {
 // configuration, compiles them in the same way, and writes nothing. Close it when done.
 type Reader struct {
 	options   ReaderOptions
-	g         *gateway
+	g         *assembly
 	compilers engine.Compilers
 	log       *lines
 	stop      context.CancelFunc
-	running   errgroup.Group
+	wait      func() // returns when the components have ended; nil before they started
 
 	mu        sync.Mutex
 	documents map[document.Key][]byte // of the cluster, as written
@@ -68,13 +66,13 @@ func NewReader(ctx context.Context, c config.Configuration, o ReaderOptions) (*R
 	if err != nil {
 		return nil, err
 	}
-	r.g = &gateway{
+	r.g = &assembly{
 		configuration: c, log: log, state: &gate.Current{}, open: make(chan struct{}), reader: r,
 		options: Options{Log: r.log, Version: o.Version, Replica: "reader"}, metrics: metrics.New(metrics.Build{Version: o.Version}),
 	}
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
-	for _, step := range []func(context.Context) error{r.g.reach, r.prepare, r.g.read, r.fill, r.follow(beside), r.wait} {
+	for _, step := range []func(context.Context) error{r.g.reach, r.prepare, r.g.read, r.fill, r.follow(beside), r.await} {
 		if err := step(ctx); err != nil {
 			r.Close()
 			return nil, err
@@ -86,7 +84,9 @@ func NewReader(ctx context.Context, c config.Configuration, o ReaderOptions) (*R
 // Close ends the background tasks.
 func (r *Reader) Close() {
 	r.stop()
-	_ = r.running.Wait() // nothing depends on it any more
+	if r.wait != nil {
+		r.wait()
+	}
 	r.g.close()
 }
 
@@ -120,25 +120,21 @@ func (r *Reader) fill(context.Context) error {
 	return r.options.Material.fill(r.g)
 }
 
-// follow runs the tasks that read the cluster, without those that only report.
+// follow runs the components that read the cluster.
 func (r *Reader) follow(beside context.Context) func(context.Context) error {
 	return func(context.Context) error {
-		for _, t := range r.g.tasks {
-			if t.name != leaderTask {
-				r.running.Go(func() error { return t.guarded(beside) })
-			}
-		}
+		r.wait = r.g.group.Start(beside)
 		return nil
 	}
 }
 
-// wait returns when all inputs of a verdict are loaded.
-func (r *Reader) wait(ctx context.Context) error {
-	for _, n := range r.g.needed {
+// await returns when all inputs of a verdict are loaded.
+func (r *Reader) await(ctx context.Context) error {
+	for _, n := range r.g.group.Requirements() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w%s", n.why, context.Cause(ctx), r.log.last())
-		case <-n.known:
+			return fmt.Errorf("%s: %w%s", n.Why, context.Cause(ctx), r.log.last())
+		case <-n.Met:
 		}
 	}
 	if r.g.globals == nil {

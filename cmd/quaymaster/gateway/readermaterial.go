@@ -121,7 +121,7 @@ func (f fixedKinds) Named(group, name string) []constraint.Resource {
 }
 
 // fill publishes the documents.
-func (m *Material) fill(g *gateway) error {
+func (m *Material) fill(g *assembly) error {
 	documents := make([]catalog.Document, len(m.Policies))
 	for i, d := range m.Policies {
 		documents[i] = catalog.Document{Key: d.Key, Source: d.Source, Text: d.Text}
@@ -238,7 +238,7 @@ func namespaceObject(name string, labels map[string]string) (workload.Object, er
 }
 
 // consumer passes documents on; a Reader also keeps them.
-func (g *gateway) consumer(next document.Consumer) document.Consumer {
+func (g *assembly) consumer(next document.Consumer) document.Consumer {
 	if g.reader == nil {
 		return next
 	}
@@ -246,7 +246,7 @@ func (g *gateway) consumer(next document.Consumer) document.Consumer {
 }
 
 // clock is the clock of policies.
-func (g *gateway) clock() func() time.Time {
+func (g *assembly) clock() func() time.Time {
 	if g.reader == nil {
 		return time.Now
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quaymaster/quaymaster/cluster/probe"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
@@ -52,7 +53,7 @@ type readiness struct {
 	probed   error
 	// known: this leader has observed configurations in use, so that Unknown is a change.
 	known bool
-	wake  signal
+	wake  gateway.Signal
 	// policies are the results of the latest round for single policies, by ID.
 	policies map[string]policyRound
 	// written are the conditions that this leader has written, by the document's key.
@@ -111,7 +112,7 @@ func (r *readiness) kept(round configuration.Round, sequence int64, policies []*
 	}
 	changed = changed || r.observed != before
 	r.mu.Unlock()
-	r.wake.tell()
+	r.wake.Notify()
 	if changed {
 		r.changed()
 	}

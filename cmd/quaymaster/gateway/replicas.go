@@ -10,7 +10,7 @@ import (
 )
 
 // join registers this replica with the others; the addresses are known by now.
-func (g *gateway) join() error {
+func (g *assembly) join() error {
 	if g.cluster == nil || g.configuration.Peers.Disabled {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (g *gateway) join() error {
 }
 
 // peerAddress is the address of this replica for the others; empty if there is none.
-func (g *gateway) peerAddress() string {
+func (g *assembly) peerAddress() string {
 	if g.configuration.Peers.Address != "" || g.options.Address == "" {
 		return g.configuration.Peers.Address
 	}
@@ -44,7 +44,7 @@ func (g *gateway) peerAddress() string {
 }
 
 // peers makes the client of other replicas.
-func (g *gateway) peers(key []byte) (*peers.Client, error) {
+func (g *assembly) peers(key []byte) (*peers.Client, error) {
 	options := []peers.Option{peers.WithFailures(func(member string, err error) {
 		g.log.Debug("a replica could not be asked", slog.String("member", member), slog.String("error", err.Error()))
 	})}
@@ -59,7 +59,7 @@ func (g *gateway) peers(key []byte) (*peers.Client, error) {
 		Key: key, Members: others{g.cluster.members}, Roots: g.certificates, ServerName: knownAs(g.configuration),
 	}, options...)
 	if err == nil {
-		g.ends = append(g.ends, client.Close)
+		g.group.OnClose(client.Close)
 		if g.leaderView != nil {
 			g.leaderView.meet(g.cluster.members, client)
 		}

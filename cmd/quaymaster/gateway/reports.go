@@ -8,6 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/report/result"
@@ -24,7 +25,7 @@ func selectionOf(r *config.Reports) policyreport.Selection {
 }
 
 // report prepares the writing of reports.
-func (g *gateway) report(context.Context) error {
+func (g *assembly) report(context.Context) error {
 	settings := &g.configuration.Reports
 	if g.cluster == nil || len(*settings.APIs) == 0 {
 		return nil
@@ -50,7 +51,7 @@ func (g *gateway) report(context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.ends = append(g.ends, workloads.Close)
+	g.group.OnClose(workloads.Close)
 	g.reports, err = publish.New(publish.Options{
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
 		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reportLog{g.log, g.metrics}, Unasked: g.unasked,
@@ -59,7 +60,8 @@ func (g *gateway) report(context.Context) error {
 		return fmt.Errorf("reports: %w", err)
 	}
 	g.sinks.last = append(g.sinks.last, g.reports)
-	g.tasks = append(g.tasks, forever("reports", g.reports.Run), forever("reports of before", g.recallReports()))
+	g.group.Add("reports", gateway.Loop(g.reports.Run))
+	g.group.Add("reports of before", gateway.Loop(g.recallReports()))
 	return nil
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // keepReports removes the results of deleted policies from reports until ctx ends.
-func (g *gateway) keepReports(ctx context.Context) {
+func (g *assembly) keepReports(ctx context.Context) {
 	if g.reports == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func (g *gateway) keepReports(ctx context.Context) {
 const policiesPause = 10 * time.Second
 
 // reported are the existing policies and overrides; nil until they are loaded.
-func (g *gateway) reported() []result.Policy {
+func (g *assembly) reported() []result.Policy {
 	set := g.activePolicies()
 	if set == nil {
 		return nil
@@ -63,7 +63,7 @@ func (g *gateway) reported() []result.Policy {
 }
 
 // keepReported searches all reports.
-func (g *gateway) keepReported(ctx context.Context, there []result.Policy) {
+func (g *assembly) keepReported(ctx context.Context, there []result.Policy) {
 	failed := g.failed("what policies said that are gone was not taken out of reports")
 	for _, shelf := range g.shelves {
 		for _, namespace := range []string{reports.Everywhere, ""} {

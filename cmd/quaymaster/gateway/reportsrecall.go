@@ -17,7 +17,7 @@ const recalledAge = time.Hour
 // recallReports returns a function that adds the last hour of this replica's decision log to
 // reports: a killed replica may not have written them. The end of the log is determined now,
 // because new decisions follow soon.
-func (g *gateway) recallReports() func(context.Context) {
+func (g *assembly) recallReports() func(context.Context) {
 	folder := g.decisionFolder()
 	if folder == "" {
 		return func(context.Context) {}
@@ -37,7 +37,7 @@ func (g *gateway) recallReports() func(context.Context) {
 	}
 }
 
-func (g *gateway) recallReport(ctx context.Context, from recall.Source) {
+func (g *assembly) recallReport(ctx context.Context, from recall.Source) {
 	told := 0
 	err := recall.Decided(from, g.policyByID(), func(d report.Decided) error {
 		told++
@@ -50,12 +50,12 @@ func (g *gateway) recallReport(ctx context.Context, from recall.Source) {
 	g.log.Info("reports are told what the decision log knows", slog.String("folder", from.Folder), slog.Int("decisions", told))
 }
 
-func (g *gateway) notRecalled() func(error) {
+func (g *assembly) notRecalled() func(error) {
 	return g.failed("reports are not told all that the decision log knows from before")
 }
 
 // policyByID searches the currently active policies.
-func (g *gateway) policyByID() func(id string) *policy.Policy {
+func (g *assembly) policyByID() func(id string) *policy.Policy {
 	known := map[string]*policy.Policy{}
 	if set := g.activePolicies(); set != nil {
 		for _, p := range set.Policies() {

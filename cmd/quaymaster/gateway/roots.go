@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
@@ -36,7 +37,7 @@ type roots struct {
 	trustRoots *trustroot.Roots
 	attestors  *attestor.Repositories
 	documents  func() []catalog.Entry // current policies and TrustRoots
-	changed    changing               // when they change
+	changed    gateway.Changing       // when they change
 	// told is called when the state of a TrustRoot's repository changes between read and unread.
 	told func(name string)
 	log  *slog.Logger

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
@@ -67,7 +68,7 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 		r := &roots{
 			fetch: source, folder: "cache", trustRoots: &trustroot.Roots{}, attestors: attestor.NewRepositories(),
 			documents: func() []catalog.Entry { return []catalog.Entry{{Root: root}, {Source: "a policy"}} },
-			changed:   &signal{}, told: func(name string) { told = append(told, name) }, log: slog.New(slog.DiscardHandler),
+			changed:   &gateway.Signal{}, told: func(name string) { told = append(told, name) }, log: slog.New(slog.DiscardHandler),
 		}
 		r.trustRoots.Put(root)
 		if why := r.state(root); why == "" {

@@ -21,7 +21,7 @@ import (
 )
 
 // scan scans all objects in rounds until ctx ends.
-func (g *gateway) scan(ctx context.Context) {
+func (g *assembly) scan(ctx context.Context) {
 	if g.configuration.Scan.Disabled {
 		return
 	}
@@ -56,7 +56,7 @@ type scanning struct {
 
 // scanner wires a scan with clients of its own, so that admission does not wait for its requests.
 // It has its own cache, and reads that of admission first.
-func (g *gateway) scanner(key []byte) (made scanning, ends []func(), err error) {
+func (g *assembly) scanner(key []byte) (made scanning, ends []func(), err error) {
 	settings := g.configuration.Scan
 	k := g.configuration.Kubernetes
 	client, err := cluster.NewClient(cluster.ClientOptions{
@@ -121,7 +121,7 @@ const (
 )
 
 // scanEngine makes the gate of a scan.
-func (g *gateway) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.View) (made *gate.Gate, ends []func(), err error) {
+func (g *assembly) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.View) (made *gate.Gate, ends []func(), err error) {
 	settings, c := g.configuration.Scan, g.configuration
 	c.Registries.PerHost, c.Registries.Total = settings.PerHost, settings.Total
 	c.Ages.Tag = config.Duration(scanAge(c.Ages.Tag))
@@ -163,7 +163,7 @@ func (b besides) Recall(_ context.Context, keys []string) map[string][]byte {
 
 // scanSinks are the sinks of a scan: the scan waits for reports, all others take as much as they
 // can, and the decision log gets only changes.
-func (g *gateway) scanSinks() ([]report.Sink, scan.Keeper) {
+func (g *assembly) scanSinks() ([]report.Sink, scan.Keeper) {
 	all := slices.Concat(g.sinks.every, g.sinks.last)
 	if g.decisions != nil {
 		all = slices.DeleteFunc(all, func(s report.Sink) bool { return s == report.Sink(g.decisions) })
@@ -176,7 +176,7 @@ func (g *gateway) scanSinks() ([]report.Sink, scan.Keeper) {
 }
 
 // unasked are the policies that a scan does not evaluate: their results from admission stay.
-func (g *gateway) unasked() []result.Policy {
+func (g *assembly) unasked() []result.Policy {
 	left, err := g.scanned.LeftOut(context.Background())
 	if err != nil {
 		return nil // no scan has started
@@ -189,7 +189,7 @@ func (g *gateway) unasked() []result.Policy {
 }
 
 // busy reports whether admission requests wait, or will soon, or reports wait to be written.
-func (g *gateway) busy() bool {
+func (g *assembly) busy() bool {
 	return g.reports != nil && g.reports.Busy() || g.queue.Waiting() > 0 || g.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
 }
 

@@ -29,7 +29,7 @@ func (f forgetters) Passed(ctx context.Context, p scan.Pass) {
 }
 
 // scanForgetters are the components with data about objects that may be deleted.
-func (g *gateway) scanForgetters() forgetters {
+func (g *assembly) scanForgetters() forgetters {
 	var all forgetters
 	if g.reports != nil {
 		all = append(all, scanForgetter{shelves: g.shelves, reports: g.reports, failed: g.failed("results about objects that are gone were not taken out of reports")})

@@ -124,7 +124,7 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gateway{inventory: known, configuration: config.Configuration{Scan: config.Scan{ExcludedNamespaces: []string{"kube-*"}}}}
+	g := &assembly{inventory: known, configuration: config.Configuration{Scan: config.Scan{ExcludedNamespaces: []string{"kube-*"}}}}
 	began := time.Now()
 	take := func(namespace, content string, at time.Time) {
 		d := roundOf(t, namespace+content, content, func(o *gate.Outcome) { o.Subject.Namespace = namespace })
@@ -155,7 +155,7 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 	if err != nil || page.Total != 0 {
 		t.Errorf("what is gone: %+v, %v", page, err)
 	}
-	if got := (&gateway{}).scanForgetters(); len(got) != 0 {
+	if got := (&assembly{}).scanForgetters(); len(got) != 0 {
 		t.Errorf("nobody knows of anything, and %d are told", len(got))
 	}
 }

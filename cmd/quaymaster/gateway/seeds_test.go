@@ -210,7 +210,7 @@ policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{log: &diary{}, stop: stop, ended: make(chan error, 1), client: &http.Client{}}
 	open := make(chan string, 1)
-	g, err := newGateway(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(doors, _ string) { open <- doors }})
+	g, err := newAssembly(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(doors, _ string) { open <- doors }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 }
 
 // reachAPI lets rules call an API server that knows namespaces alone.
-func (g *gateway) reachAPI(t *testing.T, documents string) {
+func (g *assembly) reachAPI(t *testing.T, documents string) {
 	t.Helper()
 	known := map[string]map[string]any{}
 	for _, text := range strings.Split(documents, "\n---\n") {

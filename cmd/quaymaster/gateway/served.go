@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
@@ -38,6 +39,9 @@ type served struct {
 	tell    sync.Once
 	missed  atomic.Bool // used before the first discovery
 }
+
+// Ready returns a channel that is closed after the first discovery.
+func (s *served) Ready() <-chan struct{} { return s.known }
 
 // Named implements constraint.Resources. It makes the first discovery request if necessary, so
 // that a policy is not broken only because it came first.
@@ -83,7 +87,7 @@ func resourcesNamed(list []configuration.Resource, group, name string) []constra
 
 // follow makes discovery requests at the start, when a definition changes, and periodically,
 // until ctx ends.
-func (s *served) follow(ctx context.Context, defined changing) {
+func (s *served) follow(ctx context.Context, defined gateway.Changing) {
 	for {
 		next := defined.Changed()
 		pause := servedInterval

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cache/snapshot"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 )
 
 // snapshotRoom is the size of a part before compression, in bytes. Digests and keys compress to a
@@ -21,8 +22,8 @@ const snapshotParts = 8
 const snapshotTimeout = 5 * time.Second
 
 // snapshots saves verified claims, once the endpoints are active.
-func (g *gateway) snapshots(context.Context) error {
-	g.tasks = append(g.tasks, forever("snapshot", func(ctx context.Context) {
+func (g *assembly) snapshots(context.Context) error {
+	g.group.Add("snapshot", gateway.Loop(func(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-g.open:
@@ -36,7 +37,7 @@ func (g *gateway) snapshots(context.Context) error {
 
 // remember restores the engine's cache, and starts saving it. A missing snapshot does not prevent
 // a start.
-func (g *gateway) remember(ctx context.Context, engine *gate.Gate, key []byte) error {
+func (g *assembly) remember(ctx context.Context, engine *gate.Gate, key []byte) error {
 	settings := g.configuration.Snapshot
 	store, err := g.snapshotStore()
 	if err != nil || store == nil {
@@ -70,7 +71,7 @@ func (g *gateway) remember(ctx context.Context, engine *gate.Gate, key []byte) e
 }
 
 // snapshotStore is the store of snapshots; nil for none.
-func (g *gateway) snapshotStore() (snapshot.Store, error) {
+func (g *assembly) snapshotStore() (snapshot.Store, error) {
 	settings := g.configuration.Snapshot
 	switch {
 	case settings.Disabled || *g.configuration.Ages.Stale == 0:

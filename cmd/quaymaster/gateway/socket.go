@@ -95,7 +95,7 @@ func (s *socket) serve(ctx context.Context, door http.Handler) error {
 const socketUser = "unix-socket"
 
 // openSocket serves at listen.socket until ctx ends. The endpoints are active by then.
-func (g *gateway) openSocket(ctx context.Context) error {
+func (g *assembly) openSocket(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return errors.Join(g.socket.listener.Close(), g.socket.remove())

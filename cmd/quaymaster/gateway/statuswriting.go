@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway"
 )
 
 // enginesInterval is the time between two checks for other engines.
@@ -78,7 +79,7 @@ func (o *statusOwners) follow(ctx context.Context, changed func()) {
 		if o.look(ctx) {
 			changed()
 		}
-		idle(ctx, enginesInterval)
+		gateway.Idle(ctx, enginesInterval)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/registry/health"
 )
 
@@ -14,7 +15,7 @@ type targets struct {
 		TargetChanged(registry string, resting bool)
 	}
 	log     *slog.Logger
-	changed *signal
+	changed *gateway.Signal
 	// resting are those that are not contacted. The breaker reports one change at a time, and
 	// evicts unused registries.
 	resting map[string]bool
@@ -23,7 +24,7 @@ type targets struct {
 // newTargets makes targets that are probed by ping; they must be closed.
 func newTargets(ping func(ctx context.Context, registry string) error, to interface {
 	TargetChanged(registry string, resting bool)
-}, log *slog.Logger, changed *signal) (*targets, error) {
+}, log *slog.Logger, changed *gateway.Signal) (*targets, error) {
 	t := &targets{metrics: to, log: log, changed: changed, resting: map[string]bool{}}
 	breaker, err := health.New(health.Config{Probe: ping}, health.WithObserver(t.seen))
 	t.Breaker = breaker
@@ -41,12 +42,12 @@ func (t *targets) seen(s health.State) {
 	}
 	if resting == was {
 		if s.Phase == health.Closed {
-			t.changed.tell() // its first state
+			t.changed.Notify() // its first state
 		}
 		return
 	}
 	t.metrics.TargetChanged(s.Registry, resting)
-	t.changed.tell()
+	t.changed.Notify()
 	switch {
 	case resting:
 		t.log.Warn("a registry of mirrors does not answer, and is not asked for a while", slog.String("registry", s.Registry), slog.Any("error", s.Err))

@@ -20,7 +20,7 @@ type looking struct {
 
 // look prepares an evaluation of running workloads, with a client of its own, so that admission
 // does not wait for its requests. end is never nil.
-func (g *gateway) look(key []byte) (l looking, end func(), err error) {
+func (g *assembly) look(key []byte) (l looking, end func(), err error) {
 	end = func() {}
 	k, settings := g.configuration.Kubernetes, g.configuration.Scan
 	client, err := cluster.NewClient(cluster.ClientOptions{
@@ -39,7 +39,7 @@ func (g *gateway) look(key []byte) (l looking, end func(), err error) {
 }
 
 // decider makes a decider for a state; it reads the cache of admission first.
-func (g *gateway) decider(l looking) func(gate.State) (scan.Decider, func(), error) {
+func (g *assembly) decider(l looking) func(gate.State) (scan.Decider, func(), error) {
 	return func(state gate.State) (scan.Decider, func(), error) {
 		made, ends, err := g.scanEngine(l.key, l.lookups, scan.NewView(state))
 		end := func() {
@@ -56,7 +56,7 @@ func (g *gateway) decider(l looking) func(gate.State) (scan.Decider, func(), err
 }
 
 // trier makes the evaluation of policies; busy may be nil. end is never nil.
-func (g *gateway) trier(key []byte, busy func() bool) (made *trial.Trier, end func(), err error) {
+func (g *assembly) trier(key []byte, busy func() bool) (made *trial.Trier, end func(), err error) {
 	if g.cluster == nil {
 		return nil, func() {}, errors.New("there is no cluster")
 	}
@@ -71,6 +71,6 @@ func (g *gateway) trier(key []byte, busy func() bool) (made *trial.Trier, end fu
 }
 
 // outside are the namespaces that the webhooks exclude.
-func (g *gateway) outside() []string {
+func (g *assembly) outside() []string {
 	return append([]string{g.configuration.Namespace}, *g.configuration.Webhooks.ExcludedNamespaces...)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
@@ -40,8 +41,8 @@ func after(d time.Duration) {
 }
 
 // watching is a gateway with nothing but a client.
-func watching(client *fake.Clientset) *gateway {
-	return &gateway{log: slog.New(slog.DiscardHandler), cluster: &inTheCluster{client: &cluster.Client{Typed: client}}, configuration: config.Configuration{Namespace: "quaymaster"}}
+func watching(client *fake.Clientset) *assembly {
+	return &assembly{log: slog.New(slog.DiscardHandler), cluster: &inTheCluster{client: &cluster.Client{Typed: client}}, configuration: config.Configuration{Namespace: "quaymaster"}}
 }
 
 // TestWatchTellsAtOnce: a change is told in no time, and one after a watch that broke
@@ -64,7 +65,7 @@ func TestWatchTellsAtOnce(t *testing.T) {
 			defer close(done)
 			watching(client).watchConfigurations(ctx, func() { told <- struct{}{} })
 		}()
-		after(soonest + 2*soonest) // two tries failed
+		after(gateway.WatchPause + 2*gateway.WatchPause) // two tries failed
 		begun := time.Now()
 		for range 2 {
 			made := &registration.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: configuration.Name}}
@@ -175,7 +176,7 @@ func (w *writes) all() []string {
 func TestKindThatComesIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		var defined signal
+		var defined gateway.Signal
 		told := 0
 		done := make(chan struct{})
 		go func() {
@@ -188,8 +189,8 @@ func TestKindThatComesIsToldAtOnce(t *testing.T) {
 			told   int
 		}{
 			{"nothing changed", func() { after(time.Hour) }, 0},
-			{"one changed", func() { defined.tell(); synctest.Wait() }, 1},
-			{"it changed again before discovery knew", func() { after(discoveryLag / 2); defined.tell(); synctest.Wait() }, 2},
+			{"one changed", func() { defined.Notify(); synctest.Wait() }, 1},
+			{"it changed again before discovery knew", func() { after(discoveryLag / 2); defined.Notify(); synctest.Wait() }, 2},
 			{"discovery may not know yet", func() { after(discoveryLag - time.Millisecond) }, 2},
 			{"discovery knows", func() { after(time.Millisecond) }, 3},
 			{"nothing changes any more", func() { after(time.Hour) }, 3},
