@@ -12,7 +12,7 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway":     {10700, unsplit},
+			"cmd/quaymaster/gateway":     {9500, unsplit},
 			"cmd/quaymaster":             {8300, unsplit},
 			"gate":                       {6350, unsplit},
 			"registry":                   {4500, unsplit},
@@ -57,16 +57,16 @@ var budgets = []budget{
 	{
 		name: "parameters of a function", measured: func(s sizes) map[string]int { return s.parameters }, limit: 5,
 		exceptions: map[string]exception{
-			"cmd/quaymaster.setupFlags.bundledFiles":          {7, unsplit},
-			"cmd/quaymaster.setupFlags.bundledGateway":        {7, unsplit},
-			"cmd/quaymaster/suite.trial.compare":              {7, unsplit},
-			"background.look.share":                           {6, unsplit},
-			"cmd/quaymaster.applyFlags.compile":               {6, unsplit},
-			"cmd/quaymaster.setupFlags.asAdmitted":            {6, unsplit},
-			"cmd/quaymaster/gateway.backgroundCluster.follow": {6, unsplit},
-			"cmd/quaymaster/suite/given.apply":                {6, unsplit},
-			"policy/patch.mergeCompiler.condition":            {6, unsplit},
-			"registry.Client.putManifest":                     {6, unsplit},
+			"cmd/quaymaster.setupFlags.bundledFiles":   {7, unsplit},
+			"cmd/quaymaster.setupFlags.bundledGateway": {7, unsplit},
+			"cmd/quaymaster/suite.trial.compare":       {7, unsplit},
+			"background.look.share":                    {6, unsplit},
+			"cmd/quaymaster.applyFlags.compile":        {6, unsplit},
+			"cmd/quaymaster.setupFlags.asAdmitted":     {6, unsplit},
+			"gateway/background.apiServer.follow":      {6, unsplit},
+			"cmd/quaymaster/suite/given.apply":         {6, unsplit},
+			"policy/patch.mergeCompiler.condition":     {6, unsplit},
+			"registry.Client.putManifest":              {6, unsplit},
 		},
 	},
 	{

@@ -2,16 +2,15 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"log/slog"
+	"time"
 
-	leases "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/quaymaster/quaymaster/cluster/breakglass"
+	"github.com/quaymaster/quaymaster/cluster/lease"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
@@ -32,7 +31,7 @@ func (g *assembly) glass(context.Context) error {
 	}
 	keeper, err := breakglass.New(breakglass.Options{
 		Client: g.cluster.client.Metadata, Label: configuration.BreakGlass, Observer: told,
-		Memory: &glassMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
+		Memory: newOpenStore(g.cluster.client.Leases, g.configuration.Namespace, g.options.Replica),
 	})
 	g.keeper = keeper
 	return err
@@ -121,57 +120,34 @@ func (t *glassTeller) Failed(err error) {
 }
 
 const (
-	// glassLease stores the open namespaces: a Lease, which the gateway may write anyway, and
-	// which is not used for leader election.
+	// glassLease stores the open namespaces.
 	glassLease = "quaymaster-break-glass"
 	// glassOpen is its annotation with the namespaces.
 	glassOpen = "quaymaster.dev/open-namespaces"
 )
 
-// glassMemory implements breakglass.Memory.
-type glassMemory struct {
-	client    coordination.LeasesGetter
-	namespace string
-	holder    string // identity of the writer, for diagnosis
+// openStore implements breakglass.Memory.
+type openStore struct {
+	lease.State[[]breakglass.Opening]
+}
+
+func newOpenStore(client coordination.LeasesGetter, namespace, holder string) openStore {
+	return openStore{lease.State[[]breakglass.Opening]{
+		Client: client, Namespace: namespace, Name: glassLease, Annotation: glassOpen, Holder: holder,
+	}}
 }
 
 // Load reads the last saved state. An unreadable state counts as empty: all open namespaces are
 // then reported again.
-func (m *glassMemory) Load(ctx context.Context) ([]breakglass.Opening, error) {
-	lease, err := m.client.Leases(m.namespace).Get(ctx, glassLease, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+func (s openStore) Load(ctx context.Context) ([]breakglass.Opening, error) {
+	open, _, err := s.State.Load(ctx)
+	if errors.Is(err, lease.ErrUnreadable) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	var open []breakglass.Opening
-	if json.Unmarshal([]byte(lease.Annotations[glassOpen]), &open) != nil {
-		return nil, nil //nolint:nilerr // an invalid state is written anew
-	}
-	return open, nil
+	return open, err
 }
 
 // Save writes the state.
-func (m *glassMemory) Save(ctx context.Context, open []breakglass.Opening) error {
-	text, err := json.Marshal(open)
-	if err != nil {
-		return err
-	}
-	of := m.client.Leases(m.namespace)
-	lease, err := of.Get(ctx, glassLease, metav1.GetOptions{})
-	isNew := apierrors.IsNotFound(err)
-	if isNew {
-		lease = &leases.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: glassLease, Labels: map[string]string{"app.kubernetes.io/name": "quaymaster"}}}
-	} else if err != nil {
-		return err
-	}
-	lease.Spec.HolderIdentity = &m.holder
-	lease.Annotations = map[string]string{glassOpen: string(text)}
-	if isNew {
-		_, err = of.Create(ctx, lease, metav1.CreateOptions{})
-	} else {
-		_, err = of.Update(ctx, lease, metav1.UpdateOptions{})
-	}
-	return err
+func (s openStore) Save(ctx context.Context, open []breakglass.Opening) error {
+	return s.State.Save(ctx, open, time.Time{})
 }

@@ -73,8 +73,8 @@ func TestBreakGlassIsTold(t *testing.T) {
 // TestGlassMemory: what a leader saved the next one reads, and what is broken is nothing.
 func TestGlassMemory(t *testing.T) {
 	client := fake.NewClientset()
-	of := func(holder string) *glassMemory {
-		return &glassMemory{client: client.CoordinationV1(), namespace: "quaymaster", holder: holder}
+	of := func(holder string) openStore {
+		return newOpenStore(client.CoordinationV1(), "quaymaster", holder)
 	}
 	if open, err := of("a").Load(t.Context()); err != nil || len(open) != 0 {
 		t.Fatalf("%v, %v", open, err)

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -57,16 +56,11 @@ func (g *assembly) compilers() (engine.Compilers, error) {
 }
 
 // serve follows the resources that the API server serves.
-func (g *assembly) serve() *served {
-	known := &served{
-		ask: func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
-			return discover(g.cluster.client.Typed.Discovery())
-		},
-		changed: func() { g.policies.again(namesKinds) }, log: g.log, known: make(chan struct{}),
-	}
+func (g *assembly) serve() *discovery.Discovery {
+	known := discovery.New(discovery.DiscovererOf(g.cluster.client.Typed.Discovery()), func() { g.policies.again(namesKinds) }, g.log)
 	g.kinds = known
 	g.group.Require("kinds", "it is not known yet which kinds the API server serves", known)
-	g.group.Add("kinds", gateway.Loop(func(ctx context.Context) { known.follow(ctx, &g.cluster.defined) }))
+	g.group.Add("kinds", gateway.Loop(func(ctx context.Context) { known.Run(ctx, &g.cluster.defined) }))
 	return known
 }
 

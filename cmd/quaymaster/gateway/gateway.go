@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
@@ -96,8 +97,8 @@ type assembly struct {
 	registry      *registry.Client
 	allowance     *allowance.Book // rate limits of registries, for all clients
 	around        surroundings
-	cluster       *inTheCluster // nil when running standalone
-	kinds         *served       // of the cluster
+	cluster       *inTheCluster        // nil when running standalone
+	kinds         *discovery.Discovery // of the cluster
 	queue         *admission.Queue
 	entrances     map[string]*entrance
 	keeping       keeping              // of the webhook configurations

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -34,19 +35,6 @@ const (
 	// boundPause is the pause before reading again after a bound was exceeded.
 	boundPause = time.Minute
 )
-
-// globalResource is the resource of GlobalContextEntries.
-const globalResource = "globalcontextentries"
-
-// globalKind is the watched kind of GlobalContextEntries.
-func globalKind() document.Kind {
-	return document.Kind{Group: policyGroup, Resource: globalResource, Versions: []string{"v2", "v2beta1", "v2alpha1"}}
-}
-
-// isGlobal reports whether a document is a GlobalContextEntry.
-func isGlobal(key document.Key) bool {
-	return key.Group == policyGroup && key.Resource == globalResource
-}
 
 // globalSource is the source of values.
 type globalSource interface {
@@ -129,7 +117,7 @@ func (g *globals) put(d document.Document) {
 	}
 	_ = json.Unmarshal(d.Raw, &head) // without it, the version of a status is not known
 	g.mu.Lock()
-	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(globalResource), Name: d.Key.Name, UID: types.UID(d.UID)}, head.Metadata.Generation}
+	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(kinds.GlobalContextResource), Name: d.Key.Name, UID: types.UID(d.UID)}, head.Metadata.Generation}
 	g.mu.Unlock()
 	entry, err := g.compile(d.Raw)
 	if err == nil {
@@ -146,12 +134,6 @@ func (g *globals) put(d document.Document) {
 func (g *globals) compile(text []byte) (entry *globalcontext.Entry, err error) {
 	defer func() { err = orPanicked(err, recover()) }()
 	return g.compiler.Compile(text)
-}
-
-// isEntry reports whether a document claims to be a GlobalContextEntry, of any version.
-func isEntry(raw []byte) bool {
-	group, kind := headOf(raw)
-	return group == policyGroup && kind == "GlobalContextEntry"
 }
 
 // run keeps the values up to date until ctx ends, and returns when all readers have ended.

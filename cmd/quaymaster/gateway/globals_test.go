@@ -26,6 +26,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
@@ -106,8 +107,8 @@ func newGlobalBench(t *testing.T) (*globals, *fickle, *diary) {
 
 func globalDocument(name, spec string) document.Document {
 	return document.Document{
-		Key:  document.Key{Group: policyGroup, Resource: globalResource, Name: name},
-		Kind: schema.GroupVersionKind{Group: policyGroup, Version: "v2beta1", Kind: "GlobalContextEntry"}, UID: "uid-" + name,
+		Key:  document.Key{Group: kinds.KyvernoGroup, Resource: kinds.GlobalContextResource, Name: name},
+		Kind: schema.GroupVersionKind{Group: kinds.KyvernoGroup, Version: "v2beta1", Kind: "GlobalContextEntry"}, UID: "uid-" + name,
 		Raw: []byte(fmt.Sprintf(`{"apiVersion":"kyverno.io/v2beta1","kind":"GlobalContextEntry","metadata":{"name":%q,"generation":3},"spec":%s}`, name, spec)),
 	}
 }
@@ -202,7 +203,7 @@ func TestGlobalCalls(t *testing.T) {
 			}, time.Hour, 21, globalcontext.ErrBroken},
 			{"and corrected", func() { g.Changed(ctx, []document.Document{globalDocument("list", globalCall)}, nil) }, time.Second, 22, "three"},
 			{"it goes", func() {
-				g.Changed(ctx, nil, []document.Key{{Group: policyGroup, Resource: globalResource, Name: "list"}})
+				g.Changed(ctx, nil, []document.Key{{Group: kinds.KyvernoGroup, Resource: kinds.GlobalContextResource, Name: "list"}})
 			}, time.Hour, 22, globalcontext.ErrAbsent},
 		} {
 			step.do()
@@ -423,7 +424,7 @@ func TestGlobalsOfTheCluster(t *testing.T) {
 // called; what did not change is not written.
 func TestGlobalStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		resource := schema.GroupVersionResource{Group: policyGroup, Version: "v2beta1", Resource: globalResource}
+		resource := schema.GroupVersionResource{Group: kinds.KyvernoGroup, Version: "v2beta1", Resource: kinds.GlobalContextResource}
 		object := func(name string) *unstructured.Unstructured {
 			return &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "kyverno.io/v2beta1", "kind": "GlobalContextEntry", "metadata": map[string]any{"name": name, "uid": "uid-" + name},
@@ -467,7 +468,7 @@ func TestGlobalStatus(t *testing.T) {
 			{"a projection has no value", "pods", func() { answer("pods", []any{}) }, 1, `"reason":"Projection"`, "Succeeded"},
 			{"the document is broken", "pods", func() { g.Changed(t.Context(), []document.Document{globalDocument("pods", `{"other":{}}`)}, nil) }, 1, `"reason":"Broken"`, "Succeeded"},
 			{"it is gone", "list", func() {
-				g.Changed(t.Context(), nil, []document.Key{{Group: policyGroup, Resource: globalResource, Name: "list"}})
+				g.Changed(t.Context(), nil, []document.Key{{Group: kinds.KyvernoGroup, Resource: kinds.GlobalContextResource, Name: "list"}})
 			}, 0, `"Succeeded"`, "Broken"},
 		} {
 			before := patches()
@@ -490,13 +491,13 @@ func TestGlobalStatus(t *testing.T) {
 
 // TestGlobalKind: entries are told from policies.
 func TestGlobalKind(t *testing.T) {
-	kind := globalKind()
+	kind := kinds.GlobalContext()
 	for _, version := range kind.Versions {
 		if !globalcontext.Recognises(kind.Group+"/"+version, "GlobalContextEntry") {
 			t.Errorf("%s is watched and not understood", version)
 		}
 	}
-	if !isGlobal(document.Key{Group: kind.Group, Resource: kind.Resource}) || isGlobal(document.Key{Group: kind.Group, Resource: "clusterpolicies"}) {
+	if !kinds.IsGlobalContext(document.Key{Group: kind.Group, Resource: kind.Resource}) || kinds.IsGlobalContext(document.Key{Group: kind.Group, Resource: "clusterpolicies"}) {
 		t.Error("they are mixed up")
 	}
 }

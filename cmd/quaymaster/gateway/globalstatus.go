@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 )
 
@@ -74,7 +75,7 @@ func globalCondition(generation int64, err error) metav1.Condition {
 // tellStatus writes the status of the entries until ctx ends, while the gateway owns it.
 func (g *globals) tellStatus(ctx context.Context, in *inTheCluster, failed func(error)) {
 	reports := func() []globalReport {
-		if !in.owners.writes(policyGroup) {
+		if !in.owners.writes(kinds.KyvernoGroup) {
 			return nil
 		}
 		return g.reports()

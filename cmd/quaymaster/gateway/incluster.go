@@ -14,7 +14,11 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/background"
+	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -105,7 +109,7 @@ func (g *assembly) watch() error {
 	p.teller.controllers = &controllerWatch{own: g.configuration.Has(config.RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace}
 	g.group.Add("status", gateway.Loop(status.Run))
 	watcher, err := document.New(document.Options{
-		Kinds:   append(append(documentKinds(), globalKind()), mirrorKinds(g.configuration.Mirrors.OpenShift)...),
+		Kinds:   append(append(kinds.Watched(), kinds.GlobalContext()), kinds.Mirrors(g.configuration.Mirrors.OpenShift)...),
 		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: g.consumer(&sorter{globals: g.globals, mirrors: m, policies: p}), Observer: documentLog{g.log},
 		Defined: g.cluster.defined.Notify,
 	})
@@ -136,9 +140,9 @@ func (s *sorter) Changed(ctx context.Context, upserts []document.Document, delet
 		consumer document.Consumer
 		owns     func(document.Key) bool
 	}{
-		{s.globals, isGlobal},
-		{s.mirrors, func(key document.Key) bool { return !isGlobal(key) && !isPolicies(key) }},
-		{s.policies, isPolicies},
+		{s.globals, kinds.IsGlobalContext},
+		{s.mirrors, func(key document.Key) bool { return !kinds.IsGlobalContext(key) && !kinds.IsPolicy(key) }},
+		{s.policies, kinds.IsPolicy},
 	} {
 		own := slices.DeleteFunc(slices.Clone(upserts), func(d document.Document) bool { return !to.owns(d.Key) })
 		gone := slices.DeleteFunc(slices.Clone(deletes), func(key document.Key) bool { return !to.owns(key) })
@@ -155,6 +159,7 @@ func (g *assembly) addLeaderComponents() {
 		return
 	}
 	g.group.Add("leader", gateway.Func(g.lead))
+	g.addBackground()
 	for _, c := range []struct {
 		name, role string
 		run        gateway.LeaderFunc
@@ -162,12 +167,44 @@ func (g *assembly) addLeaderComponents() {
 		{"state of policies", config.RoleAdmission, g.tellAll}, {"replicas", config.RoleAdmission, g.sweep}, {"owners of status", config.RoleAdmission, g.followOwners},
 		{"status of mirrors", config.RoleAdmission, g.tellMirrors}, {"status of global context", config.RoleAdmission, g.tellGlobals},
 		{"webhook configurations", config.RoleAdmission, g.configure}, {"guard", config.RoleAdmission, g.tryPolicies}, {"break glass", config.RoleAdmission, g.keepGlass},
-		{"scan", config.RoleScan, g.scan}, {"reports of policies", config.RoleReport, g.keepReports}, {"background", config.RoleBackground, g.tend},
+		{"scan", config.RoleScan, g.scan}, {"reports of policies", config.RoleReport, g.keepReports},
 	} {
 		if g.configuration.Has(c.role) {
 			g.group.Add(c.name, c.run)
 		}
 	}
+}
+
+// addBackground adds the runner of rules about other objects. In shadow mode it does not run, also
+// where namespaces are cut over: no selector limits the rules to them.
+func (g *assembly) addBackground() {
+	if !g.configuration.Has(config.RoleBackground) || g.configuration.Shadow() {
+		return
+	}
+	settings := background.Config{
+		Client: g.cluster.client.Dynamic, Leases: g.cluster.client.Leases, Namespace: g.configuration.Namespace, Replica: g.options.Replica,
+		Excluded: *g.configuration.Webhooks.ExcludedNamespaces, Kinds: g.kinds, Policies: currentPolicies{g.state, &g.policies.changed},
+		Namespaces: g.around.namespaces, Key: g.certificates.wait, Metrics: g.metrics, Log: g.log,
+	}
+	if g.cluster.events != nil {
+		settings.Events = g.cluster.events
+	}
+	g.group.Add("background", background.New(settings))
+}
+
+// currentPolicies are the active policies, and the changes of their set.
+type currentPolicies struct {
+	state *gate.Current
+	gateway.Changing
+}
+
+// Policies returns the active ones; nil until they are loaded.
+func (p currentPolicies) Policies() *policy.Set {
+	now, err := p.state.Snapshot(context.Background())
+	if err != nil {
+		return nil
+	}
+	return now.Policies
 }
 
 // lead runs the components of the leader on one replica at a time. A replica becomes a candidate only after its
@@ -235,7 +272,7 @@ func (g *assembly) configure(ctx context.Context) {
 	defer beside.Wait()
 	kept := &webhooks{
 		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
-		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: documentResources(),
+		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: kinds.Validated(),
 		readiness: ready, sequence: g.policies.sequence.Load,
 	}
 	changed := make(chan struct{}, 1)
@@ -256,7 +293,7 @@ func (g *assembly) configure(ctx context.Context) {
 	}
 	beside.Go(func() { notice(ctx, changed, &g.policies.changed, g.certificates) })
 	beside.Go(func() { g.watchConfigurations(ctx, tell) })
-	beside.Go(func() { watchDefinitions(ctx, &g.cluster.defined, tell) })
+	beside.Go(func() { discovery.WatchDefinitions(ctx, &g.cluster.defined, tell) })
 	beside.Go(func() { ready.run(ctx, asks) })
 	beside.Go(func() { // configurations not observed by then are not ready
 		gateway.Idle(ctx, graceTime)
@@ -268,10 +305,4 @@ func (g *assembly) configure(ctx context.Context) {
 }
 
 // activePolicies are the current ones; nil until they are loaded.
-func (g *assembly) activePolicies() *policy.Set {
-	now, err := g.state.Snapshot(context.Background())
-	if err != nil {
-		return nil
-	}
-	return now.Policies
-}
+func (g *assembly) activePolicies() *policy.Set { return currentPolicies{state: g.state}.Policies() }

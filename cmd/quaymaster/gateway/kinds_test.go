@@ -2,43 +2,11 @@ package gateway
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
-
-// TestKindsLeftAlone: documents of kinds that are not implemented are watched, so that they
-// are counted and listed, and nothing waits for them or asks about them.
-func TestKindsLeftAlone(t *testing.T) {
-	var left []string
-	for _, kind := range policyKinds() {
-		if kind.status == leftAlone {
-			left = append(left, kind.Resource)
-		}
-	}
-	if len(left) != 6 {
-		t.Fatalf("left alone: %v", left)
-	}
-	watched := 0
-	for _, kind := range documentKinds() {
-		if slices.Contains(left, kind.Resource) {
-			watched++
-			if kind.Awaited {
-				t.Errorf("the gateway waits for %s", kind.Resource)
-			}
-		}
-	}
-	if watched != len(left) {
-		t.Errorf("%d of %d kinds are watched", watched, len(left))
-	}
-	for _, resource := range documentResources() {
-		if slices.Contains(left, resource.Resource) {
-			t.Errorf("the webhook for policies is called for %s", resource)
-		}
-	}
-}
 
 // backgroundCheck returns the same error for each document.
 type backgroundCheck struct{ err error }

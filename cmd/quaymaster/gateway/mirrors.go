@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -269,7 +270,7 @@ type checker struct {
 
 // Warnings implements admission.Checker.
 func (c checker) Warnings(raw []byte) []string {
-	if c.entries != nil && isEntry(raw) || isMirror(raw) {
+	if c.entries != nil && kinds.IsGlobalContextEntry(raw) || kinds.IsMirror(raw) {
 		return nil
 	}
 	return c.policies.Warnings(raw)
@@ -278,10 +279,10 @@ func (c checker) Warnings(raw []byte) []string {
 // Check implements admission.Checker.
 func (c checker) Check(raw []byte) error {
 	switch {
-	case c.entries != nil && isEntry(raw):
+	case c.entries != nil && kinds.IsGlobalContextEntry(raw):
 		_, err := c.entries.compile(raw)
 		return err
-	case !isMirror(raw):
+	case !kinds.IsMirror(raw):
 		err := c.policies.Check(raw)
 		if _, is := errors.AsType[*catalog.BackgroundError](err); is && c.kyverno != nil && c.kyverno() {
 			return &admission.Advice{Err: err}

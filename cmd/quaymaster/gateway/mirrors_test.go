@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/health"
@@ -137,14 +138,14 @@ func newMirrorBench() *mirrorBench {
 func (b *mirrorBench) upsert(t *testing.T, name, spec string) {
 	t.Helper()
 	raw := fmt.Sprintf(`{"apiVersion":"quaymaster.dev/v1alpha1","kind":"RegistryMirror","metadata":{"name":%q,"uid":"u1","generation":3},"spec":%s}`, name, spec)
-	d := document.Document{Key: document.Key{Group: ownGroup, Resource: mirrorResource, Name: name}, UID: "u1", Raw: []byte(raw)}
-	d.Kind.Group, d.Kind.Version, d.Kind.Kind = ownGroup, "v1alpha1", "RegistryMirror"
+	d := document.Document{Key: document.Key{Group: kinds.OwnGroup, Resource: kinds.MirrorResource, Name: name}, UID: "u1", Raw: []byte(raw)}
+	d.Kind.Group, d.Kind.Version, d.Kind.Kind = kinds.OwnGroup, "v1alpha1", "RegistryMirror"
 	b.Changed(t.Context(), []document.Document{d}, nil)
 }
 
 func (b *mirrorBench) remove(t *testing.T, name string) {
 	t.Helper()
-	b.Changed(t.Context(), nil, []document.Key{{Group: ownGroup, Resource: mirrorResource, Name: name}})
+	b.Changed(t.Context(), nil, []document.Key{{Group: kinds.OwnGroup, Resource: kinds.MirrorResource, Name: name}})
 }
 
 const (
@@ -310,13 +311,13 @@ func (c *consumed) Changed(_ context.Context, upserts []document.Document, delet
 func TestSorter(t *testing.T) {
 	policies, mirrors, globals := &consumed{}, &consumed{}, &consumed{}
 	s := &sorter{policies: policies, mirrors: mirrors, globals: globals}
-	own := document.Key{Group: policyGroup, Resource: "policies", Name: "p"}
-	mirror := document.Key{Group: ownGroup, Resource: mirrorResource, Name: "m"}
+	own := document.Key{Group: kinds.KyvernoGroup, Resource: "policies", Name: "p"}
+	mirror := document.Key{Group: kinds.OwnGroup, Resource: kinds.MirrorResource, Name: "m"}
 	sets := document.Key{Group: "config.openshift.io", Resource: "imagetagmirrorsets", Name: "s"}
 	s.Changed(t.Context(), nil, nil)
 	s.Changed(t.Context(), []document.Document{{Key: own}}, []document.Key{mirror})
 	s.Changed(t.Context(), []document.Document{{Key: sets}}, nil)
-	s.Changed(t.Context(), []document.Document{{Key: document.Key{Group: policyGroup, Resource: globalResource, Name: "g"}}}, nil)
+	s.Changed(t.Context(), []document.Document{{Key: document.Key{Group: kinds.KyvernoGroup, Resource: kinds.GlobalContextResource, Name: "g"}}}, nil)
 	if want := []string{"", "+globalcontextentries"}; !slices.Equal(globals.calls, want) {
 		t.Errorf("global context entries were told %q, want %q", globals.calls, want)
 	}

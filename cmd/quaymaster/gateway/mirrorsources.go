@@ -18,14 +18,12 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
 )
 
 const (
-	// mirrorResource is the resource of RegistryMirrors.
-	mirrorResource = "registrymirrors"
-
 	// fileInterval is the time between two reads of files, and configMapInterval between two
 	// look-ups of ConfigMaps, which are cached as long.
 	fileInterval      = time.Second
@@ -34,43 +32,13 @@ const (
 	configMapRetry = time.Second
 )
 
-// mirrorKinds are the custom resources for mirrors, with their supported versions.
-func mirrorKinds(openShift bool) []document.Kind {
-	kinds := []document.Kind{{Group: ownGroup, Resource: mirrorResource, Versions: []string{"v1alpha1"}}}
-	if openShift {
-		kinds = append(kinds,
-			document.Kind{Group: "config.openshift.io", Resource: "imagedigestmirrorsets", Versions: []string{"v1"}},
-			document.Kind{Group: "config.openshift.io", Resource: "imagetagmirrorsets", Versions: []string{"v1"}})
-	}
-	return kinds
-}
-
-// isMirror reports whether a document is a RegistryMirror.
-func isMirror(raw []byte) bool {
-	group, kind := headOf(raw)
-	return group == ownGroup && kind == "RegistryMirror"
-}
-
-// headOf returns the group and the kind of a document; empty for an unreadable one.
-func headOf(raw []byte) (group, kind string) {
-	var head struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if json.Unmarshal(raw, &head) != nil {
-		return "", ""
-	}
-	group, _, _ = strings.Cut(head.APIVersion, "/")
-	return group, head.Kind
-}
-
 // Changed implements document.Consumer.
 func (m *mirrors) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range upserts {
 		next := mirrorDocument{key: mirrorsInCluster + "/" + d.Key.String(), source: "the cluster: " + d.Key.String(), text: d.Raw}
-		if d.Key.Group == ownGroup {
+		if d.Key.Group == kinds.OwnGroup {
 			next.object = record.Object{
 				Resource: schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
 				Name:     d.Key.Name, UID: types.UID(d.UID),

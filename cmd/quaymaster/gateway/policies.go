@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -119,7 +120,7 @@ func (p *policies) list() {
 	names := map[string]bool{}
 	for _, object := range p.objects {
 		resource := object.Resource.GroupResource()
-		if kind := ofResource(resource); kind.kind != "PolicyException" && kind.status != leftAlone {
+		if kind := kinds.OfResource(resource); kind.Name != "PolicyException" && kind.Status != kinds.NotImplemented {
 			names[resource.String()] = true
 		}
 	}
@@ -132,7 +133,7 @@ func (p *policies) resources() []string {
 	if list := p.there.Load(); list != nil && len(*list) > 0 {
 		return *list
 	}
-	return []string{"clusterpolicies." + policyGroup}
+	return []string{"clusterpolicies." + kinds.KyvernoGroup}
 }
 
 // count sets the metrics of policies.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
@@ -117,7 +119,7 @@ type fixedKinds []configuration.Resource
 
 // Named implements constraint.Resources.
 func (f fixedKinds) Named(group, name string) []constraint.Resource {
-	return resourcesNamed(f, group, name)
+	return discovery.Named(f, group, name)
 }
 
 // fill publishes the documents.
@@ -157,9 +159,7 @@ func (r *Reader) Export(ctx context.Context) (*Material, error) {
 		m.Mirrors = append(m.Mirrors, Written{Key: key, Source: d.source, Text: d.text})
 	}
 	r.g.mirrors.mu.Unlock()
-	if served := r.g.kinds.current.Load(); served != nil {
-		m.Kinds = slices.Clone(*served)
-	}
+	m.Kinds = slices.Clone(r.g.kinds.Resources())
 	m.Globals = r.globalValues()
 	var err error
 	m.Resources, err = r.namespaces(ctx)
@@ -172,7 +172,7 @@ func (r *Reader) Texts() map[string][]byte {
 	defer r.mu.Unlock()
 	texts := map[string][]byte{}
 	for key, raw := range r.documents {
-		if isPolicies(key) {
+		if kinds.IsPolicy(key) {
 			texts[clusterKey(key)] = raw
 		}
 	}
@@ -183,7 +183,7 @@ func (r *Reader) globalValues() []GlobalValue {
 	r.mu.Lock()
 	documents := map[string][]byte{}
 	for key, raw := range r.documents {
-		if isGlobal(key) {
+		if kinds.IsGlobalContext(key) {
 			documents[key.Name] = raw
 		}
 	}

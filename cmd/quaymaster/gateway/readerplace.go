@@ -46,10 +46,7 @@ func (r *Reader) servedKinds() []configuration.Resource {
 	if r.g.kinds == nil {
 		return nil
 	}
-	if list := r.g.kinds.current.Load(); list != nil {
-		return *list
-	}
-	return nil
+	return r.g.kinds.Resources()
 }
 
 // ownLabels are the labels of a Namespace after its creation.

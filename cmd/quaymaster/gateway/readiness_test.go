@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
@@ -69,7 +70,7 @@ func lead(t *testing.T) (*teller, *readiness, *conditions, func()) {
 	r := newReadiness(slog.New(slog.DiscardHandler), func() {})
 	tells := &teller{leads: func() bool { return true }, conditions: &written, writes: func(string) bool { return true }, readiness: r}
 	r.begin(true)
-	resource := schema.GroupVersionResource{Group: policyGroup, Version: "v1", Resource: "clusterpolicies"}
+	resource := schema.GroupVersionResource{Group: kinds.KyvernoGroup, Version: "v1", Resource: "clusterpolicies"}
 	announce := func() {
 		for i, name := range []string{"a", "b"} {
 			entry := catalog.Entry{Key: name, State: catalog.Ours, Policy: podPolicy(name, "Pod")}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -238,7 +239,7 @@ func objectOf(review admission.Review) core.ObjectReference {
 }
 
 func policyOf(p *policy.Policy) core.ObjectReference {
-	return core.ObjectReference{APIVersion: apiVersionOf(p.Kind), Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+	return core.ObjectReference{APIVersion: kinds.APIVersionOf(p.Kind), Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
 // mirrorOf returns the RegistryMirror of an entry, as in RegistryMirror/hub[0]; zero for another
@@ -249,7 +250,7 @@ func mirrorOf(entry string) core.ObjectReference {
 		return core.ObjectReference{}
 	}
 	name, _, _ = strings.Cut(name, "[")
-	return core.ObjectReference{APIVersion: ownGroup + "/v1alpha1", Kind: "RegistryMirror", Name: name}
+	return core.ObjectReference{APIVersion: kinds.OwnGroup + "/v1alpha1", Kind: "RegistryMirror", Name: name}
 }
 
 func nameOf(review admission.Review) string {

@@ -99,7 +99,7 @@ func (g *assembly) scanner(key []byte) (made scanning, ends []func(), err error)
 	}
 	made.controller, err = scan.NewController(made.scanner, scan.ControllerOptions{
 		Policies: &g.policies.changed, Interval: time.Duration(settings.Interval), Settled: scanSettled, Again: g.scanAgain,
-		Memory: &scanMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
+		Memory: newPositionStore(g.cluster.client.Leases, g.configuration.Namespace, g.options.Replica),
 	})
 	return made, ends, err
 }

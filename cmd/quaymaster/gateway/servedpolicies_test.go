@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -29,7 +30,7 @@ import (
 // now that.
 type serving struct {
 	*gatetest.Harbor
-	known    *served
+	known    *discovery.Discovery
 	policies *policies
 	gate     *gate.Gate
 	bundle   []byte
@@ -44,10 +45,7 @@ func newServing(t *testing.T) *serving {
 	s.bundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
 	secure.Close()
 	log := slog.New(slog.DiscardHandler)
-	s.known = &served{
-		ask:     func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) { return s.lists, nil, nil },
-		changed: func() { s.policies.again(namesKinds) }, log: log, known: make(chan struct{}),
-	}
+	s.known = discovery.New(func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) { return s.lists, nil, nil }, func() {}, log)
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: engine.NewResources(), Secrets: engine.FileSecrets{Resources: engine.NewResources()}, Kinds: constraint.Later(s.known),
 	})
@@ -71,7 +69,7 @@ func newServing(t *testing.T) *serving {
 }
 
 // serve has the API server serve pods, and resources of tekton.dev, and asks it, as
-// served.follow does.
+// discovery.Discovery does.
 func (s *serving) serve(t *testing.T, resources ...metav1.APIResource) {
 	t.Helper()
 	writable := metav1.Verbs{"create", "update"}
@@ -80,12 +78,12 @@ func (s *serving) serve(t *testing.T, resources ...metav1.APIResource) {
 		r.Verbs = writable
 		s.lists = append(s.lists, &metav1.APIResourceList{GroupVersion: "tekton.dev/v1", APIResources: []metav1.APIResource{r}})
 	}
-	changed, err := s.known.refresh()
+	changed, err := s.known.Refresh()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if changed {
-		s.known.changed()
+		s.policies.again(namesKinds)
 	}
 }
 
@@ -106,7 +104,7 @@ func (s *serving) decide(t *testing.T, object string) gate.Outcome {
 func (s *serving) warnings(t *testing.T) []configuration.Warning {
 	t.Helper()
 	made, err := configuration.Build(configuration.Input{
-		Policies: s.policies.catalog.Snapshot().Set.Policies(), Resources: *s.known.current.Load(), CABundle: s.bundle,
+		Policies: s.policies.catalog.Snapshot().Set.Policies(), Resources: s.known.Resources(), CABundle: s.bundle,
 		Endpoint: configuration.Endpoint{Namespace: "quaymaster", Service: "quaymaster"}, Namespace: "quaymaster",
 	})
 	if err != nil {

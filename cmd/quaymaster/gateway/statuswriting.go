@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 )
 
 // enginesInterval is the time between two checks for other engines.
@@ -34,11 +35,11 @@ type otherEngine struct {
 func otherEngines() []otherEngine {
 	return []otherEngine{
 		{
-			name: "Kyverno", groups: []string{policyGroup, celGroup}, configurations: []string{"kyverno-"},
+			name: "Kyverno", groups: []string{kinds.KyvernoGroup, kinds.CELGroup}, configurations: []string{"kyverno-"},
 			deployments: "app.kubernetes.io/component=admission-controller", word: "kyverno",
 		},
 		{
-			name: "policy-controller", groups: []string{sigstoreGroup},
+			name: "policy-controller", groups: []string{kinds.SigstoreGroup},
 			configurations: []string{"policy.sigstore.dev", "validating.clusterimagepolicy.sigstore.dev", "defaulting.clusterimagepolicy.sigstore.dev"},
 			deployments:    "app.kubernetes.io/name=policy-controller", word: "policy-controller",
 		},
@@ -60,7 +61,7 @@ type statusOwners struct {
 // writes reports whether the status of a group's kinds is written.
 func (o *statusOwners) writes(group string) bool {
 	switch {
-	case group == ownGroup || o.setting == config.StatusAlways:
+	case group == kinds.OwnGroup || o.setting == config.StatusAlways:
 		return true
 	case o.setting == config.StatusNever:
 		return false

@@ -11,6 +11,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 )
 
 func metadataOf(apiVersion, kind, name string, labels map[string]string) *metav1.PartialObjectMetadata {
@@ -55,12 +56,12 @@ func TestStatusOwners(t *testing.T) {
 			client.PrependReactor("list", row.refuse, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 		}
 		o := &statusOwners{setting: row.setting, client: client, log: slog.New(slog.DiscardHandler)}
-		if o.writes(policyGroup) != (row.setting == config.StatusAlways) || o.writes(sigstoreGroup) != (row.setting == config.StatusAlways) {
+		if o.writes(kinds.KyvernoGroup) != (row.setting == config.StatusAlways) || o.writes(kinds.SigstoreGroup) != (row.setting == config.StatusAlways) {
 			t.Errorf("%s: written before it is known", row.reason)
 		}
 		o.look(t.Context())
-		if o.writes(policyGroup) != row.kyverno || o.writes(celGroup) != row.kyverno || o.writes(sigstoreGroup) != row.sigstore || !o.writes(ownGroup) {
-			t.Errorf("%s: written are Kyverno's: %t, policy-controller's: %t, ours: %t", row.reason, o.writes(policyGroup), o.writes(sigstoreGroup), o.writes(ownGroup))
+		if o.writes(kinds.KyvernoGroup) != row.kyverno || o.writes(kinds.CELGroup) != row.kyverno || o.writes(kinds.SigstoreGroup) != row.sigstore || !o.writes(kinds.OwnGroup) {
+			t.Errorf("%s: written are Kyverno's: %t, policy-controller's: %t, ours: %t", row.reason, o.writes(kinds.KyvernoGroup), o.writes(kinds.SigstoreGroup), o.writes(kinds.OwnGroup))
 		}
 	}
 }
@@ -101,8 +102,8 @@ func TestStatusOwnersFollow(t *testing.T) {
 		{"nothing can be found out", kyverno, errors.New("away"), false, true},
 	} {
 		there, failed = step.there, step.failed
-		if changed := o.look(t.Context()); changed != step.changed || o.writes(policyGroup) != step.written {
-			t.Errorf("%s: changed %t, written %t", step.reason, changed, o.writes(policyGroup))
+		if changed := o.look(t.Context()); changed != step.changed || o.writes(kinds.KyvernoGroup) != step.written {
+			t.Errorf("%s: changed %t, written %t", step.reason, changed, o.writes(kinds.KyvernoGroup))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 )
@@ -90,15 +91,15 @@ func (t teller) status(entry catalog.Entry, object clusterObject) {
 	if t.leads == nil || !t.leads() || t.conditions == nil || object.Name == "" || entry.State == catalog.NotOurs {
 		return
 	}
-	kind := ofResource(object.Resource.GroupResource())
-	if kind.status == noStatus || kind.status != ownStatus && !t.writes(kind.Group) {
+	kind := kinds.OfResource(object.Resource.GroupResource())
+	if kind.Status == kinds.NoStatus || kind.Status != kinds.OwnStatus && !t.writes(kind.Group) {
 		return
 	}
 	condition, settled := t.condition(entry, object)
 	if !settled || !t.readiness.differs(entry.Key, object, condition) {
 		return
 	}
-	if kind.status == conditionStatus {
+	if kind.Status == kinds.ConditionStatus {
 		object.Within = "conditionStatus"
 	}
 	t.conditions.Set(object.Object, condition)
@@ -110,7 +111,7 @@ func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 		return policyOf(entry.Policy)
 	}
 	return core.ObjectReference{
-		APIVersion: object.Resource.GroupVersion().String(), Kind: ofResource(object.Resource.GroupResource()).kind,
+		APIVersion: object.Resource.GroupVersion().String(), Kind: kinds.OfResource(object.Resource.GroupResource()).Name,
 		Namespace: object.Namespace, Name: object.Name,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
@@ -22,28 +21,6 @@ func (g *assembly) watchConfigurations(ctx context.Context, changed func()) {
 		gateway.WatchObject(ctx, api.ValidatingWebhookConfigurations(), configuration.Name, g.log, changed)
 	})
 	both.Wait()
-}
-
-// discoveryLag bounds the delay of an API server's discovery after a change of a definition.
-const discoveryLag = 2 * time.Second
-
-// watchDefinitions reports changes of CustomResourceDefinitions until ctx ends, so that a kind
-// which a policy named before its definition is covered soon: at once, and again after
-// discoveryLag.
-func watchDefinitions(ctx context.Context, of gateway.Changing, changed func()) {
-	next := of.Changed()
-	var again <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-next:
-			next, again = of.Changed(), time.After(discoveryLag)
-		case <-again:
-			again = nil
-		}
-		changed()
-	}
 }
 
 // watchSecret reloads the certificate when its Secret changes, so that all replicas serve the

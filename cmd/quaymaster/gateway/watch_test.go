@@ -34,12 +34,6 @@ func getOptions() metav1.GetOptions { return metav1.GetOptions{} }
 // nobody is a prover that proves nothing.
 type nobody struct{ gate.Prover }
 
-// after waits on the bubble's clock, until all others wait.
-func after(d time.Duration) {
-	<-time.After(d)
-	synctest.Wait()
-}
-
 // watching is a gateway with nothing but a client.
 func watching(client *fake.Clientset) *assembly {
 	return &assembly{log: slog.New(slog.DiscardHandler), cluster: &inTheCluster{client: &cluster.Client{Typed: client}}, configuration: config.Configuration{Namespace: "quaymaster"}}
@@ -171,40 +165,6 @@ func (w *writes) all() []string {
 	return slices.Clone(w.list)
 }
 
-// TestKindThatComesIsToldAtOnce: and once more when discovery knows of it; nothing is
-// told where no definition changes.
-func TestKindThatComesIsToldAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		var defined gateway.Signal
-		told := 0
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			watchDefinitions(ctx, &defined, func() { told++ })
-		}()
-		for _, step := range []struct {
-			reason string
-			do     func()
-			told   int
-		}{
-			{"nothing changed", func() { after(time.Hour) }, 0},
-			{"one changed", func() { defined.Notify(); synctest.Wait() }, 1},
-			{"it changed again before discovery knew", func() { after(discoveryLag / 2); defined.Notify(); synctest.Wait() }, 2},
-			{"discovery may not know yet", func() { after(discoveryLag - time.Millisecond) }, 2},
-			{"discovery knows", func() { after(time.Millisecond) }, 3},
-			{"nothing changes any more", func() { after(time.Hour) }, 3},
-		} {
-			step.do()
-			if told != step.told {
-				t.Errorf("%s: told %d times, want %d", step.reason, told, step.told)
-			}
-		}
-		stop()
-		<-done
-	})
-}
-
 // TestCertificateOfAnotherReplicaIsServedAtOnce: it changed the Secret.
 func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -246,4 +206,10 @@ func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
 		stop()
 		synctest.Wait()
 	})
+}
+
+// after waits on the bubble's clock, until all others wait.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }

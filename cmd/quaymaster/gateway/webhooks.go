@@ -15,6 +15,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
@@ -51,7 +53,7 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	if set == nil || mirrors == nil {
 		return configuration.Input{}, errors.New("the policies and mirrors are not known yet")
 	}
-	lists, failed, err := discover(w.client.Typed.Discovery())
+	lists, failed, err := discovery.DiscovererOf(w.client.Typed.Discovery())()
 	if err != nil {
 		return configuration.Input{}, fmt.Errorf("which resources does the API server serve: %w", err)
 	}
@@ -63,7 +65,7 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	}
 	labelled := configuration.Labelled{}
 	if w.optIn {
-		labelled = configuration.Labelled{Label: sigstoreGroup + "/include", Value: "true", Is: func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" }}
+		labelled = configuration.Labelled{Label: kinds.SigstoreGroup + "/include", Value: "true", Is: func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" }}
 	}
 	return configuration.Input{
 		Labelled: labelled,

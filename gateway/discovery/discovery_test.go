@@ -1,4 +1,4 @@
-package gateway
+package discovery
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ func TestServed(t *testing.T) {
 	lists := []*metav1.APIResourceList{{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true, Verbs: []string{"create"}}}}}
 	failing := errors.New("the API server is away")
 	told := 0
-	s := &served{
-		ask:     func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) { return lists, nil, failing },
-		changed: func() { told++ }, log: slog.New(slog.DiscardHandler), known: make(chan struct{}),
+	s := &Discovery{
+		discover: func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) { return lists, nil, failing },
+		changed:  func() { told++ }, log: slog.New(slog.DiscardHandler), known: make(chan struct{}),
 	}
 	if found := s.Named("apps", "deployments"); found != nil || !s.missed.Load() {
 		t.Errorf("found %v while the API server is away", found)
@@ -39,7 +39,7 @@ func TestServed(t *testing.T) {
 		reason  string
 		changed bool
 	}{{"a kind came", true}, {"nothing changed", false}} {
-		if changed, err := s.refresh(); err != nil || changed != c.changed {
+		if changed, err := s.Refresh(); err != nil || changed != c.changed {
 			t.Errorf("%s: %t, %v", c.reason, changed, err)
 		}
 	}

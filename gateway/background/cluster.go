@@ -1,4 +1,4 @@
-package gateway
+package background
 
 import (
 	"context"
@@ -34,14 +34,14 @@ const (
 	fieldManager = "quaymaster"
 )
 
-// backgroundCluster implements background.Cluster.
-type backgroundCluster struct {
+// apiServer implements background.Cluster.
+type apiServer struct {
 	client dynamic.Interface
-	kinds  *served
+	kinds  Kinds
 }
 
 // Served returns the kinds that match a target, each in the newest of its versions.
-func (c *backgroundCluster) Served(_ context.Context, target policy.Target) ([]background.Kind, error) {
+func (c *apiServer) Served(_ context.Context, target policy.Target) ([]background.Kind, error) {
 	list, err := c.list()
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (c *backgroundCluster) Served(_ context.Context, target policy.Target) ([]b
 }
 
 // Kind returns the kind of an object.
-func (c *backgroundCluster) Kind(_ context.Context, of policy.ObjectKind) (background.Kind, error) {
+func (c *apiServer) Kind(_ context.Context, of policy.ObjectKind) (background.Kind, error) {
 	list, err := c.list()
 	if err != nil {
 		return background.Kind{}, err
@@ -77,19 +77,19 @@ func (c *backgroundCluster) Kind(_ context.Context, of policy.ObjectKind) (backg
 	return background.Kind{}, fmt.Errorf("%s %s: %w", of.APIVersion, of.Kind, background.ErrNotServed)
 }
 
-func (c *backgroundCluster) list() ([]configuration.Resource, error) {
-	list := c.kinds.current.Load()
+func (c *apiServer) list() ([]configuration.Resource, error) {
+	list := c.kinds.Resources()
 	if list == nil {
 		return nil, errors.New("it is not known yet which kinds the API server serves")
 	}
-	return *list, nil
+	return list, nil
 }
 
 func kindOf(r configuration.Resource) background.Kind {
 	return background.Kind{Group: r.Group, Version: r.Version, Kind: r.Kind, Resource: r.Name, Namespaced: r.Namespaced}
 }
 
-func (c *backgroundCluster) resource(kind background.Kind, namespace string) dynamic.ResourceInterface {
+func (c *apiServer) resource(kind background.Kind, namespace string) dynamic.ResourceInterface {
 	all := c.client.Resource(schema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: kind.Resource})
 	if namespace == "" {
 		return all
@@ -102,8 +102,8 @@ func named(object map[string]any) (namespace, name string) {
 	return at.GetNamespace(), at.GetName()
 }
 
-// told translates an error of the API server into one of package background.
-func told(err error) error {
+// translated translates an error of the API server into one of package background.
+func translated(err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -121,7 +121,7 @@ func told(err error) error {
 
 func read(object *unstructured.Unstructured, err error) (map[string]any, error) {
 	if err != nil {
-		return nil, told(err)
+		return nil, translated(err)
 	}
 	return floats(object.Object), nil
 }
@@ -150,25 +150,25 @@ func float(value any) any {
 }
 
 // Get returns one object.
-func (c *backgroundCluster) Get(ctx context.Context, kind background.Kind, namespace, name string) (map[string]any, error) {
+func (c *apiServer) Get(ctx context.Context, kind background.Kind, namespace, name string) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	return read(c.resource(kind, namespace).Get(ctx, name, metav1.GetOptions{}))
 }
 
 // Each lists objects in pages.
-func (c *backgroundCluster) Each(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) error {
+func (c *apiServer) Each(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) error {
 	_, err := c.pages(ctx, kind, namespace, query, do)
 	return err
 }
 
 // pages returns the version of the list.
-func (c *backgroundCluster) pages(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) (string, error) {
+func (c *apiServer) pages(ctx context.Context, kind background.Kind, namespace, query string, do func(object map[string]any) error) (string, error) {
 	options := metav1.ListOptions{LabelSelector: query, Limit: pageSize}
 	for {
 		page, err := c.page(ctx, kind, namespace, options)
 		if err != nil {
-			return "", told(err)
+			return "", translated(err)
 		}
 		for i := range page.Items {
 			if err := do(floats(page.Items[i].Object)); err != nil {
@@ -182,14 +182,14 @@ func (c *backgroundCluster) pages(ctx context.Context, kind background.Kind, nam
 	}
 }
 
-func (c *backgroundCluster) page(ctx context.Context, kind background.Kind, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (c *apiServer) page(ctx context.Context, kind background.Kind, namespace string, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	return c.resource(kind, namespace).List(ctx, options)
 }
 
 // Create makes an object.
-func (c *backgroundCluster) Create(ctx context.Context, kind background.Kind, object map[string]any) (map[string]any, error) {
+func (c *apiServer) Create(ctx context.Context, kind background.Kind, object map[string]any) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	namespace, _ := named(object)
@@ -197,7 +197,7 @@ func (c *backgroundCluster) Create(ctx context.Context, kind background.Kind, ob
 }
 
 // Update writes an object.
-func (c *backgroundCluster) Update(ctx context.Context, kind background.Kind, object map[string]any, how background.Writing) (map[string]any, error) {
+func (c *apiServer) Update(ctx context.Context, kind background.Kind, object map[string]any, how background.Writing) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var dryRun []string
@@ -213,7 +213,7 @@ func (c *backgroundCluster) Update(ctx context.Context, kind background.Kind, ob
 }
 
 // Patch applies operations.
-func (c *backgroundCluster) Patch(ctx context.Context, kind background.Kind, namespace, name string, operations []patch.Operation) error {
+func (c *apiServer) Patch(ctx context.Context, kind background.Kind, namespace, name string, operations []patch.Operation) error {
 	body, err := json.Marshal(operations)
 	if err != nil {
 		return err
@@ -221,16 +221,16 @@ func (c *backgroundCluster) Patch(ctx context.Context, kind background.Kind, nam
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err = c.resource(kind, namespace).Patch(ctx, name, types.JSONPatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
-	return told(err)
+	return translated(err)
 }
 
 // Delete deletes an object as it was read.
-func (c *backgroundCluster) Delete(ctx context.Context, kind background.Kind, object map[string]any) error {
+func (c *apiServer) Delete(ctx context.Context, kind background.Kind, object map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	at := unstructured.Unstructured{Object: object}
 	uid, version, way := at.GetUID(), at.GetResourceVersion(), metav1.DeletePropagationBackground
-	return told(c.resource(kind, at.GetNamespace()).Delete(ctx, at.GetName(), metav1.DeleteOptions{
+	return translated(c.resource(kind, at.GetNamespace()).Delete(ctx, at.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}, PropagationPolicy: &way,
 	}))
 }

@@ -1,4 +1,4 @@
-package gateway
+package background
 
 import (
 	"context"
@@ -11,63 +11,122 @@ import (
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// tend runs the rules about other objects until ctx ends.
-func (g *assembly) tend(ctx context.Context) {
-	if g.configuration.Shadow() {
-		return // also where namespaces are cut over: no selector limits the rules to them
-	}
-	key, ok := g.certificates.wait(ctx)
-	if !ok {
-		return
-	}
-	records, err := generated.New(key)
-	if err != nil {
-		g.log.Error("rules about other objects are not followed", slog.String("error", err.Error()))
-		return
-	}
-	told := backgroundLog{log: g.log, metrics: g.metrics}
-	if g.cluster.events != nil {
-		told.events = g.cluster.events
-	}
-	cluster := &backgroundCluster{client: g.cluster.client.Dynamic, kinds: g.kinds}
-	c, err := background.New(background.Options{
-		Cluster: cluster, Policies: backgroundPolicies{g, cluster}, Namespaces: g.around.namespaces, Images: objectImages{},
-		Records: records, Observer: told, Excluded: append(slices.Clone(*g.configuration.Webhooks.ExcludedNamespaces), g.configuration.Namespace),
-		Memory: &leaseMemory{client: g.cluster.client.Leases, namespace: g.configuration.Namespace, holder: g.options.Replica},
-	})
-	if err != nil {
-		g.log.Error("rules about other objects are not followed", slog.String("error", err.Error()))
-		return
-	}
-	c.Run(ctx)
+// Config holds the dependencies of a Runner.
+type Config struct {
+	Client dynamic.Interface
+	// Leases stores the progress, in the gateway's own namespace.
+	Leases coordination.LeasesGetter
+	// Namespace is the gateway's own, and Replica the name of this process.
+	Namespace, Replica string
+	// Excluded are the other namespaces that are left out.
+	Excluded []string
+	Kinds    Kinds
+	Policies Policies
+	// Namespaces returns the labels of namespaces.
+	Namespaces background.Namespaces
+	// Key waits for the replicas' key, which authenticates the records in generated objects; false
+	// if the context ended first.
+	Key     func(context.Context) ([]byte, bool)
+	Metrics Metrics
+	Events  Events // nil: none are written
+	Log     *slog.Logger
 }
 
-// backgroundPolicies implements background.Policies.
-type backgroundPolicies struct {
-	*assembly
-	cluster *backgroundCluster
+// Kinds are the resources that the API server serves.
+type Kinds interface {
+	// Resources returns nil before they are known.
+	Resources() []configuration.Resource
+}
+
+// Policies are the active ones.
+type Policies interface {
+	// Policies returns nil until they are loaded.
+	Policies() *policy.Set
+	// Changed returns a channel that is closed when policies or the served resources change;
+	// policies that name these resources are then compiled again.
+	Changed() <-chan struct{}
+}
+
+// Metrics counts work.
+type Metrics interface {
+	Worked(action string, outcome metrics.WorkOutcome)
+}
+
+// Events writes events soon and never waits.
+type Events interface {
+	Record(event record.Event)
+}
+
+// Runner is the component that runs rules about other objects, on the leader.
+type Runner struct{ config Config }
+
+// New makes a Runner.
+func New(c Config) *Runner { return &Runner{config: c} }
+
+// Ready implements gateway.Component.
+func (*Runner) Ready() <-chan struct{} { return nil }
+
+// NeedLeaderElection implements gateway.Component.
+func (*Runner) NeedLeaderElection() bool { return true }
+
+// Run runs the rules until ctx ends. An error is logged, and the gateway continues without them.
+func (r *Runner) Run(ctx context.Context) error {
+	c := r.config
+	key, ok := c.Key(ctx)
+	if !ok {
+		return nil
+	}
+	controller, err := c.controller(key)
+	if err != nil {
+		c.Log.Error("rules about other objects are not followed", slog.String("error", err.Error()))
+		return nil
+	}
+	controller.Run(ctx)
+	return nil
+}
+
+func (c Config) controller(key []byte) (*background.Controller, error) {
+	records, err := generated.New(key)
+	if err != nil {
+		return nil, err
+	}
+	cluster := &apiServer{client: c.Client, kinds: c.Kinds}
+	return background.New(background.Options{
+		Cluster: cluster, Policies: policies{c.Policies, cluster}, Namespaces: c.Namespaces, Images: objectImages{},
+		Records: records, Observer: observer{log: c.Log, metrics: c.Metrics, events: c.Events}, Excluded: append(slices.Clone(c.Excluded), c.Namespace),
+		Memory: newProgressStore(c.Leases, c.Namespace, c.Replica),
+	})
+}
+
+// policies implements background.Policies.
+type policies struct {
+	current Policies
+	cluster *apiServer
 }
 
 // Policies returns the current policies.
-func (p backgroundPolicies) Policies() *policy.Set { return p.activePolicies() }
+func (p policies) Policies() *policy.Set { return p.current.Policies() }
 
-// Changed returns a channel that is closed when policies or the served resources change; policies
-// that name these resources are then compiled again.
-func (p backgroundPolicies) Changed() <-chan struct{} { return p.policies.changed.Changed() }
+// Changed returns a channel that is closed at the next change.
+func (p policies) Changed() <-chan struct{} { return p.current.Changed() }
 
 // Gone asks the API server whether a policy without a known document is deleted. A kind that it
 // does not serve has no documents.
-func (p backgroundPolicies) Gone(ctx context.Context, id string) (bool, error) {
+func (p policies) Gone(ctx context.Context, id string) (bool, error) {
 	kind, name, _ := strings.Cut(id, "/")
 	namespace, rest, namespaced := strings.Cut(name, "/")
 	if namespaced {
@@ -75,8 +134,8 @@ func (p backgroundPolicies) Gone(ctx context.Context, id string) (bool, error) {
 	} else {
 		namespace = ""
 	}
-	list := policyKinds()
-	i := slices.IndexFunc(list, func(k policyKind) bool { return k.kind == kind })
+	list := kinds.Policies()
+	i := slices.IndexFunc(list, func(k kinds.Kind) bool { return k.Name == kind })
 	if i < 0 {
 		return false, fmt.Errorf("%s is no kind of policies", kind)
 	}
@@ -134,15 +193,15 @@ func imagePlaces(extractors []policy.Extractor) []workload.Extractor {
 	return list
 }
 
-// backgroundLog implements background.Observer.
-type backgroundLog struct {
+// observer implements background.Observer.
+type observer struct {
 	log     *slog.Logger
-	metrics *metrics.Metrics
-	events  eventWriter // nil: no events
+	metrics Metrics
+	events  Events // nil: no events
 }
 
 // Worked logs and counts completed and failed work; failures also get an event.
-func (l backgroundLog) Worked(w background.Work) {
+func (l observer) Worked(w background.Work) {
 	l.metrics.Worked(string(w.Action), workOutcome(w))
 	about := []any{
 		slog.String("policy", w.Policy), slog.String("rule", w.Rule), slog.String("object", w.Object),
@@ -180,6 +239,6 @@ func workOutcome(w background.Work) metrics.WorkOutcome {
 }
 
 // Failed logs errors with a retry.
-func (l backgroundLog) Failed(err error) {
+func (l observer) Failed(err error) {
 	l.log.Warn("rules about other objects", slog.String("error", err.Error()))
 }

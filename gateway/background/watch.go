@@ -1,4 +1,4 @@
-package gateway
+package background
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const watchSeconds = 300
 
 // Watch implements background.Cluster. Objects are listed in pages, and each page is passed on
 // before the next is read. So the objects of a large cluster are never in memory all at once.
-func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
+func (c *apiServer) Watch(ctx context.Context, kind background.Kind, namespace, query string, to background.Sink) {
 	pause := gateway.WatchPause
 	for ctx.Err() == nil {
 		to.Listing()
@@ -52,14 +52,14 @@ func (c *backgroundCluster) Watch(ctx context.Context, kind background.Kind, nam
 }
 
 // follow watches from a version on, repeatedly, until a watch fails.
-func (c *backgroundCluster) follow(ctx context.Context, kind background.Kind, namespace, query, version string, to background.Sink) error {
+func (c *apiServer) follow(ctx context.Context, kind background.Kind, namespace, query, version string, to background.Sink) error {
 	for {
 		lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
 		opened, err := c.resource(kind, namespace).Watch(ctx, metav1.ListOptions{
 			LabelSelector: query, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
 		})
 		if err != nil {
-			return told(err)
+			return translated(err)
 		}
 		began := time.Now()
 		next, err := events(ctx, opened, version, to)

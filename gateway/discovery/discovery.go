@@ -1,4 +1,4 @@
-package gateway
+package discovery
 
 import (
 	"context"
@@ -25,9 +25,9 @@ const (
 	servedPause    = time.Second
 )
 
-// served returns the resources that the API server serves, for policies that name them.
-type served struct {
-	ask func() ([]*metav1.APIResourceList, []schema.GroupVersion, error)
+// Discovery returns the resources that the API server serves, for policies that name them.
+type Discovery struct {
+	discover Discoverer
 	// changed is called, from follow, when the served resources differ from those that policies
 	// were compiled with.
 	changed func()
@@ -40,27 +40,41 @@ type served struct {
 	missed  atomic.Bool // used before the first discovery
 }
 
+// New makes the discovery. changed is called, from run, when the served resources differ from
+// those that policies were compiled with.
+func New(ask Discoverer, changed func(), log *slog.Logger) *Discovery {
+	return &Discovery{discover: ask, changed: changed, log: log, known: make(chan struct{})}
+}
+
+// Resources are the served resources; nil before the first discovery.
+func (s *Discovery) Resources() []configuration.Resource {
+	if list := s.current.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // Ready returns a channel that is closed after the first discovery.
-func (s *served) Ready() <-chan struct{} { return s.known }
+func (s *Discovery) Ready() <-chan struct{} { return s.known }
 
 // Named implements constraint.Resources. It makes the first discovery request if necessary, so
 // that a policy is not broken only because it came first.
-func (s *served) Named(group, name string) []constraint.Resource {
+func (s *Discovery) Named(group, name string) []constraint.Resource {
 	list := s.current.Load()
 	if list == nil {
-		_, _ = s.refresh() // follow logs the error
+		_, _ = s.Refresh() // follow logs the error
 		list = s.current.Load()
 		if list == nil {
 			s.missed.Store(true)
 			return nil
 		}
 	}
-	return resourcesNamed(*list, group, name)
+	return Named(*list, group, name)
 }
 
 // KindOf implements admission.Kinds. A definition since the last discovery is not known yet, and
 // requests for its subresources count by the resource.
-func (s *served) KindOf(group, version, resource string) (kind string, known bool) {
+func (s *Discovery) KindOf(group, version, resource string) (kind string, known bool) {
 	list := s.current.Load()
 	if list == nil {
 		return "", false
@@ -73,8 +87,8 @@ func (s *served) KindOf(group, version, resource string) (kind string, known boo
 	return "", false
 }
 
-// resourcesNamed picks the resources of a name.
-func resourcesNamed(list []configuration.Resource, group, name string) []constraint.Resource {
+// Named picks the resources of a name.
+func Named(list []configuration.Resource, group, name string) []constraint.Resource {
 	var found []constraint.Resource
 	for _, r := range list {
 		one := constraint.Resource{Name: r.Name, Group: r.Group, Kind: r.Kind, Cluster: !r.Namespaced}
@@ -85,13 +99,13 @@ func resourcesNamed(list []configuration.Resource, group, name string) []constra
 	return found
 }
 
-// follow makes discovery requests at the start, when a definition changes, and periodically,
+// Run makes discovery requests at the start, when a definition changes, and periodically,
 // until ctx ends.
-func (s *served) follow(ctx context.Context, defined gateway.Changing) {
+func (s *Discovery) Run(ctx context.Context, defined gateway.Changing) {
 	for {
 		next := defined.Changed()
 		pause := servedInterval
-		changed, err := s.refresh()
+		changed, err := s.Refresh()
 		if err != nil {
 			s.log.Warn("what the API server serves cannot be listed; what it served before counts", slog.String("error", err.Error()))
 			pause = servedPause
@@ -116,11 +130,11 @@ func (s *served) follow(ctx context.Context, defined gateway.Changing) {
 	}
 }
 
-// refresh reports whether the served resources have changed.
-func (s *served) refresh() (changed bool, err error) {
+// Refresh reports whether the served resources have changed.
+func (s *Discovery) Refresh() (changed bool, err error) {
 	s.asking.Lock()
 	defer s.asking.Unlock()
-	lists, failed, err := s.ask()
+	lists, failed, err := s.discover()
 	if err != nil {
 		return false, err
 	}
@@ -141,16 +155,20 @@ func sameResource(a, b configuration.Resource) bool {
 	return a.Group == b.Group && a.Version == b.Version && a.Name == b.Name && a.Kind == b.Kind && a.Namespaced == b.Namespaced
 }
 
-// discover lists all resources; some group versions may fail.
-func discover(of discovery.DiscoveryInterface) ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
-	_, lists, err := of.ServerGroupsAndResources()
-	var partial *discovery.ErrGroupDiscoveryFailed
-	if errors.As(err, &partial) {
-		var failed []schema.GroupVersion
-		for version := range partial.Groups {
-			failed = append(failed, version)
+// Discoverer lists all resources of the API server; some group versions may fail.
+type Discoverer func() ([]*metav1.APIResourceList, []schema.GroupVersion, error)
+
+func DiscovererOf(of discovery.DiscoveryInterface) Discoverer {
+	return func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
+		_, lists, err := of.ServerGroupsAndResources()
+		var partial *discovery.ErrGroupDiscoveryFailed
+		if errors.As(err, &partial) {
+			var failed []schema.GroupVersion
+			for version := range partial.Groups {
+				failed = append(failed, version)
+			}
+			return lists, failed, nil
 		}
-		return lists, failed, nil
+		return lists, nil, err
 	}
-	return lists, nil, err
 }

@@ -1,4 +1,4 @@
-package gateway
+package background
 
 import (
 	"context"
@@ -61,7 +61,12 @@ func refuse(w http.ResponseWriter, code int, reason string) {
 
 var configMapKind = background.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true}
 
-func newBackgroundCluster(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, body string)) *backgroundCluster {
+// fixedResources are those that the API server serves.
+type fixedResources []configuration.Resource
+
+func (f fixedResources) Resources() []configuration.Resource { return f }
+
+func newAPIServer(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, body string)) *apiServer {
 	t.Helper()
 	server := httptest.NewServer(&backgroundAPI{t: t, answer: answer})
 	t.Cleanup(server.Close)
@@ -69,8 +74,7 @@ func newBackgroundCluster(t *testing.T, answer func(w http.ResponseWriter, r *ht
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := &served{}
-	known.current.Store(&[]configuration.Resource{
+	known := fixedResources([]configuration.Resource{
 		{Version: "v1", Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		{Version: "v1", Name: "namespaces", Kind: "Namespace"},
 		{Group: "keda.sh", Version: "v1alpha1", Name: "scaledobjects", Kind: "ScaledObject", Namespaced: true},
@@ -78,7 +82,7 @@ func newBackgroundCluster(t *testing.T, answer func(w http.ResponseWriter, r *ht
 		{Group: "kyverno.io", Version: "v1", Name: "clusterpolicies", Kind: "ClusterPolicy"},
 		{Group: "kyverno.io", Version: "v1", Name: "policies", Kind: "Policy", Namespaced: true},
 	})
-	return &backgroundCluster{client: client, kinds: known}
+	return &apiServer{client: client, kinds: known}
 }
 
 func configMap(name, version string) string {
@@ -86,7 +90,7 @@ func configMap(name, version string) string {
 }
 
 func TestBackgroundKinds(t *testing.T) {
-	c := newBackgroundCluster(t, nil)
+	c := newAPIServer(t, nil)
 	for name, test := range map[string]struct {
 		target policy.Target
 		want   []string
@@ -111,7 +115,7 @@ func TestBackgroundKinds(t *testing.T) {
 	if _, err := c.Kind(t.Context(), policy.ObjectKind{APIVersion: "cert-manager.io/v1", Kind: "Certificate"}); !errors.Is(err, background.ErrNotServed) {
 		t.Errorf("a kind that is not served: %v", err)
 	}
-	if _, err := (&backgroundCluster{kinds: &served{}}).Kind(t.Context(), policy.ObjectKind{}); err == nil || errors.Is(err, background.ErrNotServed) {
+	if _, err := (&apiServer{kinds: fixedResources(nil)}).Kind(t.Context(), policy.ObjectKind{}); err == nil || errors.Is(err, background.ErrNotServed) {
 		t.Errorf("before anything is known: %v", err)
 	}
 }
@@ -129,7 +133,7 @@ func TestBackgroundErrors(t *testing.T) {
 		"invalid":   {422, "Invalid", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newBackgroundCluster(t, func(w http.ResponseWriter, _ *http.Request, _ string) { refuse(w, test.code, test.reason) })
+			c := newAPIServer(t, func(w http.ResponseWriter, _ *http.Request, _ string) { refuse(w, test.code, test.reason) })
 			object := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "team", "uid": "u", "resourceVersion": "1"}}
 			_, get := c.Get(t.Context(), configMapKind, "team", "a")
 			_, create := c.Create(t.Context(), configMapKind, object)
@@ -157,7 +161,7 @@ func TestBackgroundErrors(t *testing.T) {
 func TestBackgroundPagesFitTheMemory(t *testing.T) {
 	const largest = 3 << 19 // what etcd takes
 	left := 40
-	c := newBackgroundCluster(t, func(w http.ResponseWriter, r *http.Request, _ string) {
+	c := newAPIServer(t, func(w http.ResponseWriter, r *http.Request, _ string) {
 		most, err := strconv.Atoi(r.URL.Query().Get("limit"))
 		if err != nil || most < 1 || most*largest > cluster.MaxPage {
 			t.Errorf("a page of %s", r.URL.Query().Get("limit"))
@@ -183,7 +187,7 @@ func TestBackgroundWrites(t *testing.T) {
 	var got struct {
 		method, path, query, kind, body string
 	}
-	c := newBackgroundCluster(t, func(w http.ResponseWriter, r *http.Request, body string) {
+	c := newAPIServer(t, func(w http.ResponseWriter, r *http.Request, body string) {
 		got.method, got.path, got.query, got.kind, got.body = r.Method, r.URL.Path, r.URL.RawQuery, r.Header.Get("Content-Type"), body
 		respond(w, configMap("a", "2"))
 	})
@@ -264,7 +268,7 @@ func (s *sinkNotes) Changed(object map[string]any, came bool) {
 func TestBackgroundWatch(t *testing.T) {
 	var mu sync.Mutex
 	watches := 0
-	c := newBackgroundCluster(t, func(w http.ResponseWriter, r *http.Request, _ string) {
+	c := newAPIServer(t, func(w http.ResponseWriter, r *http.Request, _ string) {
 		query := r.URL.Query()
 		if query.Get("labelSelector") != "a=b" {
 			t.Errorf("asked for %q", query.Get("labelSelector"))
@@ -336,7 +340,7 @@ func TestBackgroundWatch(t *testing.T) {
 
 func TestBackgroundPolicyGone(t *testing.T) {
 	there := map[string]bool{"/apis/kyverno.io/v1/clusterpolicies/here": true, "/apis/kyverno.io/v1/namespaces/team/policies/here": true}
-	c := newBackgroundCluster(t, func(w http.ResponseWriter, r *http.Request, _ string) {
+	c := newAPIServer(t, func(w http.ResponseWriter, r *http.Request, _ string) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/unknown"):
 			refuse(w, 403, "Forbidden")
@@ -354,7 +358,7 @@ func TestBackgroundPolicyGone(t *testing.T) {
 		"ClusterPolicy/unknown": {fails: true},
 		"Other/here":            {fails: true},
 	} {
-		gone, err := backgroundPolicies{cluster: c}.Gone(t.Context(), id)
+		gone, err := policies{cluster: c}.Gone(t.Context(), id)
 		if gone != want.gone || (err != nil) != want.fails {
 			t.Errorf("%s: %v, %v", id, gone, err)
 		}
@@ -363,7 +367,7 @@ func TestBackgroundPolicyGone(t *testing.T) {
 
 func TestLeaseMemory(t *testing.T) {
 	client := fake.NewClientset().CoordinationV1()
-	m := &leaseMemory{client: client, namespace: "quaymaster", holder: "one"}
+	m := newProgressStore(client, "quaymaster", "one")
 	if p, err := m.Load(t.Context()); err != nil || !p.Until.IsZero() || p.Kinds != nil {
 		t.Errorf("before anything was saved: %+v, %v", p, err)
 	}
@@ -390,7 +394,7 @@ func TestBackgroundTells(t *testing.T) {
 	var log strings.Builder
 	events := &eventNotes{}
 	counted := metrics.New(metrics.Build{})
-	l := backgroundLog{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: counted, events: events}
+	l := observer{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: counted, events: events}
 	trigger := generated.Trigger{APIVersion: "v1", Kind: "Namespace", Name: "team", UID: "u"}
 	l.Worked(background.Work{Trigger: trigger, Policy: "ClusterPolicy/p", Rule: "r", Object: "RoleBinding team/a", Action: background.Created})
 	if len(events.notes) != 0 || !strings.Contains(log.String(), "an object was created because of a rule") {

@@ -1,0 +1,115 @@
+package kinds
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/cluster/document"
+)
+
+// Kind is a custom resource for policies, or for their dependencies.
+type Kind struct {
+	document.Kind
+	// Name is the kind in documents.
+	Name string
+	// Status is the location of the status.
+	Status StatusForm
+}
+
+// StatusForm is the location of a kind's conditions.
+type StatusForm int
+
+// The forms.
+const (
+	NoStatus        StatusForm = iota // it has none, or the gateway does not write it
+	plainStatus                       // status.conditions
+	ConditionStatus                   // status.conditionStatus, next to ready
+	OwnStatus                         // status.conditions, of the gateway's own kinds
+	NotImplemented                    // the kind is not implemented: its documents are counted and listed
+)
+
+// The groups of policies.
+const (
+	KyvernoGroup  = "kyverno.io"
+	CELGroup      = "policies.kyverno.io"
+	SigstoreGroup = "policy.sigstore.dev"
+	OwnGroup      = "quaymaster.dev"
+)
+
+// Policies are all of them, with the supported versions, the preferred one first. For a
+// ClusterImagePolicy that is the stored version: the conversion to the other is part of
+// policy-controller and is deleted with it.
+func Policies() []Kind {
+	of := func(group, resource, kind string, status StatusForm, versions ...string) Kind {
+		return Kind{Kind: document.Kind{Group: group, Resource: resource, Versions: versions}, Name: kind, Status: status}
+	}
+	return []Kind{
+		of(KyvernoGroup, "clusterpolicies", "ClusterPolicy", plainStatus, "v1", "v2beta1"),
+		of(KyvernoGroup, "policies", "Policy", plainStatus, "v1", "v2beta1"),
+		of(KyvernoGroup, "policyexceptions", "PolicyException", NoStatus, "v2", "v2beta1"),
+		of(CELGroup, "imagevalidatingpolicies", "ImageValidatingPolicy", ConditionStatus, "v1", "v1beta1", "v1alpha1"),
+		of(CELGroup, "namespacedimagevalidatingpolicies", "NamespacedImageValidatingPolicy", ConditionStatus, "v1", "v1beta1"),
+		of(CELGroup, "validatingpolicies", "ValidatingPolicy", ConditionStatus, "v1", "v1beta1", "v1alpha1"),
+		of(CELGroup, "namespacedvalidatingpolicies", "NamespacedValidatingPolicy", ConditionStatus, "v1", "v1beta1"),
+		of(CELGroup, "mutatingpolicies", "MutatingPolicy", ConditionStatus, "v1", "v1beta1", "v1alpha1"),
+		of(CELGroup, "namespacedmutatingpolicies", "NamespacedMutatingPolicy", ConditionStatus, "v1", "v1beta1"),
+		of(CELGroup, "policyexceptions", "PolicyException", NoStatus, "v1", "v1beta1", "v1alpha1"),
+		of(KyvernoGroup, "cleanuppolicies", "CleanupPolicy", NotImplemented, "v2", "v2beta1"),
+		of(KyvernoGroup, "clustercleanuppolicies", "ClusterCleanupPolicy", NotImplemented, "v2", "v2beta1"),
+		of(CELGroup, "deletingpolicies", "DeletingPolicy", NotImplemented, "v1", "v1beta1", "v1alpha1"),
+		of(CELGroup, "namespaceddeletingpolicies", "NamespacedDeletingPolicy", NotImplemented, "v1", "v1beta1"),
+		of(CELGroup, "generatingpolicies", "GeneratingPolicy", NotImplemented, "v1", "v1beta1", "v1alpha1"),
+		of(CELGroup, "namespacedgeneratingpolicies", "NamespacedGeneratingPolicy", NotImplemented, "v1", "v1beta1"),
+		of(SigstoreGroup, "clusterimagepolicies", "ClusterImagePolicy", plainStatus, "v1alpha1", "v1beta1"),
+		of(SigstoreGroup, "trustroots", "TrustRoot", plainStatus, "v1alpha1"),
+		of(OwnGroup, "imageoverrides", "ImageOverride", OwnStatus, "v1alpha1"),
+	}
+}
+
+// Watched are the watched kinds. Loading waits for all of them except exceptions and kinds
+// that are left alone, because more images would be admitted without them.
+func Watched() []document.Kind {
+	var list []document.Kind
+	for _, k := range Policies() {
+		k.Awaited = k.Name != "PolicyException" && k.Status != NotImplemented
+		list = append(list, k.Kind)
+	}
+	return list
+}
+
+// Validated are the same, global context entries and RegistryMirrors, for the endpoint
+// that validates them.
+func Validated() []schema.GroupResource {
+	list := []schema.GroupResource{{Group: OwnGroup, Resource: MirrorResource}, {Group: KyvernoGroup, Resource: GlobalContextResource}}
+	for _, k := range Policies() {
+		if k.Status != NotImplemented {
+			list = append(list, schema.GroupResource{Group: k.Group, Resource: k.Resource})
+		}
+	}
+	return list
+}
+
+// IsPolicy reports whether a document is for the consumer of policies.
+func IsPolicy(key document.Key) bool {
+	return OfResource(schema.GroupResource{Group: key.Group, Resource: key.Resource}).Name != ""
+}
+
+// OfResource is the kind of a resource; zero for a resource that is not for policies.
+func OfResource(resource schema.GroupResource) Kind {
+	list := Policies()
+	if i := slices.IndexFunc(list, func(k Kind) bool { return k.Group == resource.Group && k.Resource == resource.Resource }); i >= 0 {
+		return list[i]
+	}
+	return Kind{}
+}
+
+// APIVersionOf is the API version of policies of a kind, for references to them.
+func APIVersionOf(kind string) string {
+	for _, k := range Policies() {
+		if k.Name == kind {
+			return k.Group + "/" + k.Versions[0]
+		}
+	}
+	return ""
+}
