@@ -160,6 +160,7 @@ func (g *assembly) addLeaderComponents() {
 	}
 	g.group.Add("leader", gateway.Func(g.lead))
 	g.addBackground()
+	g.addScan()
 	for _, c := range []struct {
 		name, role string
 		run        gateway.LeaderFunc
@@ -167,7 +168,7 @@ func (g *assembly) addLeaderComponents() {
 		{"state of policies", config.RoleAdmission, g.tellAll}, {"replicas", config.RoleAdmission, g.sweep}, {"owners of status", config.RoleAdmission, g.followOwners},
 		{"status of mirrors", config.RoleAdmission, g.tellMirrors}, {"status of global context", config.RoleAdmission, g.tellGlobals},
 		{"webhook configurations", config.RoleAdmission, g.configure}, {"guard", config.RoleAdmission, g.tryPolicies}, {"break glass", config.RoleAdmission, g.keepGlass},
-		{"scan", config.RoleScan, g.scan}, {"reports of policies", config.RoleReport, g.keepReports},
+		{"reports of policies", config.RoleReport, g.keepReports},
 	} {
 		if g.configuration.Has(c.role) {
 			g.group.Add(c.name, c.run)

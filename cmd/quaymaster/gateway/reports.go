@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/report/result"
+	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
@@ -54,7 +55,7 @@ func (g *assembly) report(context.Context) error {
 	g.group.OnClose(workloads.Close)
 	g.reports, err = publish.New(publish.Options{
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
-		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reportLog{g.log, g.metrics}, Unasked: g.unasked,
+		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reportLog{g.log, g.metrics}, Unasked: func() []result.Policy { return leftOut(g.scanned) },
 	})
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
@@ -90,4 +91,17 @@ func (l reportLog) Served(api policyreport.API, served bool) {
 	}
 	l.log.Info("the API server does not know reports of this API, so that none are written until its definitions are installed; set reports.apis to write others, or none",
 		slog.String("api", string(api)))
+}
+
+// leftOut are the policies that a scan does not evaluate: their results from admission stay.
+func leftOut(view *scan.View) []result.Policy {
+	left, err := view.LeftOut(context.Background())
+	if err != nil {
+		return nil // no scan has started
+	}
+	list := make([]result.Policy, len(left))
+	for i, each := range left {
+		list[i] = result.Policy{Kind: each.Policy.Kind, Namespace: each.Policy.Namespace, Name: each.Policy.Name}
+	}
+	return list
 }

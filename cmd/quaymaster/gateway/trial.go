@@ -40,19 +40,21 @@ func (g *assembly) look(key []byte) (l looking, end func(), err error) {
 
 // decider makes a decider for a state; it reads the cache of admission first.
 func (g *assembly) decider(l looking) func(gate.State) (scan.Decider, func(), error) {
-	return func(state gate.State) (scan.Decider, func(), error) {
-		made, ends, err := g.scanEngine(l.key, l.lookups, scan.NewView(state))
-		end := func() {
-			for _, each := range slices.Backward(ends) {
-				each()
-			}
+	return func(state gate.State) (scan.Decider, func(), error) { return g.viewDecider(l, scan.NewView(state)) }
+}
+
+func (g *assembly) viewDecider(l looking, view *scan.View) (scan.Decider, func(), error) {
+	made, ends, err := g.scanEngine(l.key, l.lookups, view)
+	end := func() {
+		for _, each := range slices.Backward(ends) {
+			each()
 		}
-		if err != nil {
-			end()
-			return nil, func() {}, err
-		}
-		return made, end, nil
 	}
+	if err != nil {
+		end()
+		return nil, func() {}, err
+	}
+	return made, end, nil
 }
 
 // trier makes the evaluation of policies; busy may be nil. end is never nil.

@@ -1,4 +1,4 @@
-package gateway
+package audit
 
 import (
 	"context"
@@ -13,15 +13,9 @@ import (
 // scanLog implements scan.Observer.
 type scanLog struct {
 	log     *slog.Logger
-	metrics scanCounter
+	metrics Metrics
 	leftOut func(context.Context) ([]scan.LeftOut, error)
 	told    map[string]string // the logged reasons for omitted policies
-}
-
-// scanCounter counts events of scans.
-type scanCounter interface {
-	Scanned(objects int)
-	ScanEnded(took time.Duration, complete bool, at time.Time)
 }
 
 // Began logs the omitted policies after a change.
@@ -72,12 +66,7 @@ var _ scan.Observer = (*scanLog)(nil)
 // followLog implements changes.Observer.
 type followLog struct {
 	log     *slog.Logger
-	metrics followCounter
-}
-
-// followCounter counts the results of changes.
-type followCounter interface {
-	Followed(result string, changes int)
+	metrics Metrics
 }
 
 // Changed counts.

@@ -1,4 +1,4 @@
-package gateway
+package audit
 
 import (
 	"crypto/sha256"
@@ -10,10 +10,10 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// news passes on decisions of scans that differ from the last one about the object: each round
+// changed passes on decisions of scans that differ from the last one about the object: each round
 // evaluates everything, and most results are unchanged. It is a report.Sink of one scan, and not
 // for concurrent use.
-type news struct {
+type changed struct {
 	to report.Sink
 	// lost counts the decisions that the sink has lost, and heard is its last value.
 	lost  func() uint64
@@ -28,13 +28,13 @@ type news struct {
 // sum identifies an object, or its result.
 type sum [16]byte
 
-// maxNews is that bound, at some 50 bytes for each object. In larger clusters, some unchanged
+// maxChanged is that bound, at some 50 bytes for each object. In larger clusters, some unchanged
 // results are written again in each round.
-const maxNews = 300_000
+const maxChanged = 300_000
 
 // Take implements report.Sink. After a loss, all results are written again, because the lost ones
 // are not known.
-func (n *news) Take(d report.Decided) {
+func (n *changed) Take(d report.Decided) {
 	if lost := n.lost(); lost != n.heard {
 		n.heard, n.older, n.newer = lost, nil, nil
 	}
@@ -49,24 +49,24 @@ func (n *news) Take(d report.Decided) {
 	}
 }
 
-func (n *news) remember(of, said sum) {
+func (n *changed) remember(of, said sum) {
 	if _, known := n.newer[of]; n.newer == nil || !known && len(n.newer) >= n.most {
 		n.older, n.newer = n.newer, map[sum]sum{}
 	}
 	n.newer[of] = said
 }
 
-// newsLine holds the relevant part of a log line: without messages, evidence or times, and
+// relevant holds the relevant part of a log line: without messages, evidence or times, and
 // without hashes of all policies and of trust.
-type newsLine struct {
+type relevant struct {
 	Container, Written, Digest, Target string
 	Result                             gate.Result
 	Codes                              []policy.Code
 	Override                           string
-	Rules                              []newsRule
+	Rules                              []relevantRule
 }
 
-type newsRule struct {
+type relevantRule struct {
 	Policy, Hash, Rule, Entry, Exception string
 	Result                               policy.Result
 	Action                               policy.Action
@@ -76,15 +76,15 @@ type newsRule struct {
 // sumsOf returns the sums of the object and of its result.
 func sumsOf(d report.Decided) (of, said sum) {
 	lines := decisionlog.Decisions(d)
-	all := make([]newsLine, 0, len(lines))
+	all := make([]relevant, 0, len(lines))
 	for i := range lines {
-		all = append(all, newsOf(&lines[i]))
+		all = append(all, relevantOf(&lines[i]))
 	}
 	return sumOf(d.Resource()), sumOf(all)
 }
 
-func newsOf(line *decisionlog.Decision) newsLine {
-	t := newsLine{Result: line.Result, Override: line.Override}
+func relevantOf(line *decisionlog.Decision) relevant {
+	t := relevant{Result: line.Result, Override: line.Override}
 	if i := line.Image; i != nil {
 		t.Container, t.Written, t.Digest, t.Target = i.Container, i.Written, i.Digest, i.Target
 	}
@@ -96,7 +96,7 @@ func newsOf(line *decisionlog.Decision) newsLine {
 		t.Codes = append(t.Codes, r.Code)
 	}
 	for _, r := range line.Rules {
-		rule := newsRule{Policy: r.Policy, Hash: r.Hash, Rule: r.Rule, Entry: r.Entry, Exception: r.Exception, Result: r.Result, Action: r.Action}
+		rule := relevantRule{Policy: r.Policy, Hash: r.Hash, Rule: r.Rule, Entry: r.Entry, Exception: r.Exception, Result: r.Result, Action: r.Action}
 		if r.Reason != nil {
 			rule.Code = r.Reason.Code
 		}

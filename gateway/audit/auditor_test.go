@@ -1,4 +1,4 @@
-package gateway
+package audit
 
 import (
 	"context"
@@ -26,7 +26,7 @@ var podKind = scan.Kind{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced
 // TestScanMemory: the position survives in a Lease, and one that nobody can read is none.
 func TestScanMemory(t *testing.T) {
 	client := fake.NewClientset().CoordinationV1()
-	m := newPositionStore(client, "quaymaster", "one")
+	m := NewPositionStore(client, "quaymaster", "one")
 	if p, err := m.Load(t.Context()); err != nil || !p.Began.IsZero() {
 		t.Errorf("before anything was saved: %+v, %v", p, err)
 	}

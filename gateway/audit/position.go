@@ -1,4 +1,4 @@
-package gateway
+package audit
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 // positionStore implements scan.Memory.
 type positionStore struct{ lease.State[scan.Position] }
 
-func newPositionStore(client coordination.LeasesGetter, namespace, holder string) positionStore {
+func NewPositionStore(client coordination.LeasesGetter, namespace, holder string) positionStore {
 	return positionStore{lease.State[scan.Position]{
 		Client: client, Namespace: namespace, Name: scanLease, Annotation: scanPosition, Holder: holder,
 	}}

@@ -1,13 +1,13 @@
-package gateway
+package audit
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -71,7 +71,7 @@ func TestScansTellNews(t *testing.T) {
 		}, 1},
 	} {
 		var to took
-		n := &news{to: &to, lost: func() uint64 { return 0 }, most: 10}
+		n := &changed{to: &to, lost: func() uint64 { return 0 }, most: 10}
 		n.Take(roundOf(t, "web", "a", nil))
 		n.Take(roundOf(t, "web", row.content, row.change))
 		if to.n != 1+row.handed {
@@ -90,7 +90,7 @@ func TestScansTellNews(t *testing.T) {
 func TestNewsIsBounded(t *testing.T) {
 	var to took
 	lost := uint64(0)
-	n := &news{to: &to, lost: func() uint64 { return lost }, most: 100}
+	n := &changed{to: &to, lost: func() uint64 { return lost }, most: 100}
 	round := func(from, through int) int {
 		before := to.n
 		for i := from; i < through; i++ {
@@ -124,7 +124,7 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &assembly{inventory: known, configuration: config.Configuration{Scan: config.Scan{ExcludedNamespaces: []string{"kube-*"}}}}
+	forgetting := Sinks{Inventory: known}.forgetters([]string{"kube-*"}, slog.New(slog.DiscardHandler))
 	began := time.Now()
 	take := func(namespace, content string, at time.Time) {
 		d := roundOf(t, namespace+content, content, func(o *gate.Outcome) { o.Subject.Namespace = namespace })
@@ -134,7 +134,7 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 	take("shop", "gone", began.Add(-time.Minute))
 	take("kube-system", "unlooked", began.Add(-time.Minute))
 	take("shop", "there", began.Add(time.Second))
-	g.scanForgetters().Passed(t.Context(), *scan.NewPass(scan.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps"}, began))
+	forgetting.Passed(t.Context(), *scan.NewPass(scan.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps"}, began))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go known.Run(ctx)
@@ -149,13 +149,30 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 		})
 	}
 	shown(3)
-	g.scanForgetters().Passed(t.Context(), *scan.NewPass(podKind, began))
+	forgetting.Passed(t.Context(), *scan.NewPass(podKind, began))
 	shown(2)
 	page, err := known.Images(inventory.ImageQuery{Digest: image.DigestOf([]byte("gone")).String()})
 	if err != nil || page.Total != 0 {
 		t.Errorf("what is gone: %+v, %v", page, err)
 	}
-	if got := (&assembly{}).scanForgetters(); len(got) != 0 {
+	if got := (Sinks{}).forgetters(nil, nil); len(got) != 0 {
 		t.Errorf("nobody knows of anything, and %d are told", len(got))
+	}
+}
+
+// eventually polls until nothing is wrong any more.
+func eventually(t *testing.T, wrong func() error) {
+	t.Helper()
+	const patience = 20 * time.Second
+	deadline := time.Now().Add(patience)
+	for {
+		err := wrong()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s: %v", patience, err)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }

@@ -1,10 +1,11 @@
-package gateway
+package audit
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,14 +29,18 @@ func (f forgetters) Passed(ctx context.Context, p scan.Pass) {
 	}
 }
 
-// scanForgetters are the components with data about objects that may be deleted.
-func (g *assembly) scanForgetters() forgetters {
+// forgetters are the sinks with data about objects that may be deleted.
+func (s Sinks) forgetters(excluded []string, log *slog.Logger) forgetters {
 	var all forgetters
-	if g.reports != nil {
-		all = append(all, scanForgetter{shelves: g.shelves, reports: g.reports, failed: g.failed("results about objects that are gone were not taken out of reports")})
+	if s.Reports != nil {
+		all = append(all, scanForgetter{shelves: s.Stores, reports: s.Reports, failed: func(err error) {
+			if err != nil && !errors.Is(err, context.Canceled) {
+				log.Warn("results about objects that are gone were not taken out of reports", slog.String("error", err.Error()))
+			}
+		}})
 	}
-	if g.inventory != nil {
-		all = append(all, shownForgetter{known: g.inventory, excluded: g.configuration.Scan.ExcludedNamespaces})
+	if s.Inventory != nil {
+		all = append(all, shownForgetter{known: s.Inventory, excluded: excluded})
 	}
 	return all
 }
