@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -82,15 +83,15 @@ func (g *assembly) readRoots(compilers engine.Compilers) {
 }
 
 // newCatalog makes an empty catalog of every dialect.
-func newCatalog(c config.Configuration, compilers engine.Compilers, now *inForce) (*catalog.Catalog, error) {
+func newCatalog(c config.Configuration, compilers engine.Compilers, now *rollout.Effective) (*catalog.Catalog, error) {
 	unmatched := unmatched{choice: sigstore.Unmatched(c.Policies.ClusterImagePolicies.NoMatch), compiler: compilers.Sigstore}
 	if unmatched.choice == "" {
 		// Only policy-controller selects namespaces in this way.
 		unmatched.compiler = sigstore.New(sigstore.Options{OptIn: true})
 	}
 	options := catalog.Options{
-		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.besides(unmatched.policies, unmatched.choice != ""),
-		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
+		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.Besides(unmatched.policies, unmatched.choice != ""),
+		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
 	}
 	for _, dialect := range compilers.Dialects() {
 		options.Dialects = append(options.Dialects, carefulDialect{dialect})
@@ -107,7 +108,7 @@ func newCatalog(c config.Configuration, compilers engine.Compilers, now *inForce
 	}
 	made, err := catalog.New(options)
 	if err == nil {
-		now.compile = made.Compile
+		now.Compiler(made.Compile)
 	}
 	return made, err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
@@ -213,14 +214,14 @@ func (g *assembly) read(context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := newInForce(g.configuration, g.log)
+	now := rollout.NewEffective(g.configuration.Policies.Audit, g.log)
 	found, err := newCatalog(g.configuration, compilers, now)
 	if err != nil {
 		return err
 	}
 	g.policies = newPolicies(found, g.state, g.metrics, g.log)
-	g.policies.inForce, g.policies.teller.withheld = now, now.why
-	g.guardPolicies()
+	g.policies.inForce, g.policies.teller.withheld = now, now.Why
+	g.addRollout()
 	if g.reader == nil {
 		g.readRoots(compilers)
 	} else {

@@ -92,7 +92,7 @@ func (g *assembly) record() error {
 // watch prepares the watching of the cluster's policies.
 func (g *assembly) watch() error {
 	p, client := g.policies, g.cluster.client
-	p.await(fromCluster)
+	p.await(kinds.FromCluster)
 	m := g.mirrors
 	m.await(mirrorsInCluster)
 	p.teller.leads, m.teller.leads = g.tells, g.tells
@@ -161,13 +161,14 @@ func (g *assembly) addLeaderComponents() {
 	g.group.Add("leader", gateway.Func(g.lead))
 	g.addBackground()
 	g.addScan()
+	g.addAnalysis()
 	for _, c := range []struct {
 		name, role string
 		run        gateway.LeaderFunc
 	}{
 		{"state of policies", config.RoleAdmission, g.tellAll}, {"replicas", config.RoleAdmission, g.sweep}, {"owners of status", config.RoleAdmission, g.followOwners},
 		{"status of mirrors", config.RoleAdmission, g.tellMirrors}, {"status of global context", config.RoleAdmission, g.tellGlobals},
-		{"webhook configurations", config.RoleAdmission, g.configure}, {"guard", config.RoleAdmission, g.tryPolicies}, {"break glass", config.RoleAdmission, g.keepGlass},
+		{"webhook configurations", config.RoleAdmission, g.configure}, {"break glass", config.RoleAdmission, g.keepGlass},
 		{"reports of policies", config.RoleReport, g.keepReports},
 	} {
 		if g.configuration.Has(c.role) {

@@ -164,7 +164,7 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 	if err != nil {
 		return nil, err
 	}
-	tries, err := g.tryAtDoor(key)
+	tries, err := g.review(key)
 	if err != nil {
 		return nil, err
 	}

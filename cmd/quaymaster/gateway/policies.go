@@ -18,17 +18,15 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
+	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // The sources of policies.
 const (
-	fromCluster = "in-cluster" // sorts after those of folders: see clusterKey
 	fromFolders = "folders"
-	fromGuard   = "guard" // the approvals of the ledger
 )
 
 // policies supplies the catalog's content to its users. Its sources report changes from
@@ -40,7 +38,7 @@ type policies struct {
 	log     *slog.Logger
 	teller  teller
 	changed gateway.Signal
-	inForce *inForce                 // nil: every policy is in force as written
+	inForce *rollout.Effective       // nil: every policy is in force as written
 	known   chan struct{}            // closed after the first set
 	there   atomic.Pointer[[]string] // of the cluster, see resources
 
@@ -90,7 +88,7 @@ func (p *policies) publish(source string) {
 	said := make(map[string]string, len(now.Entries))
 	for _, entry := range now.Entries {
 		object := p.objects[entry.Key]
-		said[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.inForce.why(entry))
+		said[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.inForce.Why(entry))
 		changed := p.said[entry.Key] != said[entry.Key]
 		if object.Name != "" && (changed || object.since == unpublished) {
 			object.since = sequence
@@ -153,7 +151,7 @@ func (p *policies) count(entries []catalog.Entry) {
 		}
 	}
 	p.metrics.SetPolicies(list)
-	p.metrics.SetWithheld(p.inForce.count(entries))
+	p.metrics.SetWithheld(p.inForce.Count(entries))
 }
 
 // tellAll reports the state of each policy to the cluster: a new leader does not have its
@@ -181,7 +179,7 @@ func (p *policies) again(is func(apiVersion, kind string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inForce != nil {
-		p.inForce.forget()
+		p.inForce.Forget()
 	}
 	p.catalog.Again(is)
 	p.publish("") // unless a source has incomplete initial documents
@@ -198,11 +196,10 @@ func (p *policies) tellRoot(name string) {
 	}
 }
 
-// approve puts the ledger's approvals into force.
-func (p *policies) approve(source string, ledger *held.Ledger) {
+// Republish publishes the policies again after approvals, and no longer waits for the source.
+func (p *policies) Republish(source string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.inForce.ledger.Store(ledger)
 	p.catalog.Publish()
 	p.publish(source)
 }
@@ -213,7 +210,7 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 	defer p.mu.Unlock()
 	documents := make([]catalog.Document, len(upserts))
 	for i, d := range upserts {
-		key := clusterKey(d.Key)
+		key := kinds.ClusterKey(d.Key)
 		documents[i] = catalog.Document{Key: key, Text: d.Raw, Source: "the cluster: " + d.Key.String()}
 		p.objects[key] = clusterObject{since: unpublished, generation: generationOf(d.Raw), Object: record.Object{
 			Resource:  schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
@@ -222,12 +219,12 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 	}
 	keys := make([]string, len(deletes))
 	for i, key := range deletes {
-		keys[i] = clusterKey(key)
+		keys[i] = kinds.ClusterKey(key)
 		delete(p.objects, keys[i])
 	}
 	p.catalog.Put(documents...)
 	p.catalog.Remove(keys...)
-	p.publish(fromCluster)
+	p.publish(kinds.FromCluster)
 }
 
 // generationOf reads metadata.generation; 0 where there is none.
@@ -240,11 +237,6 @@ func generationOf(text []byte) int64 {
 	_ = json.Unmarshal(text, &head) // the condition then has no generation
 	return head.Metadata.Generation
 }
-
-// clusterKey separates the cluster's documents from a folder's. Of two for the same name, the
-// folder's has precedence: it is the operator's, and a user with write access to Policies in the
-// cluster must not disable it.
-func clusterKey(key document.Key) string { return fromCluster + "/" + key.String() }
 
 // watchFolders loads the folders, and returns the component that follows their changes. into receives
 // the other documents; nil drops them.

@@ -130,7 +130,7 @@ func (m *Material) fill(g *assembly) error {
 	}
 	g.policies.mu.Lock()
 	g.policies.catalog.Put(documents...)
-	g.policies.publish(fromCluster)
+	g.policies.publish(kinds.FromCluster)
 	g.policies.mu.Unlock()
 	g.mirrors.mu.Lock()
 	defer g.mirrors.mu.Unlock()
@@ -173,7 +173,7 @@ func (r *Reader) Texts() map[string][]byte {
 	texts := map[string][]byte{}
 	for key, raw := range r.documents {
 		if kinds.IsPolicy(key) {
-			texts[clusterKey(key)] = raw
+			texts[kinds.ClusterKey(key)] = raw
 		}
 	}
 	return texts

@@ -153,7 +153,7 @@ func ofPolicies(review admission.Review) []record.Event {
 			if d.Result == policy.Indeterminate {
 				reason = "PolicyError"
 			}
-			events = append(events, eventOf(review, reason, policyOf(p), note))
+			events = append(events, eventOf(review, reason, kinds.Reference(p), note))
 		}
 	}
 	told := map[*policy.Policy]bool{}
@@ -170,7 +170,7 @@ func ofPolicies(review admission.Review) []record.Event {
 		}
 		told[rule.Policy] = true
 		note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + " could not be asked: " + rule.Err.Error()
-		events = append(events, eventOf(review, "PolicyError", policyOf(rule.Policy), note))
+		events = append(events, eventOf(review, "PolicyError", kinds.Reference(rule.Policy), note))
 	}
 	return events
 }
@@ -182,7 +182,7 @@ func ofRuling(review admission.Review, rule policy.RuleResult) record.Event {
 		reason = "PolicyError"
 	}
 	note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + ": " + rule.Ruling.Reasons[0].Message
-	return eventOf(review, reason, policyOf(rule.Policy), note)
+	return eventOf(review, reason, kinds.Reference(rule.Policy), note)
 }
 
 // ofMirrors returns an event for each image that a mirror denies, and for each tag that resolves
@@ -236,10 +236,6 @@ func objectOf(review admission.Review) core.ObjectReference {
 		apiVersion = review.Group + "/" + review.Version
 	}
 	return core.ObjectReference{APIVersion: apiVersion, Kind: review.Kind, Namespace: review.Namespace, Name: strings.TrimRight(review.Name, "*-.")}
-}
-
-func policyOf(p *policy.Policy) core.ObjectReference {
-	return core.ObjectReference{APIVersion: kinds.APIVersionOf(p.Kind), Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
 }
 
 // mirrorOf returns the RegistryMirror of an entry, as in RegistryMirror/hub[0]; zero for another

@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gateway/rollout"
 )
 
 // seed is what a document that people wrote says that it does. Files are below
@@ -270,7 +271,7 @@ func (g *assembly) reachAPI(t *testing.T, documents string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.policies.catalog, err = newCatalog(g.configuration, compilers, newInForce(g.configuration, g.log))
+	g.policies.catalog, err = newCatalog(g.configuration, compilers, rollout.NewEffective(g.configuration.Policies.Audit, g.log))
 	if err != nil {
 		t.Fatal(err)
 	}

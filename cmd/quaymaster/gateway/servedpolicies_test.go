@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -52,7 +53,7 @@ func newServing(t *testing.T) *serving {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := newInForce(config.Configuration{}, log)
+	now := rollout.NewEffective(nil, log)
 	found, err := newCatalog(config.Configuration{}, compilers, now)
 	if err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func (t teller) status(entry catalog.Entry, object clusterObject) {
 // regarding is the object of an event about a document.
 func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 	if entry.Policy != nil {
-		return policyOf(entry.Policy)
+		return kinds.Reference(entry.Policy)
 	}
 	return core.ObjectReference{
 		APIVersion: object.Resource.GroupVersion().String(), Kind: kinds.OfResource(object.Resource.GroupResource()).Name,

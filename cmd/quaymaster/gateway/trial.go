@@ -7,6 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/listing"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/trial"
 )
@@ -57,8 +58,8 @@ func (g *assembly) viewDecider(l looking, view *scan.View) (scan.Decider, func()
 	return made, end, nil
 }
 
-// trier makes the evaluation of policies; busy may be nil. end is never nil.
-func (g *assembly) trier(key []byte, busy func() bool) (made *trial.Trier, end func(), err error) {
+// dryRun makes the evaluation of policies; busy may be nil. end is never nil.
+func (g *assembly) dryRun(key []byte, busy func() bool) (made rollout.DryRun, end func(), err error) {
 	if g.cluster == nil {
 		return nil, func() {}, errors.New("there is no cluster")
 	}

@@ -1,4 +1,4 @@
-package gateway
+package rollout
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/held"
@@ -18,8 +18,14 @@ import (
 
 // The values of AuditedBy for policies.
 const (
-	bySetting = "the setting policies.audit"
-	byGuard   = "the guard: it waits to be tried"
+	BySetting = "the setting policies.audit"
+	ByRollout = "the guard: it waits to be tried"
+)
+
+// The values of policies.audit for sources that are no folder.
+const (
+	auditCluster = "cluster"
+	auditFolders = "folders"
 )
 
 // audits reports whether a document's source is one of those that only audit, by its key in the
@@ -27,12 +33,12 @@ const (
 func audits(sources []string, key string) bool {
 	for _, source := range sources {
 		switch source {
-		case config.AuditCluster:
-			if strings.HasPrefix(key, fromCluster+"/") {
+		case auditCluster:
+			if strings.HasPrefix(key, kinds.FromCluster+"/") {
 				return true
 			}
-		case config.AuditFolders:
-			if !strings.HasPrefix(key, fromCluster+"/") {
+		case auditFolders:
+			if !strings.HasPrefix(key, kinds.FromCluster+"/") {
 				return true
 			}
 		default:
@@ -50,9 +56,9 @@ func isWithin(path, source string) bool {
 	return ok && (strings.HasPrefix(rest, "#") || strings.HasPrefix(rest, "/"))
 }
 
-// inForce determines the effective version of a policy, after the settings of its source and the
+// Effective determines the effective version of a policy, after the settings of its source and the
 // guard. It is safe for concurrent use.
-type inForce struct {
+type Effective struct {
 	sources []string // with policies that only audit
 	guards  bool
 	// ledger is nil where nothing is held: without the guard, and until the approvals are loaded.
@@ -71,26 +77,28 @@ type inForce struct {
 // maxVersions bounds the cached versions, which may be of deleted policies.
 const maxVersions = 10_000
 
-func newInForce(c config.Configuration, log *slog.Logger) *inForce {
-	f := &inForce{sources: c.Policies.Audit, guards: c.Guards(), log: log}
-	f.forget()
-	if len(c.Policies.Audit) > 0 {
-		log.Warn("every policy of these sources only audits, whatever it says: nothing that they name is denied (policies.audit)", slog.String("sources", strings.Join(c.Policies.Audit, ", ")))
+// NewEffective makes an Effective without approvals. sources are those of policies that only audit:
+// cluster, folders, or the path of a folder.
+func NewEffective(sources []string, log *slog.Logger) *Effective {
+	f := &Effective{sources: sources, log: log}
+	f.Forget()
+	if len(sources) > 0 {
+		log.Warn("every policy of these sources only audits, whatever it says: nothing that they name is denied (policies.audit)", slog.String("sources", strings.Join(sources, ", ")))
 	}
 	return f
 }
 
-// forget empties the caches, because the inputs of compilation have changed.
-func (f *inForce) forget() {
+// Forget empties the caches, because the inputs of compilation have changed.
+func (f *Effective) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.versions, f.former, f.standing = map[*policy.Policy]held.Version{}, map[string]*policy.Policy{}, map[string]held.Standing{}
 }
 
-// of is catalog.Options.InForce.
-func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
+// Of is catalog.Options.InForce.
+func (f *Effective) Of(key string, text []byte, p *policy.Policy) *policy.Policy {
 	if audits(f.sources, key) {
-		return policy.Audited(p, bySetting)
+		return policy.Audited(p, BySetting)
 	}
 	ledger := f.ledger.Load()
 	if ledger == nil {
@@ -105,7 +113,7 @@ func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
 	switch standing {
 	case held.Itself:
 	case held.Audited:
-		made = policy.Audited(p, byGuard)
+		made = policy.Audited(p, ByRollout)
 	case held.Previous:
 		made = f.previous(key, p, ledger)
 		if made == nil {
@@ -122,7 +130,7 @@ func (f *inForce) of(key string, text []byte, p *policy.Policy) *policy.Policy {
 }
 
 // previous is the previously approved version, compiled; nil if that is no longer possible.
-func (f *inForce) previous(key string, p *policy.Policy, ledger *held.Ledger) *policy.Policy {
+func (f *Effective) previous(key string, p *policy.Policy, ledger *held.Ledger) *policy.Policy {
 	before, _ := ledger.Before(p.ID())
 	f.mu.Lock()
 	made, known := f.former[before.Hash]
@@ -145,8 +153,11 @@ func (f *inForce) previous(key string, p *policy.Policy, ledger *held.Ledger) *p
 	return made
 }
 
+// Compiler sets the compiler of approved versions: that of the catalog.
+func (f *Effective) Compiler(compile func(catalog.Document) catalog.Entry) { f.compile = compile }
+
 // version parses a policy's version, once.
-func (f *inForce) version(p *policy.Policy, text []byte) (held.Version, error) {
+func (f *Effective) version(p *policy.Policy, text []byte) (held.Version, error) {
 	f.mu.Lock()
 	v, known := f.versions[p]
 	f.mu.Unlock()
@@ -166,8 +177,8 @@ func (f *inForce) version(p *policy.Policy, text []byte) (held.Version, error) {
 	return v, nil
 }
 
-// count returns the number of policies that only audit because of their source, and of held ones.
-func (f *inForce) count(entries []catalog.Entry) (source, guard int) {
+// Count returns the number of policies that only audit because of their source, and of held ones.
+func (f *Effective) Count(entries []catalog.Entry) (source, guard int) {
 	for _, entry := range entries {
 		switch {
 		case f == nil || entry.Policy == nil:
@@ -181,7 +192,7 @@ func (f *inForce) count(entries []catalog.Entry) (source, guard int) {
 }
 
 // stands returns the effective version of a policy.
-func (f *inForce) stands(id string) held.Standing {
+func (f *Effective) stands(id string) held.Standing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if standing, is := f.standing[id]; is {
@@ -190,13 +201,13 @@ func (f *inForce) stands(id string) held.Standing {
 	return held.Itself
 }
 
-// why describes why an entry is not in force as written; empty if it is.
-func (f *inForce) why(entry catalog.Entry) string {
+// Why describes why an entry is not in force as written; empty if it is.
+func (f *Effective) Why(entry catalog.Entry) string {
 	switch {
 	case f == nil || entry.Policy == nil:
 		return ""
 	case audits(f.sources, entry.Key):
-		return "it only audits: " + bySetting + " names its source"
+		return "it only audits: " + BySetting + " names its source"
 	}
 	switch f.stands(entry.Policy.ID()) {
 	case held.Previous:
@@ -208,22 +219,22 @@ func (f *inForce) why(entry catalog.Entry) string {
 	return ""
 }
 
-// besides makes the policies that follow from others audit where these do: all from one source,
+// Besides makes the policies that follow from others audit where these do: all from one source,
 // or held. Where it denies, a policy that only audits because of the guard does not exempt any
 // image.
-func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {
+func (f *Effective) Besides(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {
 	f.beside = beside
 	return func(active []*policy.Policy) ([]*policy.Policy, error) {
 		by := ""
 		switch {
 		case slices.ContainsFunc(active, func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" && p.AuditedBy == "" }):
-		case audits(f.sources, fromCluster+"/"):
-			by = bySetting
+		case audits(f.sources, kinds.FromCluster+"/"):
+			by = BySetting
 		case !chosen:
-			by = byGuard
+			by = ByRollout
 		}
 		if by == "" {
-			active = slices.DeleteFunc(slices.Clone(active), func(p *policy.Policy) bool { return p.AuditedBy == byGuard })
+			active = slices.DeleteFunc(slices.Clone(active), func(p *policy.Policy) bool { return p.AuditedBy == ByRollout })
 		}
 		made, err := beside(active)
 		if err != nil {
@@ -239,7 +250,7 @@ func (f *inForce) besides(beside func([]*policy.Policy) ([]*policy.Policy, error
 // approvable returns the versions that the ledger may contain, with their policies, by ID, and
 // all existing versions. Policies that audit because of their source are only in the latter; they
 // are evaluated when that ends.
-func (f *inForce) approvable(of *catalog.Catalog) (found map[string]candidate, there []held.Version, failed error) {
+func (f *Effective) approvable(of *catalog.Catalog) (found map[string]candidate, there []held.Version, failed error) {
 	found = map[string]candidate{}
 	of.Texts(func(entry catalog.Entry, text []byte) {
 		v, err := f.version(entry.Policy, text)

@@ -1,4 +1,4 @@
-package gateway
+package rollout
 
 import (
 	"crypto/rand"
@@ -9,17 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
-	"github.com/quaymaster/quaymaster/policy/sigstore"
 )
 
-const heldPolicy = `apiVersion: kyverno.io/v1
+const labelPolicy = `apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: signed}
 spec:
@@ -30,8 +28,8 @@ spec:
     validate: {message: label it, pattern: {metadata: {labels: {team: "?*"}}}}
 `
 
-// newHeld is a catalog with what is in force of it.
-func newHeld(t *testing.T, c config.Configuration) (*inForce, *catalog.Catalog) {
+// newCatalog is a catalog with what is in force of it.
+func newCatalog(t *testing.T, sources []string) (*Effective, *catalog.Catalog) {
 	t.Helper()
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
@@ -41,12 +39,12 @@ func newHeld(t *testing.T, c config.Configuration) (*inForce, *catalog.Catalog) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := newInForce(c, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	found, err := catalog.New(catalog.Options{Dialects: []catalog.Dialect{kyverno.Policies{Compiler: compiler}}, InForce: now.of})
+	now := NewEffective(sources, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	found, err := catalog.New(catalog.Options{Dialects: []catalog.Dialect{kyverno.Policies{Compiler: compiler}}, InForce: now.Of})
 	if err != nil {
 		t.Fatal(err)
 	}
-	now.compile = found.Compile
+	now.Compiler(found.Compile)
 	return now, found
 }
 
@@ -80,9 +78,9 @@ func TestAudits(t *testing.T) {
 // TestInForce: without a ledger a policy is itself, and with one a change waits behind what
 // was approved, which is compiled again from what the ledger kept.
 func TestInForce(t *testing.T) {
-	now, found := newHeld(t, config.Configuration{Guard: config.GuardEnabled})
-	const key = fromCluster + "/clusterpolicies/signed"
-	first := put(found, key, heldPolicy)
+	now, found := newCatalog(t, nil)
+	const key = kinds.FromCluster + "/clusterpolicies/signed"
+	first := put(found, key, labelPolicy)
 	if first.AuditedBy != "" || now.stands(first.ID()) != held.Itself {
 		t.Errorf("nothing is known, and it is %q", first.AuditedBy)
 	}
@@ -91,14 +89,14 @@ func TestInForce(t *testing.T) {
 		t.Fatalf("%v of %v, %v", there, all, err)
 	}
 	now.ledger.Store(held.New(versionsOf(there)...))
-	changed := strings.Replace(heldPolicy, "team:", "tier:", 1)
+	changed := strings.Replace(labelPolicy, "team:", "tier:", 1)
 	if p := put(found, key, changed); p.AuditedBy != "" || !strings.Contains(p.Source, "as it was approved") || now.stands(p.ID()) != held.Previous {
 		t.Errorf("a change: %+v", p)
 	}
-	if _, guard := now.count(found.Snapshot().Entries); guard != 1 || !strings.Contains(now.why(found.Snapshot().Entries[0]), "the version before stays in force") {
-		t.Errorf("%d are held; %q", guard, now.why(found.Snapshot().Entries[0]))
+	if _, guard := now.Count(found.Snapshot().Entries); guard != 1 || !strings.Contains(now.Why(found.Snapshot().Entries[0]), "the version before stays in force") {
+		t.Errorf("%d are held; %q", guard, now.Why(found.Snapshot().Entries[0]))
 	}
-	now.forget() // what policies are compiled with has changed
+	now.Forget() // what policies are compiled with has changed
 	if p := found.Publish().Set.Policies()[0]; !strings.Contains(p.Source, "as it was approved") {
 		t.Errorf("after it was forgotten: %+v", p)
 	}
@@ -108,8 +106,8 @@ func TestInForce(t *testing.T) {
 	if p := put(found, key, strings.Replace(changed, "Enforce", "Audit", 1)); strings.Contains(p.Source, "approved") || !p.AuditOnly {
 		t.Errorf("its author has it audit: %+v", p)
 	}
-	other := put(found, key, strings.Replace(heldPolicy, "name: signed", "name: another", 1))
-	if other.AuditedBy != byGuard || !other.AuditOnly {
+	other := put(found, key, strings.Replace(labelPolicy, "name: signed", "name: another", 1))
+	if other.AuditedBy != ByRollout || !other.AuditOnly {
 		t.Errorf("a new one: %+v", other)
 	}
 	if len(found.Remove(key).Set.Policies()) != 0 {
@@ -119,18 +117,18 @@ func TestInForce(t *testing.T) {
 
 // TestSourceAudits: the setting has precedence, and what it has audit is not approved.
 func TestSourceAudits(t *testing.T) {
-	now, found := newHeld(t, config.Configuration{Guard: config.GuardEnabled, Policies: config.Policies{Audit: []string{config.AuditCluster}}})
-	if p := put(found, fromCluster+"/clusterpolicies/signed", heldPolicy); p.AuditedBy != bySetting || !p.AuditOnly {
+	now, found := newCatalog(t, []string{auditCluster})
+	if p := put(found, kinds.FromCluster+"/clusterpolicies/signed", labelPolicy); p.AuditedBy != BySetting || !p.AuditOnly {
 		t.Errorf("%+v", p)
 	}
 	if there, all, err := now.approvable(found); err != nil || len(there) != 0 || len(all) != 1 {
 		t.Errorf("approved would be %v of %v, %v", there, all, err)
 	}
-	source, guard := now.count(found.Snapshot().Entries)
-	if source != 1 || guard != 0 || !strings.Contains(now.why(found.Snapshot().Entries[0]), "policies.audit") {
+	source, guard := now.Count(found.Snapshot().Entries)
+	if source != 1 || guard != 0 || !strings.Contains(now.Why(found.Snapshot().Entries[0]), "policies.audit") {
 		t.Errorf("%d of the source, %d held", source, guard)
 	}
-	if p := put(found, "folder/x#0", strings.Replace(heldPolicy, "name: signed", "name: a", 1)); p.AuditedBy != "" {
+	if p := put(found, "folder/x#0", strings.Replace(labelPolicy, "name: signed", "name: a", 1)); p.AuditedBy != "" {
 		t.Errorf("of another source: %+v", p)
 	}
 }
@@ -141,7 +139,7 @@ func TestBesides(t *testing.T) {
 	image := func(name, by string) *policy.Policy {
 		return &policy.Policy{Kind: "ClusterImagePolicy", Name: name, AuditedBy: by}
 	}
-	in, waits, audits := image("in", ""), image("waits", byGuard), image("audits", bySetting)
+	in, waits, audits := image("in", ""), image("waits", ByRollout), image("audits", BySetting)
 	for _, c := range []struct {
 		reason string
 		audit  []string
@@ -152,14 +150,14 @@ func TestBesides(t *testing.T) {
 	}{
 		{"one is in force", nil, false, []*policy.Policy{in, waits}, "", "in"},
 		{"all are in force", nil, false, []*policy.Policy{in, image("too", "")}, "", "in too"},
-		{"the only one is held", nil, false, []*policy.Policy{waits}, byGuard, "waits"},
+		{"the only one is held", nil, false, []*policy.Policy{waits}, ByRollout, "waits"},
 		{"whoever runs the gateway wants it", nil, true, []*policy.Policy{waits}, "", ""},
 		{"and one is in force", nil, true, []*policy.Policy{in, waits}, "", "in"},
-		{"the source audits", []string{config.AuditCluster}, true, []*policy.Policy{audits}, bySetting, "audits"},
-		{"the source audits, and one of another is in force", []string{config.AuditCluster}, true, []*policy.Policy{in, audits}, "", "in audits"},
-		{"and one of another is held", []string{config.AuditCluster}, true, []*policy.Policy{in, audits, waits}, "", "in audits"},
+		{"the source audits", []string{auditCluster}, true, []*policy.Policy{audits}, BySetting, "audits"},
+		{"the source audits, and one of another is in force", []string{auditCluster}, true, []*policy.Policy{in, audits}, "", "in audits"},
+		{"and one of another is held", []string{auditCluster}, true, []*policy.Policy{in, audits, waits}, "", "in audits"},
 	} {
-		now, _ := newHeld(t, config.Configuration{Policies: config.Policies{Audit: c.audit}})
+		now, _ := newCatalog(t, c.audit)
 		var names []string
 		follows := func(active []*policy.Policy) ([]*policy.Policy, error) {
 			for _, p := range active {
@@ -168,58 +166,9 @@ func TestBesides(t *testing.T) {
 			return []*policy.Policy{{Name: "rest"}}, nil
 		}
 		given := slices.Clone(c.active)
-		made, err := now.besides(follows, c.chosen)(c.active)
+		made, err := now.Besides(follows, c.chosen)(c.active)
 		if err != nil || len(made) != 1 || made[0].AuditedBy != c.want || strings.Join(names, " ") != c.names || !slices.Equal(given, c.active) {
 			t.Errorf("%s: %+v of %q, %v", c.reason, made, names, err)
-		}
-	}
-}
-
-// TestHeldNamesNoImage: what was refused since no ClusterImagePolicy names it stays refused
-// while one that names it is held.
-func TestHeldNamesNoImage(t *testing.T) {
-	compiler := sigstore.New(sigstore.Options{})
-	named := func(name, images string) *policy.Policy {
-		p, err := compiler.Compile([]byte("apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: "+name+"}\nspec: {images: [{glob: '"+images+"'}], authorities: [{static: {action: pass}}]}\n"), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	a, b := named("a", "registry.example/a/**"), named("b", "registry.example/b/**")
-	pod := &policy.Subject{
-		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "p"}}),
-		Version: "v1", Kind: "Pod", Namespace: "n", Name: "p", NamespaceKnown: true, Operation: "CREATE",
-	}
-	images := func([]policy.Extractor) ([]policy.Image, error) {
-		return []policy.Image{{Container: "c", Role: "container", Pointer: "/spec/containers/0/image", Ref: image.MustParse("registry.example/b/x:1")}}, nil
-	}
-	for _, c := range []struct {
-		reason string
-		active []*policy.Policy
-		denied bool
-	}{
-		{"nobody names it", []*policy.Policy{a}, true},
-		{"who names it is held", []*policy.Policy{a, policy.Audited(b, byGuard)}, true},
-		{"who names it is approved", []*policy.Policy{a, b}, false},
-		{"who names it is of a source that audits", []*policy.Policy{a, policy.Audited(b, bySetting)}, false},
-		{"the only one is held", []*policy.Policy{policy.Audited(b, byGuard)}, true},
-	} {
-		now, _ := newHeld(t, config.Configuration{Guard: config.GuardEnabled})
-		rest := unmatched{choice: sigstore.UnmatchedDeny, compiler: compiler}
-		made, err := now.besides(rest.policies, true)(c.active)
-		if err != nil {
-			t.Fatal(err)
-		}
-		set, err := policy.NewSet(slices.Concat(c.active, made)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		denied := slices.ContainsFunc(set.Plan(t.Context(), pod, images).Checks, func(check policy.Check) bool {
-			return check.DenyMessage != "" && check.Action == policy.Enforce
-		})
-		if denied != c.denied {
-			t.Errorf("%s: denied %t, want %t", c.reason, denied, c.denied)
 		}
 	}
 }

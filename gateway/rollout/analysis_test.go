@@ -1,4 +1,4 @@
-package gateway
+package rollout
 
 import (
 	"bytes"
@@ -16,33 +16,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/quaymaster/quaymaster/cluster"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/held"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/trial"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// newTrying is a leader of a cluster with a Secret of the guard, which has nothing to try.
-func newTrying(t *testing.T, secret []byte) *trying {
+// published publishes the catalog's policies.
+type published struct {
+	gateway.Signal
+	catalog *catalog.Catalog
+	set     *policy.Set
+}
+
+func (p *published) Policies() *policy.Set { return p.set }
+
+func (p *published) Republish(string) {
+	p.set = p.catalog.Publish().Set
+	p.Notify()
+}
+
+// newAnalysis is a leader of a cluster with a Secret of the guard, which has nothing to try.
+func newAnalysis(t *testing.T, secret []byte) *Analysis {
 	t.Helper()
-	now, found := newHeld(t, config.Configuration{Guard: config.GuardEnabled})
-	log := slog.New(slog.DiscardHandler)
-	g := &assembly{
-		log: log, metrics: metrics.New(metrics.Build{}), state: &gate.Current{}, configuration: config.Configuration{Namespace: "quaymaster", Guard: config.GuardEnabled},
-		cluster: &inTheCluster{client: &cluster.Client{Typed: fake.NewClientset(&core.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "quaymaster", Name: guardSecret, ResourceVersion: "7"},
-			Data:       map[string][]byte{guardEntry: secret},
-		})}},
-	}
-	g.policies = newPolicies(found, g.state, g.metrics, log)
-	g.policies.inForce = now
-	put(found, fromCluster+"/clusterpolicies/signed", heldPolicy)
-	return &trying{gateway: g, of: map[string]tried{}}
+	now, found := newCatalog(t, nil)
+	client := fake.NewClientset(&core.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "quaymaster", Name: approvalSecret, ResourceVersion: "7"},
+		Data:       map[string][]byte{approvalEntry: secret},
+	})
+	put(found, kinds.FromCluster+"/clusterpolicies/signed", labelPolicy)
+	return NewAnalysis(Config{
+		Effective: now, Catalog: found, Policies: &published{catalog: found}, Approvals: NewStore(client.CoreV1().Secrets("quaymaster")),
+		Metrics: metrics.New(metrics.Build{}), Log: slog.New(slog.DiscardHandler),
+	}, nil)
 }
 
 // TestLedgerIsDamaged: the leader writes it anew, with what it knows; where it knows nothing,
@@ -64,9 +76,9 @@ func TestLedgerIsDamaged(t *testing.T) {
 		{"whole, and nothing was approved", later, false, held.Audited},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			tries := newTrying(t, row.secret)
-			now := tries.gateway.policies.inForce
-			there, _, err := now.approvable(tries.gateway.policies.catalog)
+			tries := newAnalysis(t, row.secret)
+			now := tries.config.Effective
+			there, _, err := now.approvable(tries.config.Catalog)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +90,7 @@ func TestLedgerIsDamaged(t *testing.T) {
 			if err := tries.round(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			ledger, _, err := tries.gateway.ledgers().load(t.Context())
+			ledger, _, err := tries.config.Approvals.load(t.Context())
 			if err != nil || ledger.Of(v, time.Now()) != row.want || !ledger.Equal(now.ledger.Load()) {
 				t.Errorf("it is %s, want %s; %v", ledger.Of(v, time.Now()), row.want, err)
 			}
@@ -89,8 +101,8 @@ func TestLedgerIsDamaged(t *testing.T) {
 	if _, err := w.Write([]byte(`{"version":2,"policies":{}}`)); err != nil || w.Close() != nil {
 		t.Fatal(err)
 	}
-	tries := newTrying(t, newer.Bytes())
-	if err := tries.round(t.Context(), nil); !errors.Is(err, held.ErrVersion) || errors.Is(err, errDamaged) || !strings.Contains(err.Error(), guardSecret) {
+	tries := newAnalysis(t, newer.Bytes())
+	if err := tries.round(t.Context(), nil); !errors.Is(err, held.ErrVersion) || errors.Is(err, errDamaged) || !strings.Contains(err.Error(), approvalSecret) {
 		t.Errorf("of a later version: %v", err)
 	}
 }
@@ -99,13 +111,8 @@ func TestLedgerIsDamaged(t *testing.T) {
 // its name, neither at once nor when the leader has noted it, and no trial compares the two.
 // One that was replaced by force goes on.
 func TestNameIsUsedAgain(t *testing.T) {
-	const key = fromCluster + "/clusterpolicies/signed"
-	another := strings.Replace(heldPolicy, "team:", "tier:", 1)
-	harbor, err := gatetest.NewHarbor()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer harbor.Close()
+	const key = kinds.FromCluster + "/clusterpolicies/signed"
+	another := strings.Replace(labelPolicy, "team:", "tier:", 1)
 	for _, row := range []struct {
 		reason string
 		went   time.Duration // ago
@@ -114,21 +121,20 @@ func TestNameIsUsedAgain(t *testing.T) {
 		by     string
 		before int
 	}{
-		{"its name is used again", 24 * time.Hour, another, held.Audited, byGuard, 0},
+		{"its name is used again", 24 * time.Hour, another, held.Audited, ByRollout, 0},
 		{"it is replaced by force", time.Second, another, held.Previous, "", 1},
-		{"it comes back as it was", 24 * time.Hour, heldPolicy, held.Itself, "", 1},
+		{"it comes back as it was", 24 * time.Hour, labelPolicy, held.Itself, "", 1},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			tries := newTrying(t, nil)
-			g := tries.gateway
-			g.state.ReplaceProver(harbor.Prover)
-			now, found := g.policies.inForce, g.policies.catalog
+			tries := newAnalysis(t, nil)
+			c := tries.config
+			now, found := c.Effective, c.Catalog
 			_, all, err := now.approvable(found)
 			if err != nil {
 				t.Fatal(err)
 			}
 			found.Remove(key)
-			g.policies.approve("", held.New(all...).There(time.Now().Add(-row.went)))
+			c.approve("", held.New(all...).There(time.Now().Add(-row.went)))
 			p := put(found, key, row.text)
 			_, all, err = now.approvable(found)
 			if err != nil {
@@ -136,12 +142,12 @@ func TestNameIsUsedAgain(t *testing.T) {
 			}
 			tries.of[p.ID()] = tried{hash: all[0].Hash, next: time.Now().Add(time.Hour)} // not now
 			for _, when := range []string{"at once", "once it is noted"} {
-				g.policies.approve("", now.ledger.Load())
-				p = g.activePolicies().Policies()[0]
+				c.approve("", now.ledger.Load())
+				p = c.Policies.Policies().Policies()[0]
 				if now.stands(p.ID()) != row.want || p.AuditedBy != row.by {
 					t.Errorf("%s: it is %s, by %q, want %s", when, now.stands(p.ID()), p.AuditedBy, row.want)
 				}
-				if _, before := g.withoutBefore(p, p.ID()); len(before) != row.before {
+				if _, before := c.withoutBefore(p, p.ID()); len(before) != row.before {
 					t.Errorf("%s: it is compared with %d", when, len(before))
 				}
 				if err := tries.round(t.Context(), nil); err != nil {
@@ -163,18 +169,18 @@ func TestWhatAuditsIsThere(t *testing.T) {
 		{"it audits", false, false},
 		{"it is deleted", true, true},
 	} {
-		tries := newTrying(t, nil)
-		g := tries.gateway
-		now, found := g.policies.inForce, g.policies.catalog
+		tries := newAnalysis(t, nil)
+		c := tries.config
+		now, found := c.Effective, c.Catalog
 		_, all, err := now.approvable(found)
 		if err != nil {
 			t.Fatal(err)
 		}
 		now.ledger.Store(held.New(all...))
-		now.sources = []string{config.AuditCluster}
+		now.sources = []string{auditCluster}
 		found.Publish()
 		if row.remove {
-			found.Remove(fromCluster + "/clusterpolicies/signed")
+			found.Remove(kinds.FromCluster + "/clusterpolicies/signed")
 		}
 		if err := tries.round(t.Context(), nil); err != nil {
 			t.Fatal(err)
@@ -193,15 +199,15 @@ func TestTenantsWait(t *testing.T) {
 		"Policy/a/first": {policy: &policy.Policy{Namespace: "a"}}, "Policy/b/second": {policy: &policy.Policy{Namespace: "b"}},
 		"ValidatingPolicy/all": {policy: &policy.Policy{}}, "ValidatingPolicy/more": {policy: &policy.Policy{}},
 	}
-	tries := newTrying(t, nil)
+	tries := newAnalysis(t, nil)
 	tries.of = map[string]tried{"Policy/a/first": {next: now}, "ValidatingPolicy/all": {next: now}}
 	got := tries.inOrder(slices.Sorted(maps.Keys(there)), there)
 	if want := []string{"ValidatingPolicy/more", "ValidatingPolicy/all", "Policy/b/second", "Policy/a/first"}; !slices.Equal(got, want) {
 		t.Errorf("they are tried as %v, want %v", got, want)
 	}
 
-	g := tries.gateway
-	put(g.policies.catalog, fromCluster+"/policies/own", strings.NewReplacer("ClusterPolicy", "Policy", "{name: signed}", "{name: own, namespace: a}").Replace(heldPolicy))
+	c := tries.config
+	put(c.Catalog, kinds.FromCluster+"/policies/own", strings.NewReplacer("ClusterPolicy", "Policy", "{name: signed}", "{name: own, namespace: a}").Replace(labelPolicy))
 	empty, err := policy.NewSet()
 	if err != nil {
 		t.Fatal(err)
@@ -211,19 +217,19 @@ func TestTenantsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer harbor.Close()
-	tries.trier, err = trial.New(trial.Options{
+	tries.dryRun, err = trial.New(trial.Options{
 		Cluster: scan.NewFiles(nil), Namespaces: unlabelled{}, State: gate.Fixed{Policies: empty, Prover: harbor.Prover},
 		Decider: func(gate.State) (scan.Decider, func(), error) { return nil, func() {}, nil }, // there is nothing to judge
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.policies.inForce.ledger.Store(held.New())
+	c.Effective.ledger.Store(held.New())
 	for round, want := range []held.Standing{held.Audited, held.Itself} {
-		if err := tries.round(t.Context(), g.policies.changed.Changed()); err != nil {
+		if err := tries.round(t.Context(), c.Policies.Changed()); err != nil {
 			t.Fatal(err)
 		}
-		if all, own := g.policies.inForce.stands("ClusterPolicy/signed"), g.policies.inForce.stands("Policy/a/own"); all != held.Itself || own != want {
+		if all, own := c.Effective.stands("ClusterPolicy/signed"), c.Effective.stands("Policy/a/own"); all != held.Itself || own != want {
 			t.Errorf("round %d: the cluster's is %s, and the namespace's %s, want %s", round, all, own, want)
 		}
 	}
