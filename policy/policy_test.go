@@ -86,6 +86,9 @@ func TestSpared(t *testing.T) {
 		group, kind string
 		want        bool
 	}{
+		{"kyverno.io", "ClusterPolicy", true},
+		{"quaymaster.dev", "ImageOverride", true},
+		{"example.com", "ClusterPolicy", false},
 		{"", "Namespace", true},
 		{"*", "Namespace", true},
 		{"example.com", "Namespace", false},

@@ -2,9 +2,22 @@ package policy
 
 import "strings"
 
+// IsDocument reports whether a group has the kinds that configure the gateway and engines of its
+// kind: policies, exceptions, mirrors and what rules look up.
+func IsDocument(group string) bool {
+	switch group {
+	case "kyverno.io", "policies.kyverno.io", "policy.sigstore.dev", "quaymaster.dev":
+		return true
+	}
+	return false
+}
+
 // Spared reports whether a broken policy leaves a kind alone: without these a
-// cluster could not be mended. A pattern for kinds is not one of them.
+// cluster, or the policy itself, could not be mended. A pattern for kinds is not one of them.
 func Spared(group, kind string) bool {
+	if IsDocument(group) {
+		return true
+	}
 	switch kind {
 	case "Namespace", "Node":
 		return group == "" || group == "*"

@@ -161,6 +161,7 @@ type group struct {
 	spec       bool     // all images are in spec, so specUnchanged applies
 	labelled   bool     // see setting
 	itself     bool     // the resource is Namespaces, see breakGlass
+	others     bool     // see ifNamedDocument
 	record     bool     // Leases and Events, see ifNamedRecord
 	namespaces []string // see part
 	except     bool
@@ -184,7 +185,7 @@ func (q *requirements) groups(parts []part) []*group {
 // that equal webhooks have equal names. The hash is long because its input is controlled by users
 // that can create namespaces.
 func (p part) group() *group {
-	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, record: p.form.record, namespaces: p.namespaces, except: p.except}
+	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, others: p.form.others, record: p.form.record, namespaces: p.namespaces, except: p.except}
 	g.itself = p.itself()
 	what, fail := "objects", "ignore"
 	switch {
@@ -194,6 +195,8 @@ func (p part) group() *group {
 		what = "namespaces"
 	case g.record:
 		what = "records"
+	case g.others:
+		what = "documents"
 	}
 	if g.closed {
 		fail = "fail"
@@ -248,7 +251,7 @@ func (g *group) conditions(in Input) []admission.MatchCondition {
 		return []admission.MatchCondition{{Name: "spec-changes", Expression: specUnchanged}}
 	case g.itself && in.BreakGlass:
 		return []admission.MatchCondition{{Name: "no-break-glass", Expression: withoutBreakGlass}}
-	case g.record:
+	case g.others:
 		return []admission.MatchCondition{{Name: "not-the-gateway", Expression: in.othersOnly()}}
 	}
 	return nil

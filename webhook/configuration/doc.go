@@ -88,16 +88,16 @@
 //
 // A cluster must be repairable while its gateway is down, and the gateway's own writes must not
 // wait for it. Therefore Namespaces, Nodes, Bindings, certificate requests,
-// CustomResourceDefinitions, APIServices, Leases and Events are included only for a rule about
-// objects that names the kind; a pattern does not count. For all of these except Namespaces, a
-// request without an answer is admitted regardless of the policy's failurePolicy. Deviations returns
-// that for the policy's condition. Leases and Events are excluded in kube-system, kube-node-lease
-// and the gateway's namespace, and if the gateway's accounts write them. Their timeout is at most
+// CustomResourceDefinitions, APIServices, Leases, Events and the kinds of policies, exceptions and
+// mirrors are included only for a rule about objects that names the kind; a pattern does not count.
+// For all of these except Namespaces, a request without an answer is admitted regardless of the
+// policy's failurePolicy. Deviations returns that for the policy's condition. Policies and the like,
+// Leases and Events are excluded if the gateway's accounts write them, and the last two in
+// kube-system, kube-node-lease and the gateway's namespace as well. Their timeout is at most
 // recordSeconds.
 //
-// Reviews of tokens and access, objects of admissionregistration.k8s.io, policy documents and
-// reports are never included. Dialects reject rules that name one of the first two; see
-// policy.Unasked.
+// Reviews of tokens and access, objects of admissionregistration.k8s.io and reports are never
+// included. Dialects reject rules that name one of the first two; see policy.Unasked.
 //
 // # Images and objects
 //

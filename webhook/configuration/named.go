@@ -19,9 +19,11 @@ const (
 	ifNamed
 	// ifNamedOpen is ifNamed, and fails open: without these objects a cluster cannot be repaired.
 	ifNamedOpen
-	// ifNamedRecord is ifNamedOpen, except in recordNamespaces and for the gateway's own accounts.
-	// Nodes and leaders renew such objects constantly, and the gateway writes some for its own
-	// decisions.
+	// ifNamedDocument is ifNamedOpen, except for the gateway's own accounts, which write the status
+	// of policies.
+	ifNamedDocument
+	// ifNamedRecord is ifNamedDocument, except in recordNamespaces. Nodes and leaders renew such
+	// objects constantly, and the gateway writes some for its own decisions.
 	ifNamedRecord
 	never
 )
@@ -58,9 +60,11 @@ func (r Resource) attention() (attention, string) {
 		return ifNamedOpen, repairable
 	case "coordination.k8s.io", "events.k8s.io":
 		return ifNamedRecord, ownDocs
-	case "quaymaster.dev", "kyverno.io", "policies.kyverno.io", "policy.sigstore.dev",
-		"reports.kyverno.io", "wgpolicyk8s.io", "openreports.io":
+	case "reports.kyverno.io", "wgpolicyk8s.io", "openreports.io":
 		return never, ownDocs
+	}
+	if policy.IsDocument(r.Group) {
+		return ifNamedDocument, toMend
 	}
 	return always, ""
 }
@@ -84,7 +88,7 @@ func isForRecords(namespace string) bool { return !slices.Contains(recordNamespa
 func (s *setting) narrow(r Resource) {
 	when, _ := r.attention()
 	s.closed = s.closed && when < ifNamedOpen
-	s.record = when == ifNamedRecord
+	s.others, s.record = when == ifNamedDocument || when == ifNamedRecord, when == ifNamedRecord
 	if s.record {
 		s.seconds = min(s.seconds, recordSeconds)
 	}

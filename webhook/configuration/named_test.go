@@ -19,6 +19,7 @@ func exceptionalServed() []Resource {
 		Resource{"certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", false, []string{"approval", "status"}},
 		Resource{"events.k8s.io", "v1", "events", "Event", true, nil},
 		Resource{"kyverno.io", "v2", "policyexceptions", "PolicyException", true, nil},
+		Resource{"wgpolicyk8s.io", "v1alpha2", "policyreports", "PolicyReport", true, nil},
 	)
 }
 
@@ -59,7 +60,12 @@ func TestNamed(t *testing.T) {
 		{"an event, in both groups", kind("Event"), "Ignore events CREATE,UPDATE Ignore events CREATE,UPDATE; NotIn kube-node-lease,kube-system,quaymaster", "", "the gateway itself are excluded"},
 		{"a webhook configuration", kind("ValidatingWebhookConfiguration"), "", "never sends it", ""},
 		{"a review", kind("TokenReview"), "", "never sends it", ""},
-		{"a document of policies", kind("PolicyException"), "", "never sends it", "never sends PolicyException"},
+		{"an exception", kind("PolicyException"), "Ignore policyexceptions CREATE,UPDATE; NotIn kube-system,quaymaster", "", "requests for PolicyException by the gateway itself are excluded, and one without an answer is admitted"},
+		{"an exception, by its group", kind("PolicyException", group("kyverno.io")), "Ignore policyexceptions CREATE,UPDATE; NotIn kube-system,quaymaster", "", "by the gateway itself are excluded"},
+		{"exceptions of one namespace", kind("PolicyException", in("shop")), "Ignore policyexceptions CREATE,UPDATE; In shop", "", "by the gateway itself are excluded"},
+		{"exceptions by a pattern", kind("PolicyExcept*"), "", "never sends it", ""},
+		{"every kind of the group of exceptions", kind("*", group("kyverno.io")), "", "never sends it", ""},
+		{"a report", kind("PolicyReport"), "", "never sends it", "never sends PolicyReport"},
 		{"a kind without an exception", kind("ConfigMap"), "Fail configmaps CREATE,UPDATE; NotIn kube-system,quaymaster", "", ""},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
@@ -77,8 +83,8 @@ func TestNamed(t *testing.T) {
 				lines = append(lines, spelt(w.FailurePolicy, w.Rules)...)
 				requirement := w.NamespaceSelector.MatchExpressions[0]
 				selects = "; " + string(requirement.Operator) + " " + strings.Join(requirement.Values, ",")
-				record := strings.Contains(row.exceptionOf, "the gateway itself are excluded")
-				if isOthers(w.MatchConditions) != record || record != (*w.TimeoutSeconds == recordSeconds) {
+				others, record := strings.Contains(row.exceptionOf, "the gateway itself are excluded"), !strings.Contains(row.reason, "exception") && strings.Contains(row.exceptionOf, "the gateway itself are excluded")
+				if isOthers(w.MatchConditions) != others || record != (*w.TimeoutSeconds == recordSeconds) {
 					t.Errorf("conditions %v, %d s", w.MatchConditions, *w.TimeoutSeconds)
 				}
 			}

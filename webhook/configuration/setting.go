@@ -21,8 +21,9 @@ type setting struct {
 	closed, outside bool
 	// labelled: the setting applies only to namespaces with Input.Labelled's label.
 	labelled bool
-	// record: the resource is Leases or Events, see ifNamedRecord.
-	record     bool
+	// others: the gateway's own accounts are excluded, see ifNamedDocument. record: the resource is
+	// Leases or Events, see ifNamedRecord.
+	others, record bool
 	seconds    int32
 	operations []string
 	// versions in cluster policies, and in namespaced ones.
@@ -63,7 +64,7 @@ func (s *setting) and(other *setting) *setting {
 	}
 	return &setting{
 		closed: s.closed || other.closed, outside: s.outside || other.outside, labelled: s.labelled && other.labelled,
-		record:     s.record || other.record,
+		others: s.others || other.others, record: s.record || other.record,
 		seconds:    max(s.seconds, other.seconds),
 		operations: union(s.operations, other.operations),
 		cluster:    s.cluster.and(other.cluster), tenants: s.tenants.and(other.tenants),
@@ -136,7 +137,7 @@ func intersection(a, b []string) []string {
 
 // form is a resolved setting in comparable form, as a webhook and its rule contain it.
 type form struct {
-	closed, spec, labelled, record bool
+	closed, spec, labelled, others, record bool
 	seconds                        int32
 	// operations and versions are sorted and joined by commas.
 	operations, versions string
@@ -147,7 +148,7 @@ func (a *requirement) form(s *setting) form {
 	w, _ := Resource{Group: a.name.group, Kind: a.kind}.workload()
 	list, parts := s.versions()
 	return form{
-		closed: s.closed, spec: w.inSpec && !s.outside, labelled: s.labelled, record: s.record, seconds: s.seconds,
+		closed: s.closed, spec: w.inSpec && !s.outside, labelled: s.labelled, others: s.others, record: s.record, seconds: s.seconds,
 		operations: strings.Join(s.operations, ","), versions: strings.Join(list, ","), parts: parts,
 	}
 }
