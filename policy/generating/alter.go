@@ -110,7 +110,7 @@ func compileSelector(o rulecontext.Options, doc targetDocument, path string, kno
 	var err error
 	s.values, err = rulecontext.Compile(o, doc.Context, path+".context", known...)
 	errs = append(errs, err)
-	s.preconditions, err = rule.Preconditions(o, doc.Preconditions, path+".preconditions")
+	s.preconditions, err = rule.Preconditions(o, doc.Preconditions, path+".preconditions", append(known, s.values.Names()...)...)
 	return s, errors.Join(append(errs, err)...)
 }
 

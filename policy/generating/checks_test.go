@@ -18,7 +18,7 @@ const (
 	madeObject  = "apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}"
 	trigger     = "{apiVersion: v1, kind: ConfigMap, metadata: {name: metrics-address, namespace: observability}, data: {main: 'http://new:9090'}}"
 	inDoubt     = "{all: [{key: 2h, operator: AnyIn, value: 1h-5Gi}]}"
-	unanswered  = "{all: [{key: '{{ nowhere }}', operator: Equals, value: a}]}"
+	unanswered  = "{all: [{key: '{{ request.nowhere }}', operator: Equals, value: a}]}"
 	neverHolds  = "{any: []}"
 	noCondition = "{all: [{key: a, operator: Is, value: b}]}"
 )
@@ -62,18 +62,18 @@ func TestCompileRefusesToo(t *testing.T) {
 		{"data that is no expression", "", ofMaps + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {a: '{{ a. }}'}}", "spec.rules[0].generate.data"},
 		{"no kind", "", ofMaps + "generate: {apiVersion: v1, name: a, namespace: b, data: {}}", "spec.rules[0].generate.kind"},
 		{"a kind with a wildcard", "", ofMaps + "generate: {apiVersion: v1, kind: Config*, name: a, namespace: b, data: {}}", "spec.rules[0].generate.kind"},
-		{"too many loops", "", ofMaps + "generate: {foreach: [" + strings.Repeat("{list: a, "+madeObject+"}, ", 51) + "]}", "spec.rules[0].generate.foreach"},
-		{"loops and a kind", "", ofMaps + "generate: {kind: Pod, foreach: [{list: a, " + madeObject + "}]}", "spec.rules[0].generate"},
-		{"loops and a name", "", ofMaps + "generate: {name: a, foreach: [{list: a, " + madeObject + "}]}", "spec.rules[0].generate"},
-		{"loops and a namespace", "", ofMaps + "generate: {namespace: a, foreach: [{list: a, " + madeObject + "}]}", "spec.rules[0].generate"},
-		{"loops and data", "", ofMaps + "generate: {data: {}, foreach: [{list: a, " + madeObject + "}]}", "spec.rules[0].generate"},
-		{"loops and a clone", "", ofMaps + "generate: {clone: {}, foreach: [{list: a, " + madeObject + "}]}", "spec.rules[0].generate"},
-		{"loops and a list of clones", "", ofMaps + "generate: {cloneList: {}, foreach: [{list: a, " + madeObject + "}]}", "spec.rules[0].generate"},
+		{"too many loops", "", ofMaps + "generate: {foreach: [" + strings.Repeat("{list: request.a, "+madeObject+"}, ", 51) + "]}", "spec.rules[0].generate.foreach"},
+		{"loops and a kind", "", ofMaps + "generate: {kind: Pod, foreach: [{list: request.a, " + madeObject + "}]}", "spec.rules[0].generate"},
+		{"loops and a name", "", ofMaps + "generate: {name: a, foreach: [{list: request.a, " + madeObject + "}]}", "spec.rules[0].generate"},
+		{"loops and a namespace", "", ofMaps + "generate: {namespace: a, foreach: [{list: request.a, " + madeObject + "}]}", "spec.rules[0].generate"},
+		{"loops and data", "", ofMaps + "generate: {data: {}, foreach: [{list: request.a, " + madeObject + "}]}", "spec.rules[0].generate"},
+		{"loops and a clone", "", ofMaps + "generate: {clone: {}, foreach: [{list: request.a, " + madeObject + "}]}", "spec.rules[0].generate"},
+		{"loops and a list of clones", "", ofMaps + "generate: {cloneList: {}, foreach: [{list: request.a, " + madeObject + "}]}", "spec.rules[0].generate"},
 		{"a loop without a list", "", ofMaps + "generate: {foreach: [{" + madeObject + "}]}", "spec.rules[0].generate.foreach[0].list"},
 		{"a list that is no expression", "", loop("list: 'a b'"), "spec.rules[0].generate.foreach[0].list"},
-		{"a loop's context", "", loop("list: a, context: [{name: x, variable: {}}]"), "spec.rules[0].generate.foreach[0].context[0].variable"},
-		{"a loop's preconditions", "", loop("list: a, preconditions: " + noCondition), "spec.rules[0].generate.foreach[0].preconditions"},
-		{"a loop's preconditions that never hold", "", loop("list: a, preconditions: " + neverHolds), "spec.rules[0].generate.foreach[0].preconditions"},
+		{"a loop's context", "", loop("list: request.a, context: [{name: x, variable: {}}]"), "spec.rules[0].generate.foreach[0].context[0].variable"},
+		{"a loop's preconditions", "", loop("list: request.a, preconditions: " + noCondition), "spec.rules[0].generate.foreach[0].preconditions"},
+		{"a loop's preconditions that never hold", "", loop("list: request.a, preconditions: " + neverHolds), "spec.rules[0].generate.foreach[0].preconditions"},
 	} {
 		if err := compileRule(t, c.namespace, c.rule); err == nil || !strings.Contains(err.Error(), c.path) {
 			t.Errorf("%s: %v, want %s", c.reason, err, c.path)
@@ -84,7 +84,7 @@ func TestCompileRefusesToo(t *testing.T) {
 func TestCompileAccepts(t *testing.T) {
 	for _, c := range []struct{ reason, namespace, rule string }{
 		{"as many targets as may be", "", ofMaps + "mutate: {targets: [" + strings.Repeat("{apiVersion: v1, kind: Pod}, ", 50) + "]" + patched},
-		{"as many loops as may be", "", ofMaps + "generate: {foreach: [" + strings.Repeat("{list: a, "+madeObject+"}, ", 50) + "]}"},
+		{"as many loops as may be", "", ofMaps + "generate: {foreach: [" + strings.Repeat("{list: request.a, "+madeObject+"}, ", 50) + "]}"},
 		{"a Policy's own namespace", "b", ofMaps + "generate: {" + madeObject + "}"},
 		{"a namespace of which a Policy cannot tell yet", "b", ofMaps + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.namespace}}', data: {}}"},
 		{"a target in a Policy's own namespace", "b", ofMaps + "mutate: {targets: [{apiVersion: v1, kind: Pod, namespace: b}]" + patched},
@@ -108,7 +108,7 @@ func TestTerms(t *testing.T) {
 		{"by the policy", madeObject, generating.Settings{Existing: true, Apply: true}, policy.Terms{Existing: true, Apply: true}},
 		{"by the rule", "generateExisting: false, synchronize: true, orphanDownstreamOnPolicyDelete: true, " + madeObject, generating.Settings{Existing: true}, policy.Terms{Synchronize: true, Orphan: true}},
 		{"by the rule alone", "generateExisting: true, " + madeObject, generating.Settings{}, policy.Terms{Existing: true}},
-		{"of two loops", "foreach: [{list: a, " + madeObject + "}, {list: a, " + madeObject + "}]", generating.Settings{}, policy.Terms{}},
+		{"of two loops", "foreach: [{list: request.a, " + madeObject + "}, {list: request.a, " + madeObject + "}]", generating.Settings{}, policy.Terms{}},
 	} {
 		r, w := parse(t, ofMaps+"generate: {"+c.fields+"}")
 		g, err := generating.CompileGenerate(options(t, ""), c.settings, r, w.Generate)

@@ -255,7 +255,7 @@ func TestCompileRefuses(t *testing.T) {
 		"no apiVersion":               {rule: matching + "generate: {kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].generate.apiVersion"},
 		"a variable as kind":          {rule: matching + `generate: {apiVersion: v1, kind: "{{request.object.kind}}", name: a, namespace: b, data: {}}`, path: "spec.rules[0].generate.kind"},
 		"a subresource":               {rule: matching + "generate: {apiVersion: v1, kind: Pod/status, name: a, namespace: b, data: {}}", path: "spec.rules[0].generate.kind"},
-		"loops and an object":         {rule: matching + "generate: {apiVersion: v1, foreach: [{list: a, apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}]}", path: "spec.rules[0].generate"},
+		"loops and an object":         {rule: matching + "generate: {apiVersion: v1, foreach: [{list: request.a, apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}]}", path: "spec.rules[0].generate"},
 		"an expression that is none":  {rule: matching + `generate: {apiVersion: v1, kind: ConfigMap, name: "{{ a. }}", namespace: b, data: {}}`, path: "spec.rules[0].generate.name"},
 		"triggers of every kind":      {rule: "name: r\nmatch: {any: [{resources: {kinds: ['*']}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
 		"a subresource as trigger":    {rule: "name: r\nmatch: {any: [{resources: {kinds: [Pod/status]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},

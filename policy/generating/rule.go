@@ -71,7 +71,7 @@ func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) 
 		Name: r.Name, Match: r.Match, Exclude: r.Exclude, Context: r.Context, ImageExtractors: r.ImageExtractors,
 	}, r.Path)
 	errs = append(errs, err)
-	t.preconditions, err = rule.Preconditions(o.Reading(r.Context), r.Preconditions, r.Path+".preconditions")
+	t.preconditions, err = rule.Preconditions(o.Reading(r.Context), r.Preconditions, r.Path+".preconditions", t.Entries()...)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return t, err
 	}

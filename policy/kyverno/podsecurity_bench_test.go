@@ -182,8 +182,12 @@ func TestAllocations(t *testing.T) {
 
 func compiled(tb testing.TB, key string) *policy.Policy {
 	tb.Helper()
+	value := "none"
+	if strings.Contains(key, "request.operation") {
+		value = "DELETE"
+	}
 	text := fmt.Sprintf(`{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {validationFailureAction: Enforce, rules: [
-  {name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, deny: {conditions: {any: [{key: '%s', operator: Equals, value: none}]}}}}]}}`, key)
+  {name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {message: m, deny: {conditions: {any: [{key: '%s', operator: Equals, value: %s}]}}}}]}}`, key, value)
 	p, err := newCompiler(tb, nil).Compile([]byte(text), "bench")
 	if err != nil {
 		tb.Fatal(err)

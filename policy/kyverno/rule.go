@@ -70,7 +70,7 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 	r.preconditions, err = condition.Compile(context.Engine, doc.Preconditions)
 	errs = append(errs, field.Below(path+".preconditions", err), document.NeverHolds(doc.Preconditions, path+".preconditions"))
 	r.values, err = rulecontext.Compile(context, doc.Context, path+".context")
-	errs = append(errs, err)
+	errs = append(errs, err, rulecontext.CheckConditions(doc.Preconditions, path+".preconditions", r.values.Names()))
 	r.hasPreconditions = doc.Preconditions != nil
 	r.asks = r.hasPreconditions
 	if len(doc.VerifyImages) == 0 || len(doc.VerifyImages) > maxEntries {

@@ -64,7 +64,7 @@ func (r Resource) attention() (attention, string) {
 		return never, ownDocs
 	}
 	if policy.IsDocument(r.Group) {
-		return ifNamedDocument, toMend
+		return ifNamedDocument, repairable
 	}
 	return always, ""
 }

@@ -24,8 +24,8 @@ type setting struct {
 	// others: the gateway's own accounts are excluded, see ifNamedDocument. record: the resource is
 	// Leases or Events, see ifNamedRecord.
 	others, record bool
-	seconds    int32
-	operations []string
+	seconds        int32
+	operations     []string
 	// versions in cluster policies, and in namespaced ones.
 	cluster, tenants versions
 }
@@ -138,7 +138,7 @@ func intersection(a, b []string) []string {
 // form is a resolved setting in comparable form, as a webhook and its rule contain it.
 type form struct {
 	closed, spec, labelled, others, record bool
-	seconds                        int32
+	seconds                                int32
 	// operations and versions are sorted and joined by commas.
 	operations, versions string
 	parts                bool

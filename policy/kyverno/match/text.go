@@ -54,7 +54,7 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 	if s := d.Selector; s != nil && !s.selects() {
 		errs = append(errs, field.Fail(resources+".selector", "has no requirement, and so would match everything: name labels, or leave it out"))
 	}
-	errs = append(errs, r.checkUsers(path), d.Selector.Validate(resources+".selector"), d.NamespaceSelector.Validate(resources+".namespaceSelector"))
+	errs = append(errs, r.checkVariables(path), r.checkUsers(path), d.Selector.Validate(resources+".selector"), d.NamespaceSelector.Validate(resources+".namespaceSelector"))
 	return f, errors.Join(errs...)
 }
 

@@ -140,19 +140,19 @@ func TestMutateErrors(t *testing.T) {
 		{"mutate: {patchStrategicMerg: {}}", "did you mean patchStrategicMerge?", "a misspelt field"},
 		{"mutate: {targets: [{kind: Pod}], patchStrategicMerge: {a: b}}", path + ".targets: ", "other objects"},
 		{"mutate: {foreach: []}", path + ".foreach: want 1", "no loop"},
-		{"mutate: {foreach: [" + strings.Repeat("{list: a, patchStrategicMerge: {a: b}}, ", 51) + "]}", path + ".foreach: want 1 to 50", "too many loops"},
+		{"mutate: {foreach: [" + strings.Repeat("{list: request.a, patchStrategicMerge: {a: b}}, ", 51) + "]}", path + ".foreach: want 1 to 50", "too many loops"},
 		{"context: [{name: a, variable: {}}], mutate: {patchStrategicMerge: {a: b}}", "spec.rules[0].context[0].variable", "a bad context"},
 		{"mutate: {foreach: [{patchesJson6902: '[]'}]}", path + ".foreach[0].list: is empty", "no list"},
-		{"mutate: {foreach: [{list: a, order: Random, patchesJson6902: '[]'}]}", path + ".foreach[0].order: ", "another order"},
-		{"mutate: {foreach: [{list: a}]}", path + ".foreach[0]: want one of", "a loop that does nothing"},
-		{"mutate: {foreach: [{list: a, pattern: {}}]}", path + ".foreach[0].pattern: unknown field", "a field of validation"},
-		{"mutate: {foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, foreach: [{list: a, patchesJson6902: '[]'}]}]}]}]}]}]}", "exceeds the bound", "loops too deep"},
+		{"mutate: {foreach: [{list: request.a, order: Random, patchesJson6902: '[]'}]}", path + ".foreach[0].order: ", "another order"},
+		{"mutate: {foreach: [{list: request.a}]}", path + ".foreach[0]: want one of", "a loop that does nothing"},
+		{"mutate: {foreach: [{list: request.a, pattern: {}}]}", path + ".foreach[0].pattern: unknown field", "a field of validation"},
+		{"mutate: {foreach: [{list: request.a, foreach: [{list: request.a, foreach: [{list: request.a, foreach: [{list: request.a, foreach: [{list: request.a, foreach: [{list: request.a, patchesJson6902: '[]'}]}]}]}]}]}]}", "exceeds the bound", "loops too deep"},
 	} {
 		if _, err := compile(t, c.body); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
 		}
 	}
-	if _, err := compile(t, "mutate: {foreach: ["+strings.Repeat("{list: a, patchStrategicMerge: {a: b}}, ", 50)+"]}"); err != nil {
+	if _, err := compile(t, "mutate: {foreach: ["+strings.Repeat("{list: request.a, patchStrategicMerge: {a: b}}, ", 50)+"]}"); err != nil {
 		t.Errorf("as many loops as may be: %v", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestChangesOfATarget(t *testing.T) {
 	o := options(t)
 	changes, err := mutate.CompileChanges(o.Context, json.RawMessage(`{"foreach":[
 		{"list":"['a']","patchesJson6902":"[{op: add, path: /data/a, value: x}]"},
-		{"list":"keys(target.data)","patchesJson6902":"[{op: add, path: '/data/{{element}}-seen', value: x}]"}]}`), "mutate", nil)
+		{"list":"keys(target.data)","patchesJson6902":"[{op: add, path: '/data/{{element}}-seen', value: x}]"}]}`), "mutate", []string{"target"})
 	if err != nil {
 		t.Fatal(err)
 	}

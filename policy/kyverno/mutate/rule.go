@@ -140,7 +140,7 @@ func CompileChanges(options rulecontext.Options, raw json.RawMessage, path strin
 }
 
 func compileChanges(options rulecontext.Options, doc *mutation, path string, known []string) (Changes, error) {
-	c := compiler{options: options, known: append(slices.Clone(known), "element", "elementIndex")}
+	c := compiler{options: options, known: known}
 	out := Changes{path: path}
 	ways := 0
 	for _, is := range []bool{doc.PatchStrategicMerge != nil, doc.PatchesJSON6902 != nil, doc.ForEach != nil} {
@@ -180,11 +180,11 @@ func (c compiler) patch(merge, list any, path string) (patcher, error) {
 	if merge != nil {
 		path += ".patchStrategicMerge"
 		compiled, err := patch.CompileMerge(c.options.Engine, merge)
-		return placed{path, compiled}, field.Below(path, err)
+		return placed{path, compiled}, errors.Join(field.Below(path, err), rulecontext.Undefined(merge, path, c.known))
 	}
 	path += ".patchesJson6902"
 	compiled, err := patch.CompileJSON(c.options.Engine, list)
-	return placed{path, compiled}, field.Below(path, err)
+	return placed{path, compiled}, errors.Join(field.Below(path, err), rulecontext.Undefined(list, path, c.known))
 }
 
 // loop is an entry of foreach.
@@ -233,12 +233,13 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	}
 	l.list, errs[1] = variable.CompileExpression(c.options.Engine, doc.List, "")
 	errs[1] = field.Below(path+".list", errs[1])
+	errs[1] = errors.Join(errs[1], rulecontext.UndefinedExpression(doc.List, path+".list", c.known))
 	number := strconv.Itoa(nesting)
 	c.options = c.options.ReadingElements(l.list, "element", "element"+number).Reading(doc.Context)
-	c.known = append(slices.Clone(c.known), "element"+number, "elementIndex"+number)
+	c.known = append(slices.Clone(c.known), "element", "elementIndex", "element"+number, "elementIndex"+number)
 	l.entries, errs[2] = rulecontext.Compile(c.options, doc.Context, path+".context", c.known...)
 	c.known = append(c.known, l.entries.Names()...)
-	l.preconditions, errs[3] = rule.Preconditions(c.options, doc.Preconditions, path+".preconditions")
+	l.preconditions, errs[3] = rule.Preconditions(c.options, doc.Preconditions, path+".preconditions", c.known...)
 	ways := 0
 	for _, is := range []bool{doc.PatchStrategicMerge != nil, doc.PatchesJSON6902 != nil, doc.ForEach != nil} {
 		if is {

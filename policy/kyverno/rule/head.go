@@ -86,7 +86,7 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	errs = append(errs, err)
 	h.extractors, err = CompileExtractors(options.Context.Engine, doc.ImageExtractors, path+".imageExtractors")
 	errs = append(errs, err)
-	h.preconditions, err = Preconditions(options.Context, doc.Preconditions, path+".preconditions")
+	h.preconditions, err = Preconditions(options.Context, doc.Preconditions, path+".preconditions", h.Entries()...)
 	errs = append(errs, err)
 	if len(options.Kinds) > 0 {
 		h.selection = h.selection.ForKinds(options.Kinds)
@@ -98,8 +98,9 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 // Plain reports whether a rule has no variable in any field.
 func Plain(raw []byte) bool { return !bytes.Contains(raw, []byte("{{")) }
 
-// Preconditions reads preconditions; nil where there are none.
-func Preconditions(options rulecontext.Options, doc any, path string) (*condition.Conditions, error) {
+// Preconditions reads preconditions; nil where there are none. Known are the names that they may
+// read in addition to those of every context.
+func Preconditions(options rulecontext.Options, doc any, path string, known ...string) (*condition.Conditions, error) {
 	if doc == nil {
 		return nil, nil
 	}
@@ -107,7 +108,7 @@ func Preconditions(options rulecontext.Options, doc any, path string) (*conditio
 	if err == nil && compiled.Empty() {
 		compiled = nil
 	}
-	return compiled, errors.Join(field.Below(path, err), document.NeverHolds(doc, path))
+	return compiled, errors.Join(field.Below(path, err), document.NeverHolds(doc, path), rulecontext.CheckConditions(doc, path, known))
 }
 
 // Name returns the rule's name.

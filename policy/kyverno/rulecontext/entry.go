@@ -96,7 +96,7 @@ func Compile(options Options, list []Document, path string, known ...string) (En
 	if err := errors.Join(errs...); err != nil {
 		return Entries{}, err
 	}
-	return out, out.inOrder(known)
+	return out, errors.Join(out.inOrder(known), undefinedEntries(list, path, known))
 }
 
 // inOrder refuses entries that read one which comes later, or themselves: they would

@@ -18,6 +18,8 @@ type Reading struct {
 	namespace bool
 	// request: the request is read beyond its object and the identity of that.
 	request bool
+	// names are the members of the context that are read, as far as they are spelled out.
+	names []string
 }
 
 // BeyondObject reports whether a value depends on more of the request than the object and
@@ -217,7 +219,12 @@ func (r *Reading) read(node jp.ASTNode, at part) part {
 		name, _ := node.Value.(string)
 		return r.member(at, name)
 	case jp.ASTSubexpression, jp.ASTPipe:
-		return r.read(c[1], r.read(c[0], at))
+		base, names := r.read(c[0], at), len(r.names)
+		value := r.read(c[1], base)
+		if c[0].NodeType == jp.ASTCurrentNode {
+			r.names = r.names[:names] // in a patch @ is the value that the object has there
+		}
+		return value
 	case jp.ASTExpRef: // evaluated on the elements of a list
 		r.whole(c[0], known)
 		return known
@@ -241,6 +248,9 @@ func (r *Reading) member(at part, name string) part {
 	case known:
 		return known
 	case root:
+		if !strings.Contains(name, hole) {
+			r.names = append(r.names, name)
+		}
 		switch name {
 		case "request":
 			return request

@@ -69,7 +69,7 @@ func TestMessages(t *testing.T) {
 func TestBounds(t *testing.T) {
 	for _, body := range []string{
 		"validate: {anyPattern: [" + strings.Repeat("{a: b}, ", 200) + "]}",
-		"validate: {foreach: [" + strings.Repeat("{list: a, deny: {}}, ", 50) + "]}",
+		"validate: {foreach: [" + strings.Repeat("{list: request.a, deny: {}}, ", 50) + "]}",
 		"validate: {cel: {expressions: [" + strings.Repeat("{expression: 'true'}, ", 200) + "]}}",
 		"validate: {cel: {expressions: [{expression: 'true'}], auditAnnotations: [" + strings.Repeat("{key: a, valueExpression: \"''\"}, ", 200) + "]}}",
 	} {

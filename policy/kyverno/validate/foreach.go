@@ -53,13 +53,13 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	}
 	var errs [4]error
 	l.list, errs[0] = variable.CompileExpression(c.context().Engine, doc.List, "")
-	errs[0] = field.Below(path+".list", errs[0])
+	errs[0] = errors.Join(field.Below(path+".list", errs[0]), rulecontext.UndefinedExpression(doc.List, path+".list", c.known))
 	number := strconv.Itoa(nesting)
 	c.Rule.Context = c.context().ReadingElements(l.list, "element", "element"+number).Reading(doc.Context)
-	c.known = append(slices.Clone(c.known), "element"+number, "elementIndex"+number)
+	c.known = append(slices.Clone(c.known), "element", "elementIndex", "element"+number, "elementIndex"+number)
 	l.entries, errs[1] = rulecontext.Compile(c.context(), doc.Context, path+".context", c.known...)
 	c.known = append(c.known, l.entries.Names()...)
-	l.preconditions, errs[2] = rule.Preconditions(c.context(), doc.Preconditions, path+".preconditions")
+	l.preconditions, errs[2] = rule.Preconditions(c.context(), doc.Preconditions, path+".preconditions", c.known...)
 	ways := 0
 	for _, is := range []bool{doc.Pattern != nil, doc.AnyPattern != nil, doc.Deny != nil, doc.ForEach != nil} {
 		if is {

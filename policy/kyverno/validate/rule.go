@@ -131,7 +131,7 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	c := compiler{Options: options, rule: doc.Name}
 	r.message, err = c.compileMessage(v.Message, cmp.Or(string(options.Original), string(raw)), place+".message")
 	errs = append(errs, err)
-	c.known = append(head.Entries(), "element", "elementIndex")
+	c.known = head.Entries()
 	r.check, err = c.checker(&doc, place)
 	errs = append(errs, err)
 	if p, ofCEL := r.check.(*program); ofCEL && err == nil && len(options.Template) == 0 {
@@ -253,7 +253,7 @@ func (q *question) deletes() bool { return q.about.Subject.Operation == "DELETE"
 type compiler struct {
 	Options
 	rule string
-	// known are the names that a foreach's context may read.
+	// known are the names that variables may read in addition to those of every context.
 	known []string
 }
 
@@ -296,6 +296,9 @@ type body struct {
 }
 
 func (c compiler) body(b body, path string, nesting int) (checker, error) {
+	if err := c.undefined(b, path); err != nil {
+		return nil, err
+	}
 	switch {
 	case b.Deny != nil:
 		return c.deny(b.Deny, path+".deny")
@@ -305,6 +308,15 @@ func (c compiler) body(b body, path string, nesting int) (checker, error) {
 		return c.anyPattern(b.AnyPattern, path+".anyPattern")
 	}
 	return c.loops(b.ForEach, path+".foreach", nesting)
+}
+
+// undefined refuses variables of names that nothing defines; loops check their own.
+func (c compiler) undefined(b body, path string) error {
+	errs := []error{rulecontext.Undefined(b.Pattern, path+".pattern", c.known), rulecontext.Undefined(b.AnyPattern, path+".anyPattern", c.known)}
+	if b.Deny != nil {
+		errs = append(errs, rulecontext.CheckConditions(b.Deny.Conditions, path+".deny.conditions", c.known))
+	}
+	return errors.Join(errs...)
 }
 
 // context returns the dependencies of context entries.

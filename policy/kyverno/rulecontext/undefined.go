@@ -1,0 +1,56 @@
+package rulecontext
+
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// A variable of a name that nothing defines is absent in every evaluation: a default always
+// replaces it, and a list of it is always empty. Kyverno refuses such a policy when it is written.
+
+// Undefined returns an error if a variable in a JSON value reads a name that is neither in every
+// context nor known.
+func Undefined(value any, path string, known []string) error {
+	var r Reading
+	r.Value(value)
+	return r.undefined(path, known)
+}
+
+// UndefinedExpression is Undefined for an expression without braces.
+func UndefinedExpression(source, path string, known []string) error {
+	var r Reading
+	r.Expression(source)
+	return r.undefined(path, known)
+}
+
+// undefinedEntries is Undefined for the entries of a context, which may read each other; inOrder
+// checks their order.
+func undefinedEntries(list []Document, path string, known []string) error {
+	known = slices.Clone(known)
+	for _, entry := range list {
+		known = append(known, entry.Name)
+	}
+	var r Reading
+	r.Entries(list)
+	return r.undefined(path, known)
+}
+
+func (r *Reading) undefined(path string, known []string) error {
+	for _, name := range r.names {
+		if Reserved(name) || slices.Contains(known, name) || isConstant(name) {
+			continue
+		}
+		all := append([]string{"request", "images", "serviceAccountName", "serviceAccountNamespace"}, known...)
+		if nearest := document.Nearest(name, all); nearest != "" {
+			return field.Fail(path, "a variable reads %s, which nothing defines: did you mean %s?", name, nearest)
+		}
+		return field.Fail(path, "a variable reads %s, which nothing defines: name an entry of the context, or request", name)
+	}
+	return nil
+}
+
+// isConstant reports whether a name is one that authors write for a constant: as a name it is
+// absent, and so null, which a condition takes for false.
+func isConstant(name string) bool { return name == "null" || name == "false" }

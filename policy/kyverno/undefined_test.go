@@ -1,0 +1,63 @@
+package kyverno_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestAlwaysTheSame: a rule whose variables or selectors have the same result in every evaluation,
+// because of a misspelt name, does not compile, and its twin does.
+func TestAlwaysTheSame(t *testing.T) {
+	const head = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\nspec: {background: false, rules: [{name: r, "
+	const config = "match: {any: [{resources: {kinds: [ConfigMap]}}]}, "
+	deny := func(key string) string {
+		return config + "validate: {deny: {conditions: {any: [{key: \"{{ " + key + " }}\", operator: Equals, value: x}]}}}"
+	}
+	denied := func(context, key string) string { return "context: [" + context + "], " + deny(key) }
+	when := func(key, operator, value string) string {
+		return config + "preconditions: {all: [{key: '" + key + "', operator: " + operator + ", value: " + value + "}]}, validate: {deny: {}}"
+	}
+	loop := func(body string) string { return config + "validate: {foreach: [{" + body + "}]}" }
+	match := func(filter string) string {
+		return "match: {any: [{resources: {kinds: [ConfigMap]}}]}, exclude: {any: [{" + filter + "}]}, validate: {deny: {}}"
+	}
+	const entry = "{name: team, variable: {value: {a: x}}}"
+	for _, c := range []struct{ reason, good, bad, want string }{
+		{"a name with a default", deny("request.object.data.a || ''"), deny("requst.object.data.a || ''"), "validate.deny.conditions: a variable reads requst, which nothing defines: did you mean request?"},
+		{"an entry with a default", denied(entry, "team.a || ''"), denied(entry, "teams.a || ''"), "did you mean team?"},
+		{"a name in a function", deny("not_null(request.object.data.a, '')"), deny("not_null(object.data.a, '')"), "reads object, which nothing defines"},
+		{"a name in a variable of a variable", deny("request.object.data.\\\"{{ request.name }}\\\" || ''"), deny("request.object.data.\\\"{{ nam || 'x' }}\\\" || ''"), "reads nam,"},
+		{"a null that is written as a name", deny("request.object.data.a || null"), deny("request.object.data.a || nil"), "reads nil,"},
+		{"an element outside of a loop", loop("list: request.object.data, deny: {conditions: {any: [{key: \"{{ element || '' }}\", operator: Equals, value: x}]}}"), deny("element || ''"), "reads element,"},
+		{"an element of a loop that is not there", loop("list: request.object.data, deny: {conditions: {any: [{key: \"{{ element0 || '' }}\", operator: Equals, value: x}]}}"), loop("list: request.object.data, deny: {conditions: {any: [{key: \"{{ element1 || '' }}\", operator: Equals, value: x}]}}"), "reads element1,"},
+		{"a list", loop("list: request.object.data, deny: {}"), loop("list: requst.object.data, deny: {}"), "foreach[0].list: a variable reads requst,"},
+		{"a list of an entry", "context: [" + entry + "], " + loop("list: team.a, deny: {}"), loop("list: team.a, deny: {}"), "reads team,"},
+		{"a list of an entry of the loop itself", loop("list: request.object.data, context: [" + entry + "], deny: {conditions: {any: [{key: '{{ team.a }}', operator: Equals, value: x}]}}"), loop("list: team.a, context: [" + entry + "], deny: {}"), "reads team,"},
+		{"preconditions of a loop", loop("list: request.object.data, preconditions: {all: [{key: \"{{ element || '' }}\", operator: Equals, value: x}]}, deny: {}"), loop("list: request.object.data, preconditions: {all: [{key: \"{{ elment || '' }}\", operator: Equals, value: x}]}, deny: {}"), "did you mean element?"},
+		{"a pattern", config + "validate: {pattern: {data: {a: \"{{ request.name || '*' }}\"}}}", config + "validate: {pattern: {data: {a: \"{{ requst.name || '*' }}\"}}}", "validate.pattern: a variable reads requst,"},
+		{"one of several patterns", config + "validate: {anyPattern: [{data: {a: \"{{ request.name }}\"}}]}", config + "validate: {anyPattern: [{data: {a: \"{{ name }}\"}}]}", "validate.anyPattern: a variable reads name,"},
+		{"the path of an entry", denied("{name: a, variable: {jmesPath: request.object.data.a, default: ''}}", "a"), denied("{name: a, variable: {jmesPath: requst.object.data.a, default: ''}}", "a"), "context: a variable reads requst,"},
+		{"the path of a value is in it", denied("{name: a, variable: {value: {b: x}, jmesPath: b}}", "a"), denied("{name: a, variable: {value: '{{ b }}'}}", "a"), "context: a variable reads b,"},
+		{"a patch", config + "mutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{ request.name }}\"}}}}", config + "mutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{ requst.name || 'a' }}\"}}}}", "reads requst,"},
+		{"a patch of what is there", config + "mutate: {patchStrategicMerge: {data: {a: '{{ @ }}'}}}", config + "mutate: {patchesJson6902: '[{op: add, path: /data/a, value: \"{{ a || b }}\"}]'}", "reads a,"},
+		{"an operation", when("{{ request.operation }}", "Equals", "CREATE"), when("{{ request.operation }}", "Equals", "Create"), `preconditions: "Create" is no operation`},
+		{"one of several operations", when("{{request.operation}}", "AnyIn", "[CREATE, UPDATE]"), when("{{request.operation}}", "AnyIn", "[CREATE, Updated]"), `"Updated" is no operation`},
+		{"an operation that differs", when("{{ request.operation }}", "NotEquals", "DELETE"), when("{{ request.operation }}", "NotEquals", "delete"), `"delete" is no operation`},
+		{"operations of a pattern", when("{{ request.operation }}", "Equals", "'*E'"), when("{{ request.operation }}", "Equals", "'*X'"), `"*X" is no operation`},
+		{"an operation of an old list", config + "preconditions: [{key: '{{request.operation}}', operator: Equals, value: DELETE}], validate: {deny: {}}", config + "preconditions: [{key: '{{request.operation}}', operator: Equals, value: Delete}], validate: {deny: {}}", "no operation"},
+		{"a label", match("resources: {selector: {matchLabels: {a: b}}}"), match("resources: {selector: {matchLabels: {a: '{{ request.name }}'}}}"), "exclude.any[0].resources.selector.matchLabels[a]"},
+		{"no label", match("resources: {selector: {matchExpressions: [{key: a, operator: NotIn, values: [b]}]}}"), match("resources: {selector: {matchExpressions: [{key: a, operator: NotIn, values: ['{{ request.name }}']}]}}"), "matchExpressions[0]"},
+		{"a label of the namespace", match("resources: {namespaceSelector: {matchLabels: {a: b}}}"), match("resources: {namespaceSelector: {matchLabels: {'{{ a }}': b}}}"), "namespaceSelector"},
+		{"an annotation", match("resources: {annotations: {a: b}}"), match("resources: {annotations: {a: '{{ request.name }}'}}"), "annotations[a]"},
+		{"a user", match("subjects: [{kind: User, name: ann}]"), match("subjects: [{kind: User, name: '{{ request.name }}'}]"), "exclude.any[0].subjects[0]"},
+		{"a role of the cluster", match("clusterRoles: [admin]"), match("clusterRoles: ['{{ request.name }}']"), "exclude.any[0].clusterRoles[0]"},
+		{"in a match", strings.Replace(deny("request.name"), "[ConfigMap]", "[ConfigMap], annotations: {a: b}", 1), strings.Replace(deny("request.name"), "[ConfigMap]", "[ConfigMap], annotations: {a: '{{ b }}'}", 1), "match.any[0].resources.annotations[a]"},
+	} {
+		if _, err := newCompiler(t, nil).Compile([]byte(head+c.good+"}]}"), "test.yaml"); err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		if _, err := newCompiler(t, nil).Compile([]byte(head+c.bad+"}]}"), "test.yaml"); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
+		}
+	}
+}
