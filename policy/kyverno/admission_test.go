@@ -37,14 +37,14 @@ func TestTargets(t *testing.T) {
 		{"any: [{resources: {kinds: [Pod]}}]", "", pods + controllers, "pods and their controllers"},
 		{"any: [{resources: {kinds: [Pod], names: [web]}}]", "", pods, "by name, so that no controller follows"},
 		{"any: [{resources: {kinds: [v1/Pod], names: [web], operations: [CREATE, DELETE]}}]", "", "*/v1/Pod[CREATE] */v1/Pod/ephemeralcontainers[CREATE]", "deletions run nothing"},
-		{"any: [{resources: {kinds: [Pod], names: [web], operations: [DELETE]}}]", "", "", "deletions alone"},
+		{"any: [{resources: {kinds: [Pod], names: [web], operations: [DELETE]}}, {resources: {kinds: [Job]}}]", "", "*/*/Job", "deletions alone"},
 		{"any: [{resources: {kinds: [apps/v1/Deployment], namespaces: [prod, 'team-*']}}]", "", "apps/v1/Deployment@prod,team-*", "confined to namespaces"},
 		{"any: [{resources: {kinds: [Job], namespaces: ['*']}}]", "", "*/*/Job", "confined to nothing"},
 		{"any: [{resources: {kinds: [Job], namespaces: [a]}}, {resources: {kinds: [Service]}}]", "", "*/*/Job@a */*/Service", "each filter alone"},
 		{"all: [{resources: {kinds: [Job]}}, {resources: {namespaces: [a]}}]", "", "*/*/Job@a", "all filters together"},
 		{"any: [{resources: {namespaces: [a]}}]", "", "*/*/*/*", "no kind: everything, Namespaces too"},
 		{"any: [{subjects: [{kind: User, name: ann}]}]", "", "*/*/*/*", "a user: everything"},
-		{"any: [{resources: {kinds: [Task], namespaces: [a]}}]", "any: [{resources: {namespaces: [a]}}]", "*/*/Task@a", "an exclude narrows nothing"},
+		{"any: [{resources: {kinds: [Task], namespaces: [a]}}]", "any: [{resources: {namespaces: [a], names: [b]}}]", "*/*/Task@a", "an exclude narrows nothing"},
 	} {
 		p := compile(t, nil, "match:\n      any:\n      - resources:\n          kinds: [Pod]", "match: {"+c.match+"}\n    exclude: {"+c.exclude+"}")
 		if got := said(p.Targets); got != c.want {

@@ -54,7 +54,7 @@ func TestBareMatch(t *testing.T) {
 		{"all: [{resources: {kinds: [Pod], names: [web]}}, {resources: {kinds: ['S*']}}]", "", "prod", "skips", "one of all that does not is enough"},
 		{"all: [{resources: {kinds: [Pod]}}, {subjects: [{kind: Group, name: dev}]}]", "", "prod", here + "who made the object", "one of all that is not known"},
 		{"any: [{resources: {kinds: [Pod], operations: [UPDATE]}}]", "", "prod", "checks", "an update may be meant"},
-		{"any: [{resources: {kinds: [Pod], operations: [DELETE]}}]", "", "prod", "skips", "nothing runs after a deletion"},
+		{"any: [{resources: {kinds: [Pod], operations: [DELETE]}}, {resources: {kinds: [Job]}}]", "", "prod", "skips", "nothing runs after a deletion"},
 		{pods, "any: [{resources: {kinds: [Pod], operations: [UPDATE]}}]", "prod", "checks", "an exclusion of updates alone"},
 		{pods, "any: [{resources: {kinds: [Pod], operations: [CREATE, UPDATE]}}]", "prod", "skips", "an exclusion of both"},
 		{pods, "any: [{resources: {kinds: [Pod/ephemeralcontainers]}}]", "prod", "checks", "an exclusion of later containers alone"},

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAlwaysTheSame: a rule whose variables or selectors have the same result in every evaluation,
-// because of a misspelt name, does not compile, and its twin does.
+// TestAlwaysTheSame: a rule whose variables, conditions or selectors have the same result in every
+// evaluation does not compile, and its twin does.
 func TestAlwaysTheSame(t *testing.T) {
 	const head = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: a}\nspec: {background: false, rules: [{name: r, "
 	const config = "match: {any: [{resources: {kinds: [ConfigMap]}}]}, "
@@ -20,6 +20,12 @@ func TestAlwaysTheSame(t *testing.T) {
 	loop := func(body string) string { return config + "validate: {foreach: [{" + body + "}]}" }
 	match := func(filter string) string {
 		return "match: {any: [{resources: {kinds: [ConfigMap]}}]}, exclude: {any: [{" + filter + "}]}, validate: {deny: {}}"
+	}
+	only := func(kinds, field string) string {
+		return "match: {any: [{resources: {kinds: [" + kinds + "], " + field + "}}]}, validate: {deny: {}}"
+	}
+	narrowed := func(field, exclude string) string {
+		return "match: {any: [{resources: {kinds: [ConfigMap], " + field + "}}]}, exclude: {any: [{" + exclude + "}]}, validate: {deny: {}}"
 	}
 	const entry = "{name: team, variable: {value: {a: x}}}"
 	for _, c := range []struct{ reason, good, bad, want string }{
@@ -52,6 +58,34 @@ func TestAlwaysTheSame(t *testing.T) {
 		{"a user", match("subjects: [{kind: User, name: ann}]"), match("subjects: [{kind: User, name: '{{ request.name }}'}]"), "exclude.any[0].subjects[0]"},
 		{"a role of the cluster", match("clusterRoles: [admin]"), match("clusterRoles: ['{{ request.name }}']"), "exclude.any[0].clusterRoles[0]"},
 		{"in a match", strings.Replace(deny("request.name"), "[ConfigMap]", "[ConfigMap], annotations: {a: b}", 1), strings.Replace(deny("request.name"), "[ConfigMap]", "[ConfigMap], annotations: {a: '{{ b }}'}", 1), "match.any[0].resources.annotations[a]"},
+		{"connections to a pod", only("Pod/exec", "operations: [CONNECT]"), only("Pod", "operations: [CONNECT]"), "match.any[0].resources.operations: CONNECT is no operation of Pod"},
+		{"connections to every kind", only("'*/*'", "operations: [CONNECT]"), only("'*'", "operations: [CONNECT]"), "CONNECT is no operation of *"},
+		{"connections of a custom kind", only("VirtualMachine", "operations: [CONNECT]"), only("Secret", "operations: [CONNECT]"), "CONNECT is no operation of Secret"},
+		{"the creation of a connection", only("Pod/exec", "operations: [CREATE, CONNECT]"), only("Pod/exec", "operations: [CREATE]"), "CREATE is no operation of Pod/exec"},
+		{"a proxy", only("Service/proxy", "operations: [CONNECT]"), only("Service/proxy", "operations: [UPDATE]"), "UPDATE is no operation of Service/proxy"},
+		{"an eviction", only("Pod/eviction", "operations: [CREATE]"), only("Pod/eviction", "operations: [DELETE]"), "DELETE is no operation of Pod/eviction"},
+		{"scales", only("'*/scale'", "operations: [UPDATE]"), only("'*/scale'", "operations: [CREATE]"), "CREATE is no operation of */scale"},
+		{"a status", only("Deployment/status", "operations: [UPDATE]"), only("Deployment/status", "operations: [CREATE, DELETE]"), "no operation of Deployment/status"},
+		{"added containers", only("Pod/ephemeralcontainers", "operations: [UPDATE]"), only("Pod/ephemeralcontainers", "operations: [CREATE]"), "no operation of Pod/ephemeralcontainers"},
+		{"one of several kinds", only("Pod, Pod/exec", "operations: [CONNECT]"), only("Pod, Secret", "operations: [CONNECT]"), "no operation of Pod, Secret"},
+		{"logs", only("Pod/attach", "names: [a]"), only("Pod/log", "names: [a]"), "a read is not admitted"},
+		{"the core group", only("v1/Pod", "names: [a]"), only("core/v1/Pod", "names: [a]"), "write v1/Pod"},
+		{"a kind of the cluster in a namespace", only("Role, ClusterRole", "namespaces: [a]"), only("ClusterRole, Node", "namespaces: [a]"), "are in no namespace"},
+		{"and in every one", only("ClusterRole", "namespaces: ['*']"), only("ClusterRole", "namespaces: ['?*']"), "are in no namespace"},
+		{"a custom kind of that name", only("example.com/v1/Node", "namespaces: [a]"), only("v1/Node", "namespaces: [a]"), "are in no namespace"},
+		{"a pattern at deletions", config + "validate: {pattern: {data: {a: x}}}", strings.Replace(config, "[ConfigMap]", "[ConfigMap], operations: [DELETE]", 1) + "validate: {pattern: {data: {a: x}}}", "match: names none of the operations"},
+		{"a standard at deletions", only("Pod", "operations: [DELETE]"), strings.Replace(only("Pod", "operations: [DELETE]"), "deny: {}", "podSecurity: {level: baseline, version: latest}", 1), "match: names none of the operations"},
+		{"one of several filters", "match: {any: [{resources: {kinds: [ConfigMap], operations: [DELETE]}}, {resources: {kinds: [Secret]}}]}, validate: {pattern: {data: {a: x}}}", "match: {all: [{resources: {kinds: [ConfigMap], operations: [DELETE]}}, {resources: {names: [a]}}]}, validate: {pattern: {data: {a: x}}}", "match: names none of the operations"},
+		{"a mutation", strings.Replace(config, "[ConfigMap]", "[ConfigMap], operations: [UPDATE, DELETE]", 1) + "mutate: {patchStrategicMerge: {data: {a: x}}}", strings.Replace(config, "[ConfigMap]", "[ConfigMap], operations: [DELETE]", 1) + "mutate: {patchStrategicMerge: {data: {a: x}}}", "match: names none of the operations"},
+		{"what match selects is excluded", match("resources: {kinds: [ConfigMap], names: [a]}"), match("resources: {kinds: [ConfigMap]}"), "exclude: leaves out everything that match selects"},
+		{"by a wildcard", match("resources: {kinds: ['*'], namespaces: [a]}"), match("resources: {kinds: ['*'], namespaces: ['*']}"), "leaves out everything"},
+		{"by a namespace", narrowed("namespaces: [a-b, c]", "resources: {namespaces: ['a-*']}"), narrowed("namespaces: [a-b]", "resources: {namespaces: ['a-*']}"), "leaves out everything"},
+		{"by operations", narrowed("operations: [CREATE, DELETE]", "resources: {operations: [CREATE]}"), narrowed("operations: [CREATE]", "resources: {operations: [CREATE, UPDATE]}"), "leaves out everything"},
+		{"by labels", narrowed("selector: {matchLabels: {a: b}}", "resources: {selector: {matchLabels: {a: c}}}"), narrowed("selector: {matchLabels: {a: b}}", "resources: {selector: {matchLabels: {a: b}}}"), "leaves out everything"},
+		{"by an annotation", narrowed("annotations: {a: b}", "resources: {annotations: {a: b, c: d}}"), narrowed("annotations: {a: b, c: d}", "resources: {annotations: {a: b}}"), "leaves out everything"},
+		{"by users", narrowed("names: [a]", "subjects: [{kind: User, name: ann}]"), "match: {any: [{subjects: [{kind: User, name: ann}]}]}, exclude: {any: [{subjects: [{kind: User, name: ann}]}]}, validate: {deny: {}}", "leaves out everything"},
+		{"of namespaces, with objects of the cluster", narrowed("names: [a]", "resources: {namespaceSelector: {}}"), narrowed("namespaceSelector: {matchLabels: {a: b}}", "resources: {namespaceSelector: {matchLabels: {a: b}}}"), "leaves out everything"},
+		{"one of all", "match: {any: [{resources: {kinds: [ConfigMap]}}]}, exclude: {all: [{resources: {kinds: [ConfigMap]}}, {resources: {names: [a]}}]}, validate: {deny: {}}", "match: {all: [{resources: {kinds: [ConfigMap]}}, {resources: {names: [a]}}]}, exclude: {any: [{resources: {kinds: [ConfigMap]}}]}, validate: {deny: {}}", "leaves out everything"},
 	} {
 		if _, err := newCompiler(t, nil).Compile([]byte(head+c.good+"}]}"), "test.yaml"); err != nil {
 			t.Errorf("%s: %v", c.reason, err)

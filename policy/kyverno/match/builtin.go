@@ -50,6 +50,9 @@ func (s kindSelector) rightKind() string {
 	kind := s.kind
 	for _, known := range builtins() {
 		if !wildcard.Match(s.group, known.group) {
+			if s.group == "core" && known.group == "" && kind == known.kind {
+				return "v1/" + kind
+			}
 			continue
 		}
 		plural := known.kind + "s"
@@ -75,6 +78,9 @@ func (s kindSelector) checkSubresource(path string) error {
 	for _, b := range builtins() {
 		if b.kind != s.kind || !wildcard.Match(s.group, b.group) {
 			continue
+		}
+		if s.kind == podKind && s.subresource == "log" {
+			return field.Fail(path, "%s/log is only read, and a read is not admitted: restrict it by RBAC", s.kind)
 		}
 		if b.subresources == "" {
 			return field.Fail(path, "%s has no subresources, and %s/%s would match nothing; for a custom kind of that name write its group, as in GROUP/VERSION/%s", s.kind, s.kind, s.subresource, s.kind)

@@ -31,6 +31,9 @@ func CompileSelection(match Document, exclude *Document, path, namespace string)
 	if exclude != nil {
 		excluded, err = Compile(*exclude, path+".exclude")
 		errs = append(errs, err)
+		if errors.Join(errs...) == nil && excluded.covers(matched) {
+			errs = append(errs, field.Fail(path+".exclude", "leaves out everything that match selects, and so the rule would apply to nothing"))
+		}
 	}
 	return newSelection(matched, excluded), errors.Join(errs...)
 }

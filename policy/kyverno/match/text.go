@@ -55,6 +55,9 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 		errs = append(errs, field.Fail(resources+".selector", "has no requirement, and so would match everything: name labels, or leave it out"))
 	}
 	errs = append(errs, r.checkVariables(path), r.checkUsers(path), d.Selector.Validate(resources+".selector"), d.NamespaceSelector.Validate(resources+".namespaceSelector"))
+	if errors.Join(errs...) == nil {
+		errs = append(errs, f.checkReach(resources))
+	}
 	return f, errors.Join(errs...)
 }
 

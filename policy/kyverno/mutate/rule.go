@@ -71,7 +71,7 @@ func Compile(options rule.Options, raw json.RawMessage, path string) (*Rule, err
 	options.Context = options.Context.Reading(doc.Context)
 	options.Plain = doc.Mutate.ForEach == nil && rule.Plain(raw)
 	head, err := rule.Compile(options, doc.Document, path)
-	if err != nil {
+	if err = errors.Join(err, doc.Match.CheckOperations([]string{"CREATE", "UPDATE"}, path+".match")); err != nil {
 		return nil, err
 	}
 	changes, err := compileChanges(options.Context, doc.Mutate, path+".mutate", head.Entries())

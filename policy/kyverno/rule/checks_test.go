@@ -143,10 +143,11 @@ func TestCompileForms(t *testing.T) {
 		old  bool
 		want string
 	}{
-		{"{name: r, match: {" + pods + "}, exclude: {" + pods + "}}", false, ""},
+		{"{name: r, match: {" + pods + "}, exclude: {any: [{resources: {kinds: [Pod], names: [a]}}]}}", false, ""},
 		{"{name: r, match: {" + pods + ", all: [{resources: {kinds: [Pod]}}]}}", false, "rule.match: want one of any, all"},
 		{"{name: r, match: {" + pods + "}, exclude: {resources: {kinds: [Pod]}}}", false, "the old form without any and all"},
-		{"{name: r, match: {" + pods + "}, exclude: {resources: {kinds: [Pod]}}}", true, ""},
+		{"{name: r, match: {" + pods + "}, exclude: {resources: {kinds: [Pod], names: [a]}}}", true, ""},
+		{"{name: r, match: {" + pods + "}, exclude: {" + pods + "}}", false, "rule.exclude: leaves out everything"},
 	} {
 		_, err := compile(t, rule.Options{OldForm: c.old}, c.text)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

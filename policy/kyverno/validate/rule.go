@@ -119,7 +119,7 @@ func Compile(options Options, raw json.RawMessage, path string) (*Rule, error) {
 	options.Rule.Plain = (v.Pattern != nil || v.AnyPattern != nil || v.PodSecurity != nil) && rule.Plain(raw)
 	var errs []error
 	head, err := rule.Compile(options.Rule, doc.Document, path)
-	if err != nil {
+	if err = errors.Join(err, doc.Match.CheckOperations(v.operations(), path+".match")); err != nil {
 		return nil, err
 	}
 	// In Kyverno the existing-violations setting does not apply to CEL expressions.
