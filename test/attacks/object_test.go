@@ -70,6 +70,12 @@ func objectAttacks() []attack {
 			s.admitted(request{now: config})
 			s.refused(request{operation: "DELETE", old: config, unmutated: true}, policy.PolicyError)
 		}),
+		row("misspelt-name-behind-a-default", "A rule reads a name that nothing defines, with a default for an absent one. The policy is broken, and what it names could not be verified.", "policies without effect", func(s *scene) {
+			s.broken = true
+			s.policies(objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: \"{{ requst.object.metadata.labels.team || 'a' }}\", operator: NotEquals, value: a}]}}}"))
+			s.admitted(request{now: object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "web", "namespace": namespace}}})
+			s.refused(request{now: ofTeam("b", image), unmutated: true}, policy.PolicyError)
+		}),
 		row("request-options-behind-a-default", "A rule reads the options of the request, with a default for none. The options that came count, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
 			s.policies(objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: \"{{ request.options.fieldManager || 'ci' }}\", operator: NotEquals, value: ci}]}}}"))
 			s.admitted(request{now: pod(image), options: object{"fieldManager": "ci"}})
