@@ -145,7 +145,7 @@ func TestKinds(t *testing.T) {
 		{"any kind, but for what clusters write all the time", labelPolicy("p", "*", ""), []string{"pods/", "configmaps/", "namespaces/", "deployments/"}},
 		{"events by their name", labelPolicy("p", "Event", ""), []string{"events/"}},
 		{"no scan wants it", labelPolicy("p", "Pod", "\n  background: false"), nil},
-		{"only what goes", strings.Replace(labelPolicy("p", "Pod", ""), `kinds: ["Pod"]`, `kinds: ["Pod"], operations: [DELETE]`, 1), nil},
+		{"only what goes", strings.NewReplacer(`kinds: ["Pod"]`, `kinds: ["Pod"], operations: [DELETE]`, `pattern: {metadata: {labels: {team: "?*"}}}`, "deny: {}").Replace(labelPolicy("p", "Pod", "")), nil},
 		{"a part of an object is none", labelPolicy("p", "Pod/exec", ""), nil},
 	} {
 		w := newWorld(t, row.policy)
