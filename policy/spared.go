@@ -1,23 +1,19 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // IsDocument reports whether a group has the kinds that configure the gateway and engines of its
 // kind: policies, exceptions, mirrors and what rules look up.
 func IsDocument(group string) bool {
-	switch group {
-	case "kyverno.io", "policies.kyverno.io", "policy.sigstore.dev", "quaymaster.dev":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"kyverno.io", "policies.kyverno.io", "policy.sigstore.dev", "quaymaster.dev"}, group)
 }
 
 // Spared reports whether a broken policy leaves a kind alone: without these a
 // cluster, or the policy itself, could not be mended. A pattern for kinds is not one of them.
 func Spared(group, kind string) bool {
-	if IsDocument(group) {
-		return true
-	}
 	switch kind {
 	case "Namespace", "Node":
 		return group == "" || group == "*"
@@ -28,5 +24,5 @@ func Spared(group, kind string) bool {
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
 		return group == "admissionregistration.k8s.io" || group == "*"
 	}
-	return strings.HasSuffix(kind, "Review") && (strings.HasSuffix(group, ".k8s.io") || group == "*")
+	return IsDocument(group) || strings.HasSuffix(kind, "Review") && (strings.HasSuffix(group, ".k8s.io") || group == "*")
 }

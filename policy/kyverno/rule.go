@@ -55,8 +55,7 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 	var errs []error
 	var err error
 	r.selection, err = match.CompileSelection(doc.Match, doc.Exclude, path, p.out.Namespace)
-	errs = append(errs, err)
-	errs = append(errs, doc.Match.CheckOperations([]string{"CREATE", "UPDATE"}, path+".match"))
+	errs = append(errs, err, doc.Match.CheckOperations([]string{"CREATE", "UPDATE"}, path+".match"))
 	if !p.oldForm() {
 		if doc.Match.OldForm() || doc.Exclude != nil && doc.Exclude.OldForm() {
 			errs = append(errs, field.Fail(path+".match", "the old form without any and all is not part of %s", p.doc.APIVersion))

@@ -39,11 +39,7 @@ func deviationOf(p *policy.Policy, t policy.Target) string {
 			return fmt.Sprintf("a request for %s without an answer is admitted (failurePolicy Ignore)", written(t))
 		}
 	case ifNamedDocument:
-		sentence := fmt.Sprintf("requests for %s by the gateway itself are excluded", written(t))
-		if closes {
-			sentence += ", and one without an answer is admitted (failurePolicy Ignore)"
-		}
-		return sentence
+		return fmt.Sprintf("requests for %s by the gateway itself are excluded, and one without an answer is admitted (failurePolicy Ignore)", written(t))
 	case ifNamedRecord:
 		return fmt.Sprintf("a request for %s without an answer is admitted (failurePolicy Ignore); requests in the gateway's namespace, in %s, and by the gateway itself are excluded",
 			written(t), recordNamespaces())
