@@ -335,7 +335,7 @@ func TestNoPolicySpeaks(t *testing.T) {
 	set := must(policy.NewSet())(t)
 	g := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot}}}))(t)
 	outcome := decide(t, g, h.Registry.Host()+"/app:v1")
-	expect(t, outcome, gate.Allow, policy.NotConcerned)
+	expect(t, outcome, gate.Unchecked, policy.NotConcerned)
 	if n := len(h.Registry.Requests()); n != 0 || outcome.Verdicts[0].Matched() {
 		t.Errorf("%d requests, matched %t", n, outcome.Verdicts[0].Matched())
 	}
@@ -425,7 +425,7 @@ func TestAnExtractorMattersOnlyWhereItsRuleApplies(t *testing.T) {
 		audit             bool
 		want              gate.Result
 	}{
-		{"the rule is for another namespace", "elsewhere", false, gate.Allow},
+		{"the rule is for another namespace", "elsewhere", false, gate.Unchecked},
 		{"the rule applies and cannot read the image", "default", false, gate.Error},
 		{"the rule applies and only audits", "default", true, gate.Allow},
 	} {

@@ -142,7 +142,7 @@ func TestJudge(t *testing.T) {
 		{"the object passes", judging{judge: object(policy.Pass)}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"under audit a failing object is admitted", judging{judge: object(policy.Fail), action: policy.Audit}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no image and a failing object", judging{judge: object(policy.Fail), ofObject: true}, nil, gate.Deny, policy.Denied},
-		{"no image, and the rule speaks of images alone", judging{judge: object(policy.Fail)}, nil, gate.Allow, ""},
+		{"no image, and the rule speaks of images alone", judging{judge: object(policy.Fail)}, nil, gate.Unchecked, ""},
 		{"a proof is required and there is none", judging{judge: say(policy.Pass), check: policy.Check{Required: true}}, []string{good.Name}, gate.Deny, policy.Unverified},
 		{"a proof is required, and there", judging{authorities: []*verify.Authority{key}, judge: eachSigned(0), check: policy.Check{Required: true}}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no proof is required", judging{judge: say(policy.Pass)}, []string{good.Name}, gate.Allow, policy.Denied},

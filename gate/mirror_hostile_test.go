@@ -163,7 +163,7 @@ func TestFactsOfALaterPlaceAreKeptOnce(t *testing.T) {
 func TestWhatAnotherEntryDenies(t *testing.T) {
 	q := newQuays(t)
 	app := q.Build("app", "v1", "app")
-	for otherwise, want := range map[string]gate.Result{"Source": gate.Allow, "Deny": gate.Error} {
+	for otherwise, want := range map[string]gate.Result{"Source": gate.Unchecked, "Deny": gate.Error} {
 		set := mapped(t, `{"apiVersion": "quaymaster.dev/v1alpha1", "kind": "RegistryMirror", "metadata": {"name": "two"}, "spec": {"mirrors": [
 			{"sources": [%q], "when": "Present", "otherwise": %q, "targets": [{"location": "%s/hub"}]},
 			{"sources": ["other.example"], "otherwise": "Deny", "targets": [{"location": "%[3]s/other"}]}]}}`, q.Registry.Host(), otherwise, q.first.Registry.Host())

@@ -140,10 +140,10 @@ func TestRedirection(t *testing.T) {
 		{"unsigned, and a target serves it", signed, nil, gate.PinHere, bad.Name, gate.Deny, "", policy.Unsigned},
 		{"proved, and no target has it", signed, nil, gate.PinHere, alone.Name, gate.Allow, alone.Name + "@" + alone.Manifest.Digest, policy.NotMirrored},
 		{"no target has it, and the source is not allowed", signed, []string{"otherwise: Deny"}, gate.PinHere, alone.Name, gate.Deny, "", policy.NoMirror},
-		{"no policy, and only what was proved is redirected", nil, nil, gate.PinHere, bad.Name, gate.Allow, "", policy.NotConcerned},
+		{"no policy, and only what was proved is redirected", nil, nil, gate.PinHere, bad.Name, gate.Unchecked, "", policy.NotConcerned},
 		{"no policy, and the source is not allowed", nil, []string{"otherwise: Deny"}, gate.PinHere, bad.Name, gate.Deny, "", policy.NoMirror},
-		{"no policy, and presence will do", nil, []string{"when: Present"}, gate.PinHere, bad.Name, gate.Allow, at(q.first, bad), policy.Mirrored},
-		{"no policy, and it is not asked", nil, []string{"when: Always"}, gate.PinHere, alone.Name, gate.Allow, at(q.first, alone), policy.Mirrored},
+		{"no policy, and presence will do", nil, []string{"when: Present"}, gate.PinHere, bad.Name, gate.Unchecked, at(q.first, bad), policy.Mirrored},
+		{"no policy, and it is not asked", nil, []string{"when: Always"}, gate.PinHere, alone.Name, gate.Unchecked, at(q.first, alone), policy.Mirrored},
 		{"unsigned, and it is not asked", signed, []string{"when: Always"}, gate.PinHere, bad.Name, gate.Deny, "", policy.Unsigned},
 		{"the target's tag counts, and is not signed", signed, []string{"resolve: Target"}, gate.PinHere, lag.Name, gate.Deny, "", policy.Unsigned},
 		{"the source's tag counts, and the target lags behind", signed, nil, gate.PinHere, lag.Name, gate.Allow, lag.Name + "@" + lag.Manifest.Digest, policy.MirrorDiffers},
@@ -155,7 +155,7 @@ func TestRedirection(t *testing.T) {
 		{"a copy of what is not signed", only{signed, q.Registry.Host()}, nil, gate.PinDone, at(q.first, bad), gate.Deny, "", policy.Unsigned},
 		{"written inside the target, by tag: other bytes", only{signed, q.Registry.Host()}, nil, gate.PinHere, q.first.Registry.Host() + "/hub/app:v1", gate.Deny, "", policy.Unsigned},
 		{"written inside the target, with the right bytes", only{signed, q.Registry.Host()}, nil, gate.PinHere, q.second.Registry.Host() + "/hub/app:v1", gate.Allow, at(q.second, app), policy.Verified},
-		{"written beside the target's prefix, which no source has", only{signed, q.Registry.Host()}, nil, gate.PinHere, q.first.Registry.Host() + "/hubs/bad:v1", gate.Allow, "", policy.NotConcerned},
+		{"written beside the target's prefix, which no source has", only{signed, q.Registry.Host()}, nil, gate.PinHere, q.first.Registry.Host() + "/hubs/bad:v1", gate.Unchecked, "", policy.NotConcerned},
 		{"nobody can change it, and the mapping denies", signed, []string{"otherwise: Deny"}, gate.PinNever, app.ByDigest(), gate.Deny, "", policy.NoMirror},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -130,13 +130,13 @@ func TestOverrides(t *testing.T) {
 		{"the same by tag there", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinNever, y.good.Name, gate.Deny, denied, false},
 		{"by the second call", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinDone, y.good.ByDigest(), gate.Deny, denied, false},
 		{"in a template", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinLater, y.good.Name, gate.Deny, denied, false},
-		{"another is denied, and the tag might be moved to it", nil, []string{an("a", "Deny", digests(y.bad))}, gate.PinHere, y.good.Name, gate.Allow, policy.NotConcerned, true},
-		{"the same, confined to another namespace", nil, []string{an("a", "Deny", digests(y.bad), `"namespaces": ["team-*"]`)}, gate.PinHere, y.good.Name, gate.Allow, policy.NotConcerned, false},
+		{"another is denied, and the tag might be moved to it", nil, []string{an("a", "Deny", digests(y.bad))}, gate.PinHere, y.good.Name, gate.Unchecked, policy.NotConcerned, true},
+		{"the same, confined to another namespace", nil, []string{an("a", "Deny", digests(y.bad), `"namespaces": ["team-*"]`)}, gate.PinHere, y.good.Name, gate.Unchecked, policy.NotConcerned, false},
 		{"an index lists a denied platform", signed, []string{an("a", "Deny", digests(y.child()))}, gate.PinHere, y.index.Name, gate.Deny, denied, false},
 		{"the same by the index's digest, without a policy", nil, []string{an("a", "Deny", digests(y.child()))}, gate.PinNever, y.index.ByDigest(), gate.Deny, denied, false},
-		{"an index is denied, and a platform of it named", nil, []string{an("a", "Deny", digests(y.index))}, gate.PinNever, y.child().ByDigest(), gate.Allow, policy.NotConcerned, false},
+		{"an index is denied, and a platform of it named", nil, []string{an("a", "Deny", digests(y.index))}, gate.PinNever, y.child().ByDigest(), gate.Unchecked, policy.NotConcerned, false},
 		{"a tag that is not there may be what is denied", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, host + "/org/none:v1", gate.Error, policy.ImageNotFound, false},
-		{"the same where the override does not hold", nil, []string{an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`)}, gate.PinHere, host + "/org/none:v1", gate.Allow, policy.NotConcerned, false},
+		{"the same where the override does not hold", nil, []string{an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`)}, gate.PinHere, host + "/org/none:v1", gate.Unchecked, policy.NotConcerned, false},
 		{"a repository is denied", signed, []string{an("a", "Deny", repositories(host+"/org/good"))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
 		{"the same by digest", signed, []string{an("a", "Deny", repositories(host+"/org/good"))}, gate.PinHere, y.good.ByDigest(), gate.Deny, denied, false},
 		{"by a pattern", nil, []string{an("a", "Deny", repositories(host+"/org/*"))}, gate.PinNever, y.good.Name, gate.Deny, denied, false},
@@ -229,8 +229,8 @@ func TestOverrideOfNestedIndexes(t *testing.T) {
 		{"listed by an index that it lists", outer.Name, y.child(), gate.Deny, policy.OverrideDenied},
 		{"that index itself", outer.Name, inner, gate.Deny, policy.OverrideDenied},
 		{"listed by an index whose type is not said", hidden.Name, y.child(), gate.Deny, policy.OverrideDenied},
-		{"another beside that", hidden.Name, y.bad, gate.Allow, policy.NotConcerned},
-		{"another", outer.Name, y.bad, gate.Allow, policy.NotConcerned},
+		{"another beside that", hidden.Name, y.bad, gate.Unchecked, policy.NotConcerned},
+		{"another", outer.Name, y.bad, gate.Unchecked, policy.NotConcerned},
 		{"below more indexes than are read", nested.Name, y.bad, gate.Error, policy.TooMuch},
 	} {
 		out := y.overridden(t, nil, []string{an("a", "Deny", digests(c.denied))}).Decide(t.Context(), pod(t, c.image))
@@ -269,9 +269,9 @@ func TestOverrideWithoutNamespace(t *testing.T) {
 	}{
 		{"for all", an("a", "Deny", digests(y.good)), "", gate.Deny, policy.OverrideDenied},
 		{"for some", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "", gate.Error, policy.OverrideDenied},
-		{"for some, and another image", an("a", "Deny", repositories("other.example/x"), `"namespaces": ["team-a"]`), "", gate.Allow, policy.NotConcerned},
+		{"for some, and another image", an("a", "Deny", repositories("other.example/x"), `"namespaces": ["team-a"]`), "", gate.Unchecked, policy.NotConcerned},
 		{"for some, and among them", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "team-a", gate.Deny, policy.OverrideDenied},
-		{"for some, and not among them", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "team-b", gate.Allow, policy.NotConcerned},
+		{"for some, and not among them", an("a", "Deny", digests(y.good), `"namespaces": ["team-a"]`), "team-b", gate.Unchecked, policy.NotConcerned},
 	} {
 		request := must(gate.ForImages(c.namespace, "", []string{y.good.ByDigest()}))(t)
 		request.Pinning = gate.PinNever

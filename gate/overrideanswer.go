@@ -35,7 +35,7 @@ func (p *planned) overrule(v *Verdict) {
 		reason.Message = "an override denies " + of + ", and whether this image is concerned is not known: " + reason.Message
 		reason.Hint = "try again, name the image by digest, or confine the override to namespaces"
 		if v.Result != Deny {
-			v.unable(reason)
+			v.fail(reason)
 		}
 		return
 	}
@@ -53,7 +53,7 @@ func (v *Verdict) denied(said *policy.Overruling) {
 	reason := said.Reason()
 	if said.Doubtful {
 		reason.Message = "in some namespaces, and nobody says in which this is to run, " + reason.Message
-		v.unable(reason)
+		v.fail(reason)
 		return
 	}
 	if v.Result == Allow {

@@ -235,6 +235,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	p.pin(&out)
 	p.validate(ctx, j.snapshot.Policies, &out)
 	p.addPullSecrets(&out)
+	out.markUnchecked()
 	out.Duration = j.gate.options.now().Sub(p.started)
 	return out
 }

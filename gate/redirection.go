@@ -234,11 +234,11 @@ func (p *planned) unrouted(v *Verdict, w *way) {
 		v.Warnings = append(v.Warnings, reason)
 		return
 	}
-	v.unable(reason)
+	v.fail(reason)
 }
 
-// unable takes an allowance back after an error.
-func (v *Verdict) unable(reason policy.Reason) {
+// fail takes an allowance back after an error.
+func (v *Verdict) fail(reason policy.Reason) {
 	if v.Result == Allow {
 		v.Result, v.Pin, v.Reasons = Error, false, nil
 	}
@@ -270,7 +270,7 @@ func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
 		said.Hint = "check that the mutating webhook configuration is there and matches the object"
 	}
 	if silent {
-		v.unable(said)
+		v.fail(said)
 		return
 	}
 	v.Result, v.Pin, v.Reasons = Deny, false, []policy.Reason{said}

@@ -150,7 +150,7 @@ func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
 		pinned, err := workload.Apply(p.request.Object, pins)
 		if err != nil {
 			out.Reasons = append(out.Reasons, policy.Reason{Code: policy.Internal, Message: "the object with its images pinned: " + err.Error()})
-			out.Result = worse(out.Result, Error)
+			out.Result = First(out.Result, Error)
 			return
 		}
 		final := *p.subject
@@ -170,8 +170,8 @@ func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
 	for i := range results {
 		reasons, is := out.againstObject(&results[i])
 		if is != Allow {
-			out.Reasons, out.Result = append(out.Reasons, reasons...), worse(out.Result, is)
-			out.against = worse(out.against, is)
+			out.Reasons, out.Result = append(out.Reasons, reasons...), First(out.Result, is)
+			out.against = First(out.against, is)
 		}
 	}
 	out.Rules = append(out.Rules, results...)

@@ -210,7 +210,7 @@ func (forbidding) Validate(_ context.Context, about policy.Case) policy.Validate
 func TestDeletion(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Validations: []policy.Validation{forbidding{}}})
-	for label, answer := range map[string]gate.Result{"stay": gate.Deny, "go": gate.Allow} {
+	for label, answer := range map[string]gate.Result{"stay": gate.Deny, "go": gate.Unchecked} {
 		old := must(workload.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b","labels":{"` + label + `":""}}}`)))(t)
 		out := g.Decide(t.Context(), gate.Request{Old: old, Stage: gate.StageValidate, Subject: policy.Subject{
 			Version: "v1", Kind: "ConfigMap", Namespace: "b", Name: "a", Operation: "DELETE",

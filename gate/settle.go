@@ -78,7 +78,7 @@ func agreeing(v *Verdict) []policy.Reason {
 		return []policy.Reason{{Code: policy.Unchanged, Message: "the object ran this image before the update"}}
 	}
 	if len(v.Decisions) == 0 {
-		return []policy.Reason{{Code: policy.NotConcerned, Message: "no policy speaks of this image"}}
+		return []policy.Reason{{Code: policy.NotConcerned, Message: "no policy matches this image"}}
 	}
 	var reasons []policy.Reason
 	for _, decision := range v.Decisions {
@@ -98,14 +98,14 @@ func settleRules(o *Outcome) {
 	for i := range o.Rules {
 		rule := &o.Rules[i]
 		reasons, is := o.againstObject(rule)
-		against, answer = append(against, reasons...), worse(answer, is)
+		against, answer = append(against, reasons...), First(answer, is)
 		if rule.Err != nil && rule.Kind == policy.ImageRule && is == Allow {
 			o.doubtSilence()
 		}
 		if is == Error && isOverridable(rule) {
 			unasked = append(unasked, reasons...)
 		} else {
-			held = worse(held, is)
+			held = First(held, is)
 		}
 	}
 	if answer == Allow {
@@ -127,7 +127,7 @@ func settleRules(o *Outcome) {
 		} else {
 			v.Reasons = slices.Concat(v.Reasons, against)
 		}
-		v.Result = worse(v.Result, answer)
+		v.Result = First(v.Result, answer)
 	}
 }
 
@@ -139,7 +139,7 @@ func (o *Outcome) doubtSilence() {
 		at := slices.IndexFunc(v.Reasons, func(r policy.Reason) bool { return r.Code == policy.NotConcerned })
 		if at >= 0 {
 			v.Reasons = slices.Clone(v.Reasons) // the slice may be shared with other outcomes
-			v.Reasons[at].Message = "no policy that could be asked speaks of this image; the warnings say which could not"
+			v.Reasons[at].Message = "no policy that could be evaluated matches this image; the warnings name the others"
 		}
 	}
 }
@@ -170,26 +170,34 @@ func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Resul
 	return ruling.Reasons, Error
 }
 
-// settleOutcome sums up: the worst answer about the object or one of its images.
+// settleOutcome sums up: the first of deny, error and allow for the object or one of its
+// images.
 func settleOutcome(o *Outcome) {
-	o.Result = worse(Allow, o.against)
+	o.Result = First(Allow, o.against)
 	for _, reason := range o.Reasons {
 		if reason.Code == policy.Malformed {
-			o.Result = worse(o.Result, Deny)
+			o.Result = First(o.Result, Deny)
 		} else {
-			o.Result = worse(o.Result, Error)
+			o.Result = First(o.Result, Error)
 		}
 	}
 	for i := range o.Verdicts {
-		o.Result = worse(o.Result, o.Verdicts[i].Result)
+		o.Result = First(o.Result, o.Verdicts[i].Result)
 	}
 }
 
-// worse returns the answer that weighs more: deny, then unable, then allow.
-func worse(a, b Result) Result {
-	weight := map[Result]int{Allow: 0, Error: 1, Deny: 2}
-	if weight[b] > weight[a] {
-		return b
+// markUnchecked replaces Allow where no policy matches. It is the last step: those before it
+// treat such an image as an allowed one.
+func (o *Outcome) markUnchecked() {
+	checked := o.Matched()
+	for i := range o.Verdicts {
+		v := &o.Verdicts[i]
+		if v.Result == Allow && !v.Matched() && v.Override == nil && !v.Image.Unchanged {
+			v.Result = Unchecked
+		}
+		checked = checked || v.Result != Unchecked
 	}
-	return a
+	if o.Result == Allow && !checked {
+		o.Result = Unchecked
+	}
 }

@@ -29,7 +29,7 @@ func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	undefined := errors.New("the variable request.team is not defined")
 	silence := &image.Error{Kind: image.Unavailable, Op: "read", On: "a ConfigMap"}
-	const nobody, nobodyAsked = "no policy speaks of this image", "no policy that could be asked speaks of this image"
+	const nobody, nobodyAsked = "no policy matches this image", "no policy that could be evaluated matches this image"
 	for _, c := range []struct {
 		reason   string
 		policy   policy.Policy
@@ -39,7 +39,7 @@ func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
 		warnings int
 	}{
 		{"audited, and not asked", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
-		{"audited, and of nothing", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{}}}, gate.Allow, policy.NotConcerned, nobody, 0},
+		{"audited, and of nothing", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{}}}, gate.Unchecked, policy.NotConcerned, nobody, 0},
 		{"silence is admitted", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: silence}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
 		{"a fault is not", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
 		{"enforced, and not asked", policy.Policy{Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},

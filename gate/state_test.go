@@ -35,7 +35,7 @@ func TestCurrentSaysWhatIsMissing(t *testing.T) {
 		{func() {}, false, "neither", gate.Error},
 		{func() { state.ReplaceProver(trust) }, false, "policies", gate.Error},
 		{func() { state.ReplacePolicies(strict) }, true, "unsigned", gate.Deny},
-		{func() { state.ReplacePolicies(must(policy.NewSet())(t)) }, true, "no-policy", gate.Allow},
+		{func() { state.ReplacePolicies(must(policy.NewSet())(t)) }, true, "no-policy", gate.Unchecked},
 		{func() { state.Replace(gate.Snapshot{Policies: strict, Prover: trust}) }, true, "unsigned", gate.Deny},
 	} {
 		c.step()

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -10,16 +11,49 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Result is the gate's word on an image or an object.
+// Result is the result for an image or an object.
 type Result string
 
-// The answers.
+// The results, as every format writes them.
 const (
+	// Allow: at least one policy matches, and none denies.
 	Allow Result = "allow"
 	Deny  Result = "deny"
 	// Error: the image could not be verified, and the policy does not admit that.
-	Error Result = "unable"
+	Error Result = "error"
+	// Unchecked: no policy matches. It is admitted.
+	Unchecked Result = "unchecked"
 )
+
+// Admits reports whether the image or object may run: it is allowed or unchecked.
+func (r Result) Admits() bool { return r == Allow || r == Unchecked }
+
+// Compare orders results as the result of an object does: deny, error, allow, unchecked. An
+// unknown result equals error, and an empty one follows all others.
+func (r Result) Compare(other Result) int { return cmp.Compare(other.weight(), r.weight()) }
+
+func (r Result) weight() int {
+	switch r {
+	case "":
+		return 0
+	case Unchecked:
+		return 1
+	case Allow:
+		return 2
+	case Deny:
+		return 4
+	default:
+		return 3
+	}
+}
+
+// First returns the first of the results in the order of Compare.
+func First(a, b Result) Result {
+	if b.Compare(a) < 0 {
+		return b
+	}
+	return a
+}
 
 // Verdict is everything that was found out and decided about one image of an
 // object. It is immutable.
@@ -107,7 +141,7 @@ type Outcome struct {
 // Matched reports whether any policy matches the object or an image of it.
 func (o Outcome) Matched() bool {
 	return slices.ContainsFunc(o.Verdicts, Verdict.Matched) || slices.ContainsFunc(o.Rules, func(r policy.RuleResult) bool {
-		return r.Err != nil || r.Judge != nil || r.Exception != nil
+		return r.Err != nil || r.Judge != nil || r.Exception != nil || r.Kind != policy.ImageRule && r.Skip == ""
 	})
 }
 

@@ -17,7 +17,7 @@ type Result string
 const (
 	Pass          Result = "pass"
 	Fail          Result = "fail"
-	Indeterminate Result = "undecided"
+	Indeterminate Result = "indeterminate"
 	Skipped       Result = "skip"
 )
 

@@ -31,7 +31,7 @@ func ExampleText() {
 	fmt.Println("exit status", report.Count(outcomes).ExitStatus(false))
 	// Output:
 	// Pod shop/web (pod.yaml)
-	//   ✗ deny    web  registry.example/web:1.4
+	//   ✗ deny       web  registry.example/web:1.4
 	//     policy    ClusterPolicy/signed, rule by-release-key
 	//     at        verifyImages[0].attestors[0].entries[0].keys
 	//     why       no signature found [unsigned]

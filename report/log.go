@@ -27,7 +27,7 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 		}
 		attrs = append(attrs[:0], about...)
 		attrs = append(attrs,
-			slog.String("answer", string(v.Result)), slog.String("container", v.Image.Container),
+			slog.String("result", string(v.Result)), slog.String("container", v.Image.Container),
 			slog.String("image", v.Image.Ref.Written()), slog.String("digest", v.Pinned.Digest().String()))
 		if v.Redirect != nil {
 			attrs = append(attrs, slog.String("mirror", v.Redirect.Mirror), slog.String("target", v.Redirect.Target.String()))
@@ -44,7 +44,7 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 		to.LogAttrs(ctx, level, "verdict", attrs...)
 	}
 	if len(o.Verdicts) == 0 || len(o.Reasons)+len(o.Warnings) > 0 {
-		attrs = append(append(attrs[:0], about...), slog.String("answer", string(o.Result)), slog.Int("images", len(o.Verdicts)))
+		attrs = append(append(attrs[:0], about...), slog.String("result", string(o.Result)), slog.Int("images", len(o.Verdicts)))
 		attrs = appendRules(attrs, o.Rules)
 		attrs = appendReasons(attrs, o.Reasons, o.Warnings)
 		to.LogAttrs(ctx, levelOf(o.Result, len(o.Warnings)), "object", attrs...)
@@ -52,7 +52,7 @@ func Log(ctx context.Context, to *slog.Logger, o gate.Outcome, about ...slog.Att
 }
 
 func levelOf(answer gate.Result, warnings int) slog.Level {
-	if answer != gate.Allow || warnings > 0 {
+	if !answer.Admits() || warnings > 0 {
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

@@ -14,7 +14,7 @@ import (
 // The version and kind of a List. Fields are added within a version, and never removed or
 // redefined.
 const (
-	APIVersion = "quaymaster.dev/v1alpha1"
+	APIVersion = "quaymaster.dev/v1alpha2"
 	Kind       = "VerdictList"
 )
 
@@ -31,7 +31,7 @@ type List struct {
 // Record is the decision on one object, with its reasons.
 type Record struct {
 	Object Object      `json:"object"`
-	Result gate.Result `json:"answer"`
+	Result gate.Result `json:"result"`
 	// Images are in the order of their paths in the object.
 	Images []Image `json:"images"`
 	// Rules are the rules without image checks, in the order of policies.
@@ -101,7 +101,7 @@ type Image struct {
 	Pin bool `json:"pin"`
 	// Mirror is the redirection by mirrors; nil where none matches.
 	Mirror *Mirror     `json:"mirror,omitempty"`
-	Result gate.Result `json:"answer"`
+	Result gate.Result `json:"result"`
 	// Matched: a policy matches the image.
 	Matched bool `json:"matched"`
 	// Override is the ImageOverride that decided, with or against the policies, as kind/name;
@@ -152,10 +152,10 @@ type Decision struct {
 	Entry  string `json:"entry,omitempty"`
 	// JudgedAs is the source's name that the entry matches, where the object names a mirror's
 	// copy of it.
-	JudgedAs string        `json:"judgedAs,omitempty"`
+	JudgedAs string        `json:"evaluatedAs,omitempty"`
 	Action   policy.Action `json:"action"`
 	Result   policy.Result `json:"result"`
-	// Effect is the effect of the result on the image's answer.
+	// Effect is the effect of the result on the image's result.
 	Effect  Effect          `json:"effect"`
 	Reasons []policy.Reason `json:"reasons"`
 	// Exception exempts the image; nil where there is none.
@@ -192,14 +192,14 @@ func (e Exception) String() string {
 	return text
 }
 
-// Effect is the effect of a decision on the answer.
+// Effect is the effect of a decision on the result of the image.
 type Effect string
 
 // The effects.
 const (
 	EffectAllow Effect = "allow"
 	EffectDeny  Effect = "deny"
-	EffectError Effect = "unable"
+	EffectError Effect = "error"
 	EffectWarn  Effect = "warn" // a failure that is not enforced, or that an override outweighs
 )
 
@@ -236,7 +236,7 @@ type Rule struct {
 	Exception *Exception `json:"exception,omitempty"`
 	// Error is the reason why the rule could not be evaluated.
 	Error string `json:"error,omitempty"`
-	// Result is the result for the object itself: pass, fail or undecided. Empty where there is
+	// Result is the result for the object itself: pass, fail or indeterminate. Empty where there is
 	// none.
 	Result policy.Result `json:"result,omitempty"`
 	// Action is the effect of a failure of a rule on objects.

@@ -31,7 +31,7 @@ func Failed(why string) List {
 // NewRecord records one outcome. It does not modify the outcome.
 func NewRecord(o gate.Outcome) Record {
 	record := Record{
-		Object: newObject(o), Result: o.Result, Images: []Image{}, unmatched: isUnmatchedDocument(o),
+		Object: newObject(o), Result: o.Result, Images: []Image{}, unmatched: isUncheckedDocument(o),
 		Reasons: advised(o.Reasons), Warnings: advised(o.Warnings),
 		PolicySetHash: o.PolicyHash, TrustGeneration: o.TrustGeneration, MirrorSetHash: o.MirrorHash,
 		Cost: newCost(o.Cost), DurationMilliseconds: milliseconds(o.Duration),

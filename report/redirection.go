@@ -46,7 +46,7 @@ type Redirection struct {
 	// target.
 	Origins []Origin `json:"origins,omitempty"`
 	// Policies is the answer of the policies, where they were evaluated, with Reasons.
-	Policies gate.Result     `json:"answer,omitempty"`
+	Policies gate.Result     `json:"policies,omitempty"`
 	Reasons  []policy.Reason `json:"reasons,omitempty"`
 }
 
@@ -72,7 +72,7 @@ const (
 	Redirected  Redirect = "redirected" // to Target
 	StaysThere  Redirect = "source"     // no target qualifies, and the reference is not redirected
 	DeniedThere Redirect = "denied"     // no target qualifies and the mapping denies that, or a policy denies it
-	ErrorThere  Redirect = "unable"     // could not be verified
+	ErrorThere  Redirect = "error"      // could not be verified
 	IsCopy      Redirect = "copy"       // the reference is inside a target, and is not redirected
 	NotMapped   Redirect = "not-mapped" // no mapping matches the reference
 	OnlyListed  Redirect = "listed"     // no registry was queried

@@ -43,12 +43,14 @@ func (p *page) line(text string) {
 	p.WriteByte('\n')
 }
 
-// mark returns the sign and the colour of an answer. The sign alone is sufficient, since not
+// mark returns the sign and the colour of a result. The sign alone is sufficient, since not
 // every terminal has colours.
-func mark(answer gate.Result) (string, colour) {
-	switch answer {
+func mark(r gate.Result) (string, colour) {
+	switch r {
 	case gate.Allow:
 		return "✓", green
+	case gate.Unchecked:
+		return "-", dim
 	case gate.Deny:
 		return "✗", red
 	default:

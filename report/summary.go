@@ -7,20 +7,20 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 )
 
-// Summary counts images by their answer. An object with a worse answer than all of its images (a
-// rule that could not be evaluated, an invalid reference) counts once more, by its own answer.
+// Summary counts images by their result. An object with a worse result than all of its images (a
+// rule that could not be evaluated, an invalid reference) counts once more, by its own result.
 type Summary struct {
 	Objects int `json:"objects"`
 	Images  int `json:"images"`
 	Allowed int `json:"allowed"`
 	Denied  int `json:"denied"`
 	// Errors counts images that could not be verified.
-	Errors int `json:"unable"`
-	// Warned counts images with failures that are not enforced, whatever their answer.
+	Errors int `json:"errors"`
+	// Warned counts images with failures that are not enforced, whatever their result.
 	Warned int `json:"warned"`
-	// Unchecked counts allowed images that no policy matches, and documents (not Kubernetes
-	// objects) without a match.
-	Unchecked int `json:"unmatched"`
+	// Unchecked counts images that no policy matches, and documents (not Kubernetes objects)
+	// without a match. Objects without images are not counted: most manifests have some.
+	Unchecked int `json:"unchecked"`
 }
 
 // Count summarizes outcomes.
@@ -34,63 +34,50 @@ func Count(outcomes []gate.Outcome) Summary {
 			if len(v.Warnings) > 0 {
 				s.Warned++
 			}
-			if v.Result == gate.Allow && !v.Matched() {
-				s.Unchecked++
-			}
-			if weight(v.Result) > weight(worst) {
-				worst = v.Result
-			}
+			worst = gate.First(worst, v.Result)
 		}
-		if weight(o.Result) > weight(worst) {
+		if o.Result.Compare(worst) < 0 {
 			s.add(o.Result)
 		}
 		if len(o.Warnings) > 0 {
 			s.Warned++
 		}
-		if isUnmatchedDocument(o) {
+		if isUncheckedDocument(o) {
 			s.Unchecked++
 		}
 	}
 	return s
 }
 
-// isUnmatchedDocument reports whether the object is a document that is not a Kubernetes object,
-// and that no policy matches. It is allowed without any evaluation.
-func isUnmatchedDocument(o gate.Outcome) bool {
-	return o.Subject != nil && o.Subject.Document && o.Result == gate.Allow && !o.Matched()
+// isUncheckedDocument reports whether the object is a document that is not a Kubernetes object,
+// and that no policy matches.
+func isUncheckedDocument(o gate.Outcome) bool {
+	return o.Subject != nil && o.Subject.Document && o.Result == gate.Unchecked
 }
 
-func (s *Summary) add(answer gate.Result) {
-	switch answer {
+func (s *Summary) add(r gate.Result) {
+	switch r {
 	case gate.Allow:
 		s.Allowed++
+	case gate.Unchecked:
+		s.Unchecked++
 	case gate.Deny:
 		s.Denied++
-	default: // an unknown answer is not counted
+	default: // an unknown result did not allow
 		s.Errors++
 	}
 }
 
-// weight orders answers from good to bad.
-func weight(answer gate.Result) int {
-	switch answer {
-	case gate.Allow:
-		return 0
-	case gate.Deny:
-		return 2
-	default:
-		return 1
-	}
-}
-
-// ExitStatus returns the exit status of the command line: 1 if anything is denied, or unmatched
-// where requireMatch is set; else 3 if anything could not be verified; else 0.
+// ExitStatus returns the exit status of the command line: 1 if anything is denied; else 3 if
+// anything could not be verified; else 1 if anything is unchecked and requireMatch is set; else 0.
 func (s Summary) ExitStatus(requireMatch bool) int {
 	switch {
-	case s.Denied > 0 || requireMatch && s.Unchecked > 0:
+	case s.Denied > 0:
 		return 1
 	case s.Errors > 0:
 		return 3
+	case requireMatch && s.Unchecked > 0:
+		return 1
 	default:
 		return 0
 	}
@@ -104,7 +91,7 @@ func (s Summary) String() string {
 		notes = append(notes, fmt.Sprintf("%d warned", s.Warned))
 	}
 	if s.Unchecked > 0 {
-		notes = append(notes, fmt.Sprintf("%d without policy", s.Unchecked))
+		notes = append(notes, fmt.Sprintf("%d unchecked", s.Unchecked))
 	}
 	text := fmt.Sprintf("%d allowed, %d denied, %d could not be verified", s.Allowed, s.Denied, s.Errors)
 	if len(notes) > 0 {

@@ -8,6 +8,28 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 )
 
+// TestExitStatus: a denial comes first, then an error, then what is unchecked.
+func TestExitStatus(t *testing.T) {
+	for _, row := range []struct {
+		reason              string
+		summary             report.Summary
+		status, requireThat int // without and with --require-match
+	}{
+		{"nothing", report.Summary{}, 0, 0},
+		{"allowed", report.Summary{Allowed: 1}, 0, 0},
+		{"unchecked", report.Summary{Allowed: 1, Unchecked: 1}, 0, 1},
+		{"an error outweighs unchecked", report.Summary{Errors: 1, Unchecked: 1}, 3, 3},
+		{"a denial outweighs an error", report.Summary{Denied: 1, Errors: 1, Unchecked: 1}, 1, 1},
+	} {
+		if got := row.summary.ExitStatus(false); got != row.status {
+			t.Errorf("%s: %d, want %d", row.reason, got, row.status)
+		}
+		if got := row.summary.ExitStatus(true); got != row.requireThat {
+			t.Errorf("%s, with --require-match: %d, want %d", row.reason, got, row.requireThat)
+		}
+	}
+}
+
 func TestCount(t *testing.T) {
 	tests := []struct {
 		reason, scenario string
@@ -20,11 +42,11 @@ func TestCount(t *testing.T) {
 		{"nobody knows, admitted", "fail-open", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
 		{"only a warning", "audit", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
 		{"skipped is spoken of", "skipped", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
-		{"nobody speaks of it", "no-policy", report.Summary{Objects: 1, Images: 1, Allowed: 1, Unchecked: 1}, 0, 1},
+		{"nobody speaks of it", "no-policy", report.Summary{Objects: 1, Images: 1, Unchecked: 1}, 0, 1},
 		{"a rule that could not be asked may speak of the image", "rule-error", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
 		{"the object has no image that could be read", "malformed", report.Summary{Objects: 1, Denied: 1}, 1, 1},
 		{"no image", "no-images", report.Summary{Objects: 1}, 0, 0},
-		{"a no weighs more than nobody knows", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 8, Denied: 2, Errors: 1, Warned: 1, Unchecked: 1}, 1, 1},
+		{"a no weighs more than nobody knows", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 7, Denied: 2, Errors: 1, Warned: 1, Unchecked: 1}, 1, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.scenario, func(t *testing.T) {

@@ -74,12 +74,10 @@ func (t *text) object(r Record) {
 	if r.isBare() {
 		container = 0
 	}
-	worst := gate.Allow
+	worst := gate.Unchecked
 	for _, v := range r.Images {
 		t.image(r, v, container)
-		if weight(v.Result) > weight(worst) {
-			worst = v.Result
-		}
+		worst = gate.First(worst, v.Result)
 	}
 	t.whole(r, worst)
 }
@@ -87,12 +85,12 @@ func (t *text) object(r Record) {
 // whole writes the parts of the object that belong to no single image.
 func (t *text) whole(r Record, worst gate.Result) {
 	switch {
-	case weight(r.Result) > weight(worst):
+	case !r.Result.Admits() && r.Result != worst:
 		t.row(r.Result, "", 0, "the object as a whole")
 	case len(r.Reasons) > 0:
 		t.row(gate.Error, "", 0, "the object as a whole")
 	case r.unmatched:
-		t.row(r.Result, "", 0, "no policy speaks of this document")
+		t.row(r.Result, "", 0, "no policy matches this document")
 	case r.spoken() > 0:
 		t.row(r.Result, "", 0, count(r.spoken(), "rule")+" about the object")
 	case len(r.Images) == 0:
@@ -108,23 +106,26 @@ func (t *text) whole(r Record, worst gate.Result) {
 	}
 }
 
+// resultWidth is the width of the longest result.
+const resultWidth = len(gate.Unchecked)
+
 // row writes the main line of an image: mark, answer, place, image.
-func (t *text) row(answer gate.Result, place string, width int, name string) {
-	sign, c := mark(answer)
-	head := t.paint(c, sign+" "+pad(string(answer), 6))
-	indent := 2 + 2 + 6 + 2
+func (t *text) row(result gate.Result, place string, width int, name string) {
+	sign, c := mark(result)
+	head := t.paint(c, sign+" "+pad(string(result), resultWidth))
+	indent := 2 + 2 + resultWidth + 2
 	if width > 0 {
 		place = pad(clean(place), width) + "  "
 		indent += columns(place)
 		if columns(place) > width+2 { // a long name has a line of its own
 			for i, line := range wrap(place, t.width-indent+columns(place)) {
 				if i > 0 {
-					head = strings.Repeat(" ", 8)
+					head = strings.Repeat(" ", 2+resultWidth)
 				}
 				t.line("  " + head + "  " + line)
 			}
-			head, place = strings.Repeat(" ", 8), strings.Repeat(" ", width+2)
-			indent = 2 + 2 + 6 + 2 + width + 2
+			head, place = strings.Repeat(" ", 2+resultWidth), strings.Repeat(" ", width+2)
+			indent = 2 + 2 + resultWidth + 2 + width + 2
 		}
 	} else {
 		place = ""
@@ -149,7 +150,7 @@ func (t *text) image(r Record, v Image, width int) {
 	} else {
 		t.detail(dim, "digest", v.Digest.Short())
 	}
-	if v.Position != nil && (v.Result != gate.Allow || len(v.Warnings) > 0 || t.options.Verbose) {
+	if v.Position != nil && (!v.Result.Admits() || len(v.Warnings) > 0 || t.options.Verbose) {
 		t.detail(dim, "where", clean(v.Position.String()))
 	}
 	t.mirror(v)
@@ -176,7 +177,7 @@ func (t *text) image(r Record, v Image, width int) {
 			t.reasons("", []policy.Reason{warning})
 		}
 	}
-	if v.Result != gate.Allow && t.options.Reproduce != nil {
+	if !v.Result.Admits() && t.options.Reproduce != nil {
 		t.command(t.options.Reproduce(r, v))
 	}
 	if t.options.Verbose {

@@ -112,7 +112,7 @@ func (g grower) outcome(o gate.Outcome) *branch {
 		}
 	}
 	if record.unmatched {
-		root.add("policies", "none speaks of this document")
+		root.add("policies", "none matches this document")
 	}
 	g.rules(root, o.Rules)
 	g.reasons(root, "", "", record.Reasons)
@@ -124,7 +124,7 @@ func (g grower) outcome(o gate.Outcome) *branch {
 		root.add("cost", record.Cost.String()+", "+duration(record.DurationMilliseconds))
 	}
 	if record.isBare() {
-		root.add("answer", string(o.Result))
+		root.add("result", string(o.Result))
 	}
 	return root
 }

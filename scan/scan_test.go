@@ -29,7 +29,7 @@ func TestRound(t *testing.T) {
 	want := map[string]gate.Result{
 		"Pod shop/good": gate.Allow, "Pod shop/bad": gate.Deny, "Pod kube-system/static": gate.Deny,
 		"ConfigMap shop/plain": gate.Deny, "ConfigMap shop/labelled": gate.Allow,
-		"Deployment shop/nobody-asks": gate.Allow, // its template would be asked about
+		"Deployment shop/nobody-asks": gate.Unchecked, // its template would be asked about
 	}
 	if got := w.answers(); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -126,7 +126,7 @@ func TestNamespaces(t *testing.T) {
 	w := newWorld(t, selecting)
 	w.add(t, pods, pod("shop", "a", "nginx"), pod("other", "a", "nginx"), pod("unknown", "a", "nginx"))
 	w.round(t)
-	want := map[string]gate.Result{"Pod shop/a": gate.Deny, "Pod other/a": gate.Allow, "Pod unknown/a": gate.Error}
+	want := map[string]gate.Result{"Pod shop/a": gate.Deny, "Pod other/a": gate.Unchecked, "Pod unknown/a": gate.Error}
 	if got := w.answers(); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

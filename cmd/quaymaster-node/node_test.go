@@ -268,14 +268,14 @@ func testWhatIsNotUnderstoodDenies(t *testing.T, binary string) {
 // goodRecord allows the image that is asked about; change may be nil.
 func goodRecord(t testing.TB, change func(item map[string]any)) string {
 	t.Helper()
-	item := map[string]any{"answer": "allow", "images": []any{map[string]any{
-		"written": askedImage, "reference": askedImage, "digest": askedDigest, "answer": "allow", "matched": true,
+	item := map[string]any{"result": "allow", "images": []any{map[string]any{
+		"written": askedImage, "reference": askedImage, "digest": askedDigest, "result": "allow", "matched": true,
 		"reasons": []any{map[string]any{"code": "verified", "message": "signed"}},
 	}}}
 	if change != nil {
 		change(item)
 	}
-	return string(encode(t, map[string]any{"apiVersion": "quaymaster.dev/v1alpha1", "kind": "VerdictList", "items": []any{item}}))
+	return string(encode(t, map[string]any{"apiVersion": "quaymaster.dev/v1alpha2", "kind": "VerdictList", "items": []any{item}}))
 }
 
 func testAGatewayThatIsAway(t *testing.T, binary string) {

@@ -103,7 +103,7 @@ func TestApply(t *testing.T) {
 		{reason: "nothing passes", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b --warn-no-pass --warn-exit-code 4", status: 4},
 		{reason: "what is made of it", arguments: "policy.yaml -r good.yaml --mutated -", out: "  annotations:\n    stage: test\n", err: "pass: 2"},
 		{reason: "from standard input", arguments: "policy.yaml -r -", in: "bad.yaml", status: exitDenied, out: "Pod/default/bad (standard input"},
-		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: exitDenied, out: `"answer": "deny"`},
+		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: exitDenied, out: `"result": "deny"`},
 		{reason: "a global context entry, of the objects", arguments: "global.yaml entry.yaml -r good.yaml", out: "pass: 1"},
 		{reason: "of two objects", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "one pod is enough"},
 		{reason: "of another namespace", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml -n shop", out: "pass: 2"},

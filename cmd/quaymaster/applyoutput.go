@@ -60,7 +60,7 @@ type (
 		Namespace string       `json:"namespace,omitempty"`
 		Name      string       `json:"name,omitempty"`
 		Source    string       `json:"source,omitempty"`
-		Result    gate.Result  `json:"answer"`
+		Result    gate.Result  `json:"result"`
 		Results   []applyRule  `json:"results"`
 		Reasons   []string     `json:"reasons,omitempty"`
 		rules     []bench.Said // in the order of evaluation
@@ -215,7 +215,7 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 		}
 		lines = append(lines, f.line(r, color))
 	}
-	if len(lines) == 0 && o.Result == gate.Allow {
+	if len(lines) == 0 && o.Result.Admits() {
 		return
 	}
 	title := strings.Trim(o.Kind+"/"+o.Namespace+"/"+o.Name, "/")
@@ -245,7 +245,7 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 // explained reports whether a rule's result explains why the object is not admitted. Otherwise
 // the reasons belong to no rule, for example if a mutation changes the object's identity.
 func (o *applyObject) explained() bool {
-	return o.Result == gate.Allow || slices.ContainsFunc(o.Results, func(r applyRule) bool {
+	return o.Result.Admits() || slices.ContainsFunc(o.Results, func(r applyRule) bool {
 		return r.Result == bench.Error || r.Result == bench.Fail && !r.Audit
 	})
 }
@@ -329,14 +329,14 @@ func writeObjects(t terminal, flag, path string, objects []any) (err error) {
 
 // exit returns the exit status for the results.
 func (f *applyOutput) exit(report applyReport) error {
-	denied, unable := false, false
+	denied, failed := false, false
 	for _, o := range report.Objects {
-		denied, unable = denied || o.Result == gate.Deny, unable || o.Result == gate.Error
+		denied, failed = denied || o.Result == gate.Deny, failed || o.Result == gate.Error
 	}
 	switch {
 	case denied:
 		return status(exitDenied)
-	case unable:
+	case failed:
 		return status(exitError)
 	case f.warnExit != 0 && (report.Summary[bench.Warn] > 0 || f.warnNoPass && report.Summary[bench.Pass] == 0):
 		return status(f.warnExit)

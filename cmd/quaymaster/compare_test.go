@@ -60,7 +60,7 @@ func TestCompareStatus(t *testing.T) {
 	}{
 		{"nothing differs that we would deny newly", []string{"-f", cluster, "--decision-log", write(all[3] + all[4])}, exitAllowed, "we would deny 0"},
 		{"we deny what the other admits", []string{"-f", cluster, "--decision-log", write(all[0])}, exitDenied, "ADMITTED THERE, AND DENIED HERE"},
-		{"and under audit would only tell it", []string{"-f", cluster, "--decision-log", write(strings.NewReplacer(`"Enforce"`, `"Audit"`, `"answer":"deny"`, `"answer":"allow"`).Replace(all[0]) + all[4])}, exitAllowed, "deny (audit): unsigned"},
+		{"and under audit would only tell it", []string{"-f", cluster, "--decision-log", write(strings.NewReplacer(`"Enforce"`, `"Audit"`, `"result":"deny"`, `"result":"allow"`).Replace(all[0]) + all[4])}, exitAllowed, "deny (audit): unsigned"},
 		{"we could not look", []string{"-f", cluster, "--decision-log", write(all[2] + all[4])}, exitError, "WE COULD NOT LOOK"},
 		{"a line that makes no sense", []string{"-f", cluster, "--decision-log", write(all[4] + "no\n")}, exitError, "not read: 1 objects or lines"},
 		{"a log that is not there", []string{"-f", cluster, "--decision-log", "none"}, exitError, "--decision-log none"},

@@ -43,12 +43,12 @@ func (c *compared) json(w io.Writer) error {
 // titles are the headings of the classes.
 func titles() map[compare.Class]string {
 	return map[compare.Class]string{
-		compare.WronglyAdmitted:   "ADMITTED THERE, AND DENIED HERE WITH A PROOF",
-		compare.CouldNotLook:      "WE COULD NOT LOOK: NEITHER PROVED NOR UNSIGNED",
-		compare.DeniedOnlyThere:   "DENIED THERE, AND ADMITTED HERE",
-		compare.CouldNotLookThere: "THE OTHER COULD NOT LOOK",
-		compare.OnlyHere:          "ONLY WE SPOKE OF IT",
-		compare.OnlyThere:         "ONLY THE OTHER SPOKE OF IT",
+		compare.WronglyAdmitted: "ADMITTED THERE, AND DENIED HERE WITH A PROOF",
+		compare.ErrorHere:       "WE COULD NOT LOOK: NEITHER PROVED NOR UNSIGNED",
+		compare.DeniedOnlyThere: "DENIED THERE, AND ADMITTED HERE",
+		compare.ErrorThere:      "THE OTHER COULD NOT LOOK",
+		compare.OnlyHere:        "ONLY WE SPOKE OF IT",
+		compare.OnlyThere:       "ONLY THE OTHER SPOKE OF IT",
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *compared) close(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "%d verdicts of ours, %d of theirs: %d agree, %d could be looked at by neither\n", s.Ours, s.Theirs, s.Agree, s.NeitherLooked)
 	fmt.Fprintf(b, "%d wrongly admitted there, %d could not be looked at here, %d denied only there, %d could not be looked at there, %d only here, %d only there",
-		s.Differ[compare.WronglyAdmitted], s.Differ[compare.CouldNotLook], s.Differ[compare.DeniedOnlyThere], s.Differ[compare.CouldNotLookThere],
+		s.Differ[compare.WronglyAdmitted], s.Differ[compare.ErrorHere], s.Differ[compare.DeniedOnlyThere], s.Differ[compare.ErrorThere],
 		s.Differ[compare.OnlyHere], s.Differ[compare.OnlyThere])
 	if s.Stale > 0 {
 		fmt.Fprintf(b, "; %d rest on verdicts from before the policy was changed", s.Stale)
@@ -183,7 +183,7 @@ func (c *compared) exit() error {
 	switch {
 	case s.Newly > 0:
 		return status(exitDenied)
-	case s.NewErrors > 0 || s.Differ[compare.CouldNotLook] > 0 || s.Unreadable > 0 || s.LeftOut > 0 || len(c.untold) > 0:
+	case s.NewErrors > 0 || s.Differ[compare.ErrorHere] > 0 || s.Unreadable > 0 || s.LeftOut > 0 || len(c.untold) > 0:
 		return status(exitError)
 	}
 	return nil

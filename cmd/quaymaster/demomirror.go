@@ -55,7 +55,7 @@ spec:
 		return err
 	}
 	for i, redirected := range []bool{true, false} {
-		if outcomes[i].Result != gate.Allow || outcomes[i].Verdicts[0].Redirect == nil || outcomes[i].Verdicts[0].Redirect.Target.IsZero() == redirected {
+		if !outcomes[i].Result.Admits() || outcomes[i].Verdicts[0].Redirect == nil || outcomes[i].Verdicts[0].Redirect.Target.IsZero() == redirected {
 			return fmt.Errorf("%s: redirected was to be %t", outcomes[i].Verdicts[0].Image.Ref, redirected)
 		}
 	}

@@ -261,7 +261,7 @@ they are: JSON, one a line, for jq. The chain is not checked; quaymaster log
 verify does that.
 
   quaymaster log show /var/log/quaymaster --last 20 |
-    jq -r 'select(.decision.answer == "deny") | .decision.image.written'`,
+    jq -r 'select(.decision.result == "deny") | .decision.image.written'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			out := bufio.NewWriter(t.out)

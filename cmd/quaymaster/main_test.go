@@ -153,10 +153,10 @@ func TestJSONIsWrittenOnFailureToo(t *testing.T) {
 	ok(t, err)
 	var list struct {
 		APIVersion, Kind string
-		Items            []struct{ Answer string }
+		Items            []struct{ Result string }
 	}
 	ok(t, json.Unmarshal(content, &list))
-	if list.Kind != "VerdictList" || len(list.Items) != 1 || list.Items[0].Answer != "deny" {
+	if list.Kind != "VerdictList" || len(list.Items) != 1 || list.Items[0].Result != "deny" {
 		t.Errorf("%+v", list)
 	}
 }
@@ -265,7 +265,7 @@ func TestRequireMatch(t *testing.T) {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
 	for _, command := range []string{"verify", "explain"} {
-		if code, _, errs := quaymaster(t, append([]string{command, "--require-match"}, args...)...); code != exitDenied || !strings.Contains(errs, "no policy speaks of 1") {
+		if code, _, errs := quaymaster(t, append([]string{command, "--require-match"}, args...)...); code != exitDenied || !strings.Contains(errs, "no policy matches 1") {
 			t.Errorf("%s --require-match: exit status %d: %s", command, code, errs)
 		}
 	}

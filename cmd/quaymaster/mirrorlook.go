@@ -137,7 +137,7 @@ func judged(r *report.Redirection, route *mirror.Route, outcome gate.Outcome) {
 	switch {
 	case r.Policies == gate.Deny:
 		r.Result = report.DeniedThere
-	case r.Policies != gate.Allow:
+	case !r.Policies.Admits():
 		r.Result = report.ErrorThere
 	case r.Target != "":
 		r.Result = report.Redirected

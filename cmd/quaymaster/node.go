@@ -51,7 +51,7 @@ func lookLocally(ctx context.Context, settings *imageverifier.Settings, question
 
 // nodeVerdict accepts an outcome only for exactly the requested image.
 func nodeVerdict(o gate.Outcome, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
-	words := map[gate.Result]string{gate.Allow: "allowed", gate.Deny: "denied", gate.Error: "could not be verified"}
+	words := map[gate.Result]string{gate.Allow: "allowed", gate.Unchecked: "unchecked", gate.Deny: "denied", gate.Error: "could not be verified"}
 	reasons := o.Reasons
 	if len(o.Verdicts) == 1 {
 		reasons = append(o.Verdicts[0].Reasons, reasons...)
@@ -61,7 +61,7 @@ func nodeVerdict(o gate.Outcome, settings *imageverifier.Settings, question imag
 		told += ": " + reasonText(reasons[0])
 	}
 	switch {
-	case o.Result != gate.Allow:
+	case !o.Result.Admits():
 		return imageverifier.Verdict{Reason: told}, nil
 	case len(o.Verdicts) != 1:
 		return imageverifier.Verdict{}, fmt.Errorf("%d images were judged, and one was asked about", len(o.Verdicts))
@@ -71,7 +71,7 @@ func nodeVerdict(o gate.Outcome, settings *imageverifier.Settings, question imag
 	case v.Image.Ref.Digest() != question.Digest || !v.Pinned.IsZero() && v.Pinned.Digest() != question.Digest:
 		return imageverifier.Verdict{}, fmt.Errorf("%s was judged, and %s was asked about", v.Image.Ref, question.Image)
 	case settings.RequireMatch && !v.Matched():
-		return imageverifier.Verdict{Reason: "no policy speaks of " + question.Image + ", and requireMatch is set"}, nil
+		return imageverifier.Verdict{Reason: "no policy matches " + question.Image + ", and requireMatch is set"}, nil
 	}
 	return imageverifier.Verdict{Allowed: true, Reason: told}, nil
 }

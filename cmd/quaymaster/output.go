@@ -296,7 +296,7 @@ func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
 	decided := make([]report.Decided, len(v.outcomes))
 	for i, outcome := range v.outcomes {
 		decided[i] = report.Decided{Outcome: outcome, Occasion: report.Occasion{
-			Time: now, Process: report.ProcessCommand, Allowed: outcome.Result == gate.Allow,
+			Time: now, Process: report.ProcessCommand, Allowed: outcome.Result.Admits(),
 		}}
 	}
 	return policyreport.Write(w, api, decided)
@@ -307,7 +307,7 @@ func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
 func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
 	summary := report.Count(outcomes)
 	if requireMatch && summary.Unchecked > 0 {
-		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy speaks of %d of the images and documents\n", summary.Unchecked)
+		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy matches %d of the images and documents\n", summary.Unchecked)
 	}
 	if code := summary.ExitStatus(requireMatch); code != exitAllowed {
 		return status(code)

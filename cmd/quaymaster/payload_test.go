@@ -50,11 +50,11 @@ spec:
 		{"a tag that nobody pins", ofDocuments, stages(signed.Name), nil, exitDenied, "the object cannot be changed here"},
 		{"an expression that fails", ofDocuments, `{"stage":"x"}`, nil, exitError, "no such key"},
 		{"a registry that is down", ofDocuments, stages(nowhere + "@" + signed.Manifest.Digest), nil, exitError, "could not be verified"},
-		{"no image that is meant", ofDocuments, stages("other.example/a:1"), nil, exitAllowed, "no policy speaks of this document"},
+		{"no image that is meant", ofDocuments, stages("other.example/a:1"), nil, exitAllowed, "no policy matches this document"},
 		{"and that is wanted", ofDocuments, stages("other.example/a:1"), []string{"--require-match"}, exitDenied, "--require-match"},
 		{"wanted and there", ofDocuments, stages(signed.ByDigest()), []string{"--require-match"}, exitAllowed, "1 allowed"},
-		{"a policy for pods", ofPods, stages(unsigned.ByDigest()), nil, exitAllowed, "no policy speaks of this document"},
-		{"and a pod", ofPods, pod, nil, exitAllowed, "no policy speaks of this document"},
+		{"a policy for pods", ofPods, stages(unsigned.ByDigest()), nil, exitAllowed, "no policy matches this document"},
+		{"and a pod", ofPods, pod, nil, exitAllowed, "no policy matches this document"},
 		{"a pod as a document", ofDocuments, pod, nil, exitAllowed, "ImageValidatingPolicy/bases"},
 		{"no JSON", ofDocuments, "FROM nginx\n", nil, exitUsage, "want an object, got text"},
 		{"cut", ofDocuments, `{"stages":[`, nil, exitUsage, "--payload"},
@@ -82,7 +82,7 @@ spec:
 	if code, out := from(stages(signed.ByDigest()), "explain", "--payload", "-"); code != exitAllowed || !strings.Contains(out, "/stages/0/from") {
 		t.Errorf("explained: exit %d:\n%s", code, out)
 	}
-	if code, out := from(`{"stages":[]}`, "explain", "--payload", "-"); code != exitAllowed || !strings.Contains(out, "none speaks of this document") {
+	if code, out := from(`{"stages":[]}`, "explain", "--payload", "-"); code != exitAllowed || !strings.Contains(out, "none matches this document") {
 		t.Errorf("explained: exit %d:\n%s", code, out)
 	}
 	if code, out := from("{}", "verify", "--payload", "-", "-f", "-"); code != exitUsage || !strings.Contains(out, "read once") {

@@ -61,7 +61,7 @@ type scanSummary struct {
 	Objects    int     `json:"objects"`
 	Matched    int     `json:"matched"`
 	Denied     int     `json:"denied"`
-	Errors     int     `json:"unable"`
+	Errors     int     `json:"errors"`
 	Excluded   int     `json:"excluded"`
 	Unreadable int     `json:"unreadable"`
 	Seconds    float64 `json:"seconds"`
@@ -190,7 +190,7 @@ func wordOf(answer gate.Result) string {
 	case gate.Deny:
 		return "denied"
 	case gate.Error:
-		return "unable"
+		return "error"
 	}
 	return "told"
 }

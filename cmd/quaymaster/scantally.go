@@ -43,15 +43,15 @@ type scanHeldKey struct {
 	workload     report.Resource
 	policy, rule string
 	image        string
-	answer       gate.Result
+	result       gate.Result
 	message      string
 }
 
 // scanHeld is a finding of one rule for the objects of one workload.
 type scanHeld struct {
-	// Result is the result of an admission now: deny, unable, or allow if the finding is only
+	// Result is the result of an admission now: deny, error, or allow if the finding is only
 	// reported.
-	Result    gate.Result   `json:"answer"`
+	Result    gate.Result   `json:"result"`
 	Kind      string        `json:"kind"`
 	Namespace string        `json:"namespace,omitempty"`
 	Name      string        `json:"name"`
@@ -83,15 +83,15 @@ func (t *scanTally) Take(d report.Decided) {
 		}
 		answer := gate.Allow
 		switch {
-		case r.Enforced && r.Status == result.Fail && d.Outcome.Result != gate.Allow:
+		case r.Enforced && r.Status == result.Fail && !d.Outcome.Result.Admits():
 			answer = gate.Deny
-		case r.Enforced && r.Status == result.Error && d.Outcome.Result != gate.Allow:
+		case r.Enforced && r.Status == result.Error && !d.Outcome.Result.Admits():
 			answer = gate.Error
 		}
-		said = said || answer != gate.Allow
+		said = said || !answer.Admits()
 		t.hold(r, answer)
 	}
-	if d.Outcome.Result == gate.Allow || said {
+	if d.Outcome.Result.Admits() || said {
 		return
 	}
 	// The reason belongs to no rule: an override set it, or the evaluation failed.
@@ -104,7 +104,7 @@ func (t *scanTally) Take(d report.Decided) {
 func reasonsOf(o gate.Outcome) []policy.Reason {
 	reasons := slices.Clone(o.Reasons)
 	for i := range o.Verdicts {
-		if o.Verdicts[i].Result != gate.Allow {
+		if !o.Verdicts[i].Result.Admits() {
 			reasons = append(reasons, o.Verdicts[i].Reasons...)
 		}
 	}
@@ -134,7 +134,7 @@ func (t *scanTally) count(r result.Result) {
 }
 
 func (t *scanTally) hold(r result.Result, answer gate.Result) {
-	key := scanHeldKey{workload: workloadOf(r.Resource), policy: r.Policy.String(), rule: r.Rule, answer: answer, message: r.Message}
+	key := scanHeldKey{workload: workloadOf(r.Resource), policy: r.Policy.String(), rule: r.Rule, result: answer, message: r.Message}
 	if r.Image != nil {
 		key.image = r.Image.Written
 	}
@@ -186,9 +186,8 @@ func (t *scanTally) against() []*scanHeld {
 	for _, h := range t.held {
 		all = append(all, h)
 	}
-	order := []gate.Result{gate.Deny, gate.Error, gate.Allow}
 	slices.SortFunc(all, func(a, b *scanHeld) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.Result), slices.Index(order, b.Result)),
+		return cmp.Or(a.Result.Compare(b.Result),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Message, b.Message))
 	})

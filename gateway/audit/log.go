@@ -44,7 +44,7 @@ func (l *scanLog) Ended(s scan.Summary, err error) {
 	if err != nil {
 		return // it continues, and its owner logs the reason
 	}
-	l.log.Info("a scan is done", slog.Int("kinds", s.Kinds), slog.Int("objects", s.Objects), slog.Int("denied", s.Denied), slog.Int("unable", s.Errors),
+	l.log.Info("a scan is done", slog.Int("kinds", s.Kinds), slog.Int("objects", s.Objects), slog.Int("denied", s.Denied), slog.Int("errors", s.Errors),
 		slog.Int("refusedKinds", len(s.Refused)),
 		slog.Bool("resumed", s.Resumed), slog.Duration("took", s.Duration.Round(time.Millisecond)))
 }

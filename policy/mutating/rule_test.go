@@ -77,7 +77,7 @@ func TestRefusedConfigurations(t *testing.T) {
 	} {
 		changed, results := mutate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, head+about("pods", merges(c.expression)))})
 		what, why := verdict(results)
-		if what != "undecided" || !strings.Contains(why, c.want) || changed != nil || !strings.HasPrefix(why, "spec.mutations[0].applyConfiguration.expression: the mutation cannot be made: ") {
+		if what != "indeterminate" || !strings.Contains(why, c.want) || changed != nil || !strings.HasPrefix(why, "spec.mutations[0].applyConfiguration.expression: the mutation cannot be made: ") {
 			t.Errorf("%s: %s %q %v", c.reason, what, why, changed)
 		}
 	}
@@ -88,11 +88,11 @@ func TestOddObjects(t *testing.T) {
 	p := compile(t, head+about("pods", merges("Object{metadata: Object.metadata{labels: {'a': 'b'}}}")))
 	for spec, want := range map[string]string{
 		onePod: "pass", "{containers: [{name: a, env: [{name: A, value: b}, {name: A, value: c}]}]}": "pass",
-		"{containers: [], nosuch: 1}": "undecided",
+		"{containers: [], nosuch: 1}": "indeterminate",
 	} {
 		changed, results := mutate(t, subject(t, pod(spec)), []*policy.Policy{p})
 		what, why := verdict(results)
-		if what != want || want == "undecided" && !strings.Contains(why, "the object does not fit the type Pod") || (changed != nil) != (want == "pass") {
+		if what != want || want == "indeterminate" && !strings.Contains(why, "the object does not fit the type Pod") || (changed != nil) != (want == "pass") {
 			t.Errorf("%s: %s %s %s", spec, what, why, written(changed))
 		}
 	}
@@ -100,7 +100,7 @@ func TestOddObjects(t *testing.T) {
 
 // TestServerSideApply lets what is atomic be replaced, where the policy says so.
 func TestServerSideApply(t *testing.T) {
-	for said, want := range map[string]string{"useServerSideApply: true": "pass", "useServerSideApply: false": "undecided", "": "undecided"} {
+	for said, want := range map[string]string{"useServerSideApply: true": "pass", "useServerSideApply: false": "indeterminate", "": "indeterminate"} {
 		text := head + about("pods", merges("Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['-v']}]}}")+"  evaluation: {"+said+"}\n")
 		changed, results := mutate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, text)})
 		if what, why := verdict(results); what != want || strings.Contains(written(changed), `"args":["-v"]`) != (want == "pass") {
@@ -122,7 +122,7 @@ func TestOtherKinds(t *testing.T) {
 			p := compile(t, head+about("example.com/widgets", merges(expression)+"  evaluation: {useServerSideApply: "+serverSide+"}\n"), known)
 			changed, results := mutate(t, subject(t, widget), []*policy.Policy{p})
 			what, why := verdict(results)
-			if want != "" && (what != "pass" || written(changed) != want) || want == "" && (what != "undecided" || !strings.Contains(why, "would replace all of spec.parts: use a JSONPatch")) {
+			if want != "" && (what != "pass" || written(changed) != want) || want == "" && (what != "indeterminate" || !strings.Contains(why, "would replace all of spec.parts: use a JSONPatch")) {
 				t.Errorf("%s: %s %s %s", expression, what, why, written(changed))
 			}
 		}
@@ -185,7 +185,7 @@ func TestRefusedOperations(t *testing.T) {
 	} {
 		changed, results := mutate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, head+about("pods", patches("["+first+c.operation+"]")))})
 		what, why := verdict(results)
-		if what != "undecided" || !strings.Contains(why, c.want) || changed != nil {
+		if what != "indeterminate" || !strings.Contains(why, c.want) || changed != nil {
 			t.Errorf("%s: %s %q %v", c.reason, what, why, written(changed))
 		}
 	}
@@ -216,7 +216,7 @@ func TestBounds(t *testing.T) {
 	} {
 		changed, results := mutate(t, subject(t, c.object), []*policy.Policy{compile(t, head+about("pods", patches("["+c.operations+"]")))})
 		what, why := verdict(results)
-		if c.want == "" && (what != "pass" || changed == nil) || c.want != "" && (what != "undecided" || !strings.Contains(why, c.want)) {
+		if c.want == "" && (what != "pass" || changed == nil) || c.want != "" && (what != "indeterminate" || !strings.Contains(why, c.want)) {
 			t.Errorf("%s: %s %.300s", c.reason, what, why)
 		}
 	}
@@ -233,7 +233,7 @@ func TestTemplates(t *testing.T) {
 	} {
 		changed, results := mutate(t, subject(t, deployment("{containers: [{name: a}]}")), []*policy.Policy{compile(t, head+about("pods", patches("["+c.operation+"]")))})
 		what, why := verdict(results)
-		if c.want == "" && what != "undecided" || c.want != "" && (what != "pass" || written(changed) != c.want) {
+		if c.want == "" && what != "indeterminate" || c.want != "" && (what != "pass" || written(changed) != c.want) {
 			t.Errorf("%s: %s %s\n%s", c.reason, what, why, written(changed))
 		}
 	}
@@ -258,7 +258,7 @@ func TestOrder(t *testing.T) {
 	faulty := compile(t, head+about("pods", merges("Object{metadata: Object.metadata{annotations: {'a': 'b'}}}")+
 		"  auditAnnotations: [{key: count, valueExpression: \"string(object.metadata.annotations.count)\"}]\n"))
 	changed, results = mutate(t, subject(t, pod(onePod)), []*policy.Policy{faulty})
-	if what, why := verdict(results); changed != nil || what != "undecided" || !strings.Contains(why, "spec.auditAnnotations") {
+	if what, why := verdict(results); changed != nil || what != "indeterminate" || !strings.Contains(why, "spec.auditAnnotations") {
 		t.Error("an annotation that cannot be evaluated:", written(changed), what, why)
 	}
 	two := subject(t, pod("{containers: [{name: a}, {name: b}]}"))
@@ -291,11 +291,11 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a deletion", strings.Replace(about("pods", label), "CREATE, UPDATE", "'*'", 1), subject(t, pod(onePod), deleted), "nothing"},
 		{"no controllers", about("pods", label+"  autogen: {podControllers: {controllers: []}}\n"), subject(t, deployment(onePod)), "nothing"},
 		{"a condition that does not hold", about("pods", label+"  matchConditions: [{name: a, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
-		{"a condition that cannot be asked", about("pods", label+"  matchConditions: [{name: a, expression: 'dyn(object.spec).none == 1'}]\n"), subject(t, pod(onePod)), "undecided"},
-		{"an expression that fails", about("pods", merges("Object{metadata: Object.metadata{labels: {'a': string(dyn(object.spec).none)}}}")), subject(t, pod(onePod)), "undecided"},
+		{"a condition that cannot be asked", about("pods", label+"  matchConditions: [{name: a, expression: 'dyn(object.spec).none == 1'}]\n"), subject(t, pod(onePod)), "indeterminate"},
+		{"an expression that fails", about("pods", merges("Object{metadata: Object.metadata{labels: {'a': string(dyn(object.spec).none)}}}")), subject(t, pod(onePod)), "indeterminate"},
 		{"a policy for scans, at admission", about("pods", label+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and on the command line", about("pods", label+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod)), "pass"},
-		{"a namespace that nobody knows", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod), unknown), "undecided"},
+		{"a namespace that nobody knows", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod), unknown), "indeterminate"},
 		{"and that is known", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod)), "pass"},
 	} {
 		changed, results := mutate(t, c.subject, []*policy.Policy{compile(t, head+c.text)})
@@ -362,7 +362,7 @@ func TestBroken(t *testing.T) {
 	compiler := mutating.Policies{Compiler: mutating.New(mutating.Options{})}
 	why := errors.New("it is broken")
 	p := compiler.Broken([]byte(head+about("pods", merges("not CEL"))), "test.yaml", why)
-	for text, want := range map[string]string{pod(onePod): "undecided", deployment(onePod): "undecided", "{apiVersion: v1, kind: Service, metadata: {name: a}}": "nothing"} {
+	for text, want := range map[string]string{pod(onePod): "indeterminate", deployment(onePod): "indeterminate", "{apiVersion: v1, kind: Service, metadata: {name: a}}": "nothing"} {
 		if what, got := verdict(second(mutate(t, subject(t, text), []*policy.Policy{p}))); what != want {
 			t.Errorf("%s: %s %s", text, what, got)
 		}

@@ -103,7 +103,7 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a condition that holds", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'web'\"}]\n"), subject(t, pod(onePod)), "fail"},
 		{"a condition that does not", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'b'\"}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition on a controller sees the template", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.labels.app == 'web'\"}]\n"), subject(t, deployment(onePod)), "fail"},
-		{"a condition that cannot be asked", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}]\n"), subject(t, pod(onePod)), "undecided"},
+		{"a condition that cannot be asked", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}]\n"), subject(t, pod(onePod)), "indeterminate"},
 		{"a condition that cannot be asked beside one that does not hold", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}, {name: b, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a policy for scans, at admission", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and in a scan", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
@@ -212,15 +212,15 @@ func TestMessages(t *testing.T) {
 func TestErrors(t *testing.T) {
 	const bad = "{expression: 'object.metadata.labels.none == 1'}"
 	for _, c := range []struct{ reason, entries, want, why string }{
-		{"alone", bad, "undecided", "spec.validations[0]: the expression cannot be evaluated: spec.validations[0].expression: no such key: none"},
-		{"before one that holds", bad + ", {expression: 'true'}", "undecided", "no such key"},
+		{"alone", bad, "indeterminate", "spec.validations[0]: the expression cannot be evaluated: spec.validations[0].expression: no such key: none"},
+		{"before one that holds", bad + ", {expression: 'true'}", "indeterminate", "no such key"},
 		{"before one that does not", bad + ", {expression: 'false', message: nor so}", "fail", "spec.validations[1]: nor so"},
 		{"after one that does not", "{expression: 'false', message: nor so}, " + bad, "fail", "spec.validations[0]: nor so"},
-		{"a division by zero", "{expression: '1 / (object.spec.containers.size() - 1) == 1'}", "undecided", "division by zero"},
-		{"nobody answers", "{expression: \"resource.Get('v1', 'configmaps', 'a', 'b').size() == 0\"}", "undecided", "resource is not available here"},
-		{"no clock of images", "{expression: \"image.GetMetadata('a') == null\"}", "undecided", "image.GetMetadata is not available here"},
+		{"a division by zero", "{expression: '1 / (object.spec.containers.size() - 1) == 1'}", "indeterminate", "division by zero"},
+		{"nobody answers", "{expression: \"resource.Get('v1', 'configmaps', 'a', 'b').size() == 0\"}", "indeterminate", "resource is not available here"},
+		{"no clock of images", "{expression: \"image.GetMetadata('a') == null\"}", "indeterminate", "image.GetMetadata is not available here"},
 		{"a variable that nobody reads may be wrong", "{expression: 'true'}", "pass", ""},
-		{"too much", "{expression: '[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))'}", "undecided", "cost"},
+		{"too much", "{expression: '[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))'}", "indeterminate", "cost"},
 	} {
 		for _, policyOf := range []string{"Fail", "Ignore"} {
 			p := compile(t, head+about("pods", "  failurePolicy: "+policyOf+"\n  variables: [{name: wrong, expression: object.metadata.labels.none}]\n  validations: ["+c.entries+"]\n"))
@@ -240,7 +240,7 @@ func TestUnknownNamespace(t *testing.T) {
 		asks("namespaceObject.metadata.labels.team == 'a'"),
 		strings.Replace(asks("request.operation == 'UPDATE' || namespaceObject.metadata.name == 'shop' && namespaceObject.metadata.labels.team == 'a'"), "  validations:", "    namespaceSelector: {matchLabels: {team: a}}\n  validations:", 1),
 	} {
-		if what, why := verdict(validate(t, unknown, []*policy.Policy{compile(t, head+text)})); what != "undecided" {
+		if what, why := verdict(validate(t, unknown, []*policy.Policy{compile(t, head+text)})); what != "indeterminate" {
 			t.Errorf("%s: %s %s", text, what, why)
 		}
 		if what, why := verdict(validate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, head+text)})); what != "pass" {
@@ -258,16 +258,16 @@ func TestUnknownMatch(t *testing.T) {
 	}
 	for _, c := range []struct{ reason, text, want, known string }{
 		{"it is met", selected("a", "true"), "pass", "pass"},
-		{"it is not", selected("a", "false"), "undecided", "fail"},
-		{"it is not, and does not match", selected("b", "false"), "undecided", ""},
-		{"it cannot be evaluated", selected("a", "object.metadata.labels.none == 1"), "undecided", "undecided"},
+		{"it is not", selected("a", "false"), "indeterminate", "fail"},
+		{"it is not, and does not match", selected("b", "false"), "indeterminate", ""},
+		{"it cannot be evaluated", selected("a", "object.metadata.labels.none == 1"), "indeterminate", "indeterminate"},
 		{"a condition does not hold", strings.Replace(selected("a", "false"), "  validations:", "  matchConditions: [{name: never, expression: 'false'}]\n  validations:", 1), "", ""},
 	} {
 		p := []*policy.Policy{compile(t, head+c.text)}
-		if what, why := verdict(validate(t, unknown, p)); what != c.want && c.want != "" || what == "fail" || what == "undecided" && c.want == "" {
+		if what, why := verdict(validate(t, unknown, p)); what != c.want && c.want != "" || what == "fail" || what == "indeterminate" && c.want == "" {
 			t.Errorf("%s: %s %s", c.reason, what, why)
 		}
-		if what, why := verdict(validate(t, subject(t, pod(onePod)), p)); c.known != "" && what != c.known || c.known == "" && (what == "fail" || what == "undecided") {
+		if what, why := verdict(validate(t, subject(t, pod(onePod)), p)); c.known != "" && what != c.known || c.known == "" && (what == "fail" || what == "indeterminate") {
 			t.Errorf("%s, where labels are known: %s %s", c.reason, what, why)
 		}
 	}
@@ -398,9 +398,9 @@ func TestUnconverted(t *testing.T) {
 	for _, c := range []struct{ object, want string }{
 		{"{apiVersion: autoscaling/v1, " + of + "targetCPUUtilizationPercentage: 95}}", "fail"},
 		{"{apiVersion: autoscaling/v1, " + of + "minReplicas: 1}}", "pass"},
-		{"{apiVersion: autoscaling/v2, " + of + "minReplicas: 1}}", "undecided"},
+		{"{apiVersion: autoscaling/v2, " + of + "minReplicas: 1}}", "indeterminate"},
 	} {
-		if what, why := verdict(validate(t, subject(t, c.object), []*policy.Policy{compile(t, head+text)})); what != c.want || what == "undecided" && !strings.Contains(why, "write the object in version v1") {
+		if what, why := verdict(validate(t, subject(t, c.object), []*policy.Policy{compile(t, head+text)})); what != c.want || what == "indeterminate" && !strings.Contains(why, "write the object in version v1") {
 			t.Errorf("%s: %s %s, want %s", c.object, what, why, c.want)
 		}
 	}
@@ -415,21 +415,21 @@ func TestBroken(t *testing.T) {
 		subject      *policy.Subject
 		want         string
 	}{
-		{"what it names", asks("not CEL"), subject(t, pod(onePod)), "undecided"},
-		{"what follows", asks("not CEL"), subject(t, deployment(onePod)), "undecided"},
+		{"what it names", asks("not CEL"), subject(t, pod(onePod)), "indeterminate"},
+		{"what follows", asks("not CEL"), subject(t, deployment(onePod)), "indeterminate"},
 		{"nothing else", asks("not CEL"), subject(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}"), "nothing"},
 		{"no deletion, if it does not name it", asks("not CEL"), subject(t, pod(onePod), deleted), "nothing"},
-		{"a deletion, if it names it", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, pod(onePod), deleted), "undecided"},
-		{"what cannot be read", "spec: {matchConstraints: 7}", subject(t, pod(onePod)), "undecided"},
+		{"a deletion, if it names it", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, pod(onePod), deleted), "indeterminate"},
+		{"what cannot be read", "spec: {matchConstraints: 7}", subject(t, pod(onePod)), "indeterminate"},
 		{"and not its deletion, which a kubelet needs", "spec: {matchConstraints: 7}", subject(t, pod(onePod), deleted), "nothing"},
-		{"a deletion, if what it names is misspelt", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELET", 1), subject(t, pod(onePod), deleted), "undecided"},
-		{"the deletion of a controller that follows", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod), deleted), "undecided"},
+		{"a deletion, if what it names is misspelt", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELET", 1), subject(t, pod(onePod), deleted), "indeterminate"},
+		{"the deletion of a controller that follows", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod), deleted), "indeterminate"},
 		{"and not its creation", strings.Replace(asks("not CEL"), "CREATE, UPDATE", "DELETE", 1), subject(t, deployment(onePod)), "nothing"},
 		{"never what mends a cluster", strings.Replace(asks("not CEL"), "pods", "'*'", 1), subject(t, "{apiVersion: v1, kind: Node, metadata: {name: a}}"), "nothing"},
 	} {
 		p := compiler.Broken([]byte(head+c.text), "test.yaml", why)
 		what, got := verdict(validate(t, c.subject, []*policy.Policy{p}))
-		if what != c.want || what == "undecided" && !strings.Contains(got, "it is broken") {
+		if what != c.want || what == "indeterminate" && !strings.Contains(got, "it is broken") {
 			t.Errorf("%s: %s %s", c.reason, what, got)
 		}
 	}

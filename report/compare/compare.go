@@ -234,9 +234,9 @@ func (r *run) weigh(p pair) {
 	case theirs == ours, p.theirs.engine == APIServer && p.ours.onlyTold:
 		r.summary.Agree++
 	case ours == Error:
-		r.differ(CouldNotLook, p)
+		r.differ(ErrorHere, p)
 	case theirs == Error:
-		r.differ(CouldNotLookThere, p)
+		r.differ(ErrorThere, p)
 	case ours == Deny:
 		r.differ(WronglyAdmitted, p)
 	default:

@@ -15,7 +15,7 @@ const digest = "sha256:111111111111111111111111111111111111111111111111111111111
 
 // ours is a line of a decision log about one image of a pod, under the rule signed/by-us.
 func ours(pod, image, result, code, action string, at time.Time) string {
-	answer := map[string]string{"fail": "deny", "undecided": "unable"}[result]
+	answer := map[string]string{"fail": "deny", "indeterminate": "error"}[result]
 	if answer == "" || action != "Enforce" {
 		answer = "allow"
 	}
@@ -27,7 +27,7 @@ func decision(pod, image, answer, more string, at time.Time) string {
 		more += `,"image":{"container":"c","written":"` + image + `"}`
 	}
 	return fmt.Sprintf(`{"v":1,"seq":1,"prev":"0","kind":"decision","time":%q,"replica":"a","decision":{"process":"admission review","door":"validate","operation":"CREATE","uid":"r-%[2]s",
-		"allowed":true,"answer":%[3]q,"milliseconds":2.5,"requests":3,"object":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":%[2]q,"owner":{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"%[2]s-rs","uid":"rs"}},%[4]s}}`,
+		"allowed":true,"result":%[3]q,"milliseconds":2.5,"requests":3,"object":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":%[2]q,"owner":{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"%[2]s-rs","uid":"rs"}},%[4]s}}`,
 		at.Format(time.RFC3339Nano), pod, answer, strings.TrimPrefix(more, ","))
 }
 
@@ -70,17 +70,17 @@ func TestCompare(t *testing.T) {
 		reason          string
 		decisions       []string
 		objects, audits []string
-		want            string // classes, agreements, newly denied and newly unable
+		want            string // classes, agreements, newly denied and new errors
 	}{
 		{"both admit", []string{pass}, []string{kyverno("web", entry("pass", "verified image signatures for "+web, noon))}, nil, "agree 1"},
 		{"both deny", []string{fail}, []string{kyverno("web", entry("fail", "unverified image "+web, noon))}, nil, "agree 1"},
 		{"they admit what is unsigned", []string{fail}, []string{kyverno("web", entry("pass", "verified from cache", noon))}, nil, "wrongly-admitted newly 1"},
-		{"they admit what we could not look at", []string{ours("web", web, "undecided", "registry-unavailable", "Enforce", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "could-not-look unable 1"},
-		{"a failure with a code that proves nothing", []string{ours("web", web, "fail", "access-refused", "Enforce", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "could-not-look unable 1"},
+		{"they admit what we could not look at", []string{ours("web", web, "indeterminate", "registry-unavailable", "Enforce", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
+		{"a failure with a code that proves nothing", []string{ours("web", web, "fail", "access-refused", "Enforce", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
 		{"a failure that would be told alone", []string{ours("web", web, "fail", "unsigned", "Audit", noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "wrongly-admitted"},
 		{"they deny what we admit", []string{pass}, []string{kyverno("web", entry("fail", "failed to verify image "+web+": .attestors[0].entries[0].keys: no matching signatures", noon))}, nil, "denied-only-there"},
-		{"they could not look", []string{pass}, []string{kyverno("web", entry("error", "GET https://registry.example/v2/: TOOMANYREQUESTS", noon))}, nil, "could-not-look-there"},
-		{"nobody could look", []string{ours("web", web, "undecided", "timed-out", "Enforce", noon)}, []string{kyverno("web", entry("error", "timeout", noon))}, nil, "neither 1"},
+		{"they could not look", []string{pass}, []string{kyverno("web", entry("error", "GET https://registry.example/v2/: TOOMANYREQUESTS", noon))}, nil, "error-there"},
+		{"nobody could look", []string{ours("web", web, "indeterminate", "timed-out", "Enforce", noon)}, []string{kyverno("web", entry("error", "timeout", noon))}, nil, "neither 1"},
 		{"they said nothing of what we deny", []string{fail}, nil, nil, "only-here newly 1"},
 		{"they said nothing of what we admit", []string{pass}, nil, nil, "only-here"},
 		{"we said nothing", nil, []string{kyverno("web", entry("fail", "", noon))}, nil, "only-there"},
@@ -103,7 +103,7 @@ func TestCompare(t *testing.T) {
 		{"an event from a namespace about another", []string{pass}, []string{strings.Replace(blocked, `"namespace":"default"`, `"namespace":"evil"`, 1)}, nil, "only-here"},
 		{"an event on the pod", []string{pass}, []string{`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"namespace":"shop"},"reason":"PolicyViolation","regarding":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"web"},"reportingController":"kyverno-admission","note":"policy signed/by-us fail: no signatures found","eventTime":"2026-11-22T12:00:00.000000Z"}`}, nil, "denied-only-there"},
 		{"an event of a policy that is met", []string{fail}, []string{strings.Replace(policyEvent("Pod shop/web: pass"), "PolicyViolation", "PolicyApplied", 1)}, nil, "wrongly-admitted newly 1"},
-		{"an event of a policy that could not be asked", []string{pass}, []string{strings.Replace(policyEvent("Pod shop/web: [by-us] error; failed to fetch image descriptor"), "PolicyViolation", "PolicyError", 1)}, nil, "could-not-look-there"},
+		{"an event of a policy that could not be asked", []string{pass}, []string{strings.Replace(policyEvent("Pod shop/web: [by-us] error; failed to fetch image descriptor"), "PolicyViolation", "PolicyError", 1)}, nil, "error-there"},
 		{"an event of an exception", []string{pass}, []string{strings.Replace(policyEvent("resource Pod/shop/web was skipped from rule by-us due to policy exception shop/e"), "PolicyViolation", "PolicySkipped", 1)}, nil, "agree 1"},
 		{"a controller whose pod was denied", []string{pass}, []string{`{"apiVersion":"v1","kind":"Event","metadata":{"namespace":"shop"},"reason":"FailedCreate","involvedObject":{"apiVersion":"apps/v1","kind":"ReplicaSet","namespace":"shop","name":"web-rs"},"lastTimestamp":"2026-11-22T12:00:00Z","message":` + fmt.Sprintf("%q", "Error creating: "+kyvernoDenial) + `}`}, nil, "denied-only-there"},
 
@@ -113,14 +113,14 @@ func TestCompare(t *testing.T) {
 		{"a denial of policy-controller, by its tag", []string{decision("web", web, "allow", `"rules":[{"policy":"ClusterImagePolicy/images","rule":"","result":"pass"}]`, noon)}, nil, []string{audit(400, sigstore, "")}, "denied-only-there"},
 		{"a denial of somebody else", []string{pass}, nil, []string{audit(400, `admission webhook "quota.example.com" denied the request: no`, "")}, "only-here"},
 		{"our own denial", []string{pass}, nil, []string{audit(403, `admission webhook "validate.quaymaster.dev" denied the request: no`, "")}, "only-here"},
-		{"a webhook that gave no answer", []string{pass}, nil, []string{audit(500, `Internal error occurred: failed calling webhook "validate.kyverno.svc-fail": failed to call webhook: Post "https://x": context deadline exceeded`, "")}, "could-not-look-there"},
-		{"a webhook that failed open", []string{fail}, nil, []string{audit(201, "", `,"annotations":{"failed-open.validating.webhook.admission.k8s.io/round_0_index_0":"validate.kyverno.svc-ignore"}`)}, "could-not-look-there newly 1"},
+		{"a webhook that gave no answer", []string{pass}, nil, []string{audit(500, `Internal error occurred: failed calling webhook "validate.kyverno.svc-fail": failed to call webhook: Post "https://x": context deadline exceeded`, "")}, "error-there"},
+		{"a webhook that failed open", []string{fail}, nil, []string{audit(201, "", `,"annotations":{"failed-open.validating.webhook.admission.k8s.io/round_0_index_0":"validate.kyverno.svc-ignore"}`)}, "error-there newly 1"},
 		{"a request that came through", []string{fail}, nil, []string{audit(201, "", "")}, "wrongly-admitted newly 1"},
 		{"a request that came through, which would be told", []string{ours("web", web, "fail", "unsigned", "Audit", noon)}, nil, []string{audit(201, "", "")}, "agree 1"},
 		{"a request that came through says less than a report", []string{fail}, []string{kyverno("web", entry("fail", "", noon))}, []string{audit(201, "", "")}, "agree 1"},
 
 		{"an override of ours, which no rule says", []string{decision("web", web, "deny", `"reasons":[{"code":"override-denied","message":"stop"}]`, noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "wrongly-admitted newly 1"},
-		{"nobody decided", []string{decision("web", "", "", `"undecided":"queue-full"`, noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "could-not-look unable 1"},
+		{"nobody decided", []string{decision("web", "", "", `"undecided":"queue-full"`, noon)}, []string{kyverno("web", entry("pass", "", noon))}, nil, "error error 1"},
 		{"what is deleted is no verdict", []string{strings.Replace(fail, "CREATE", "DELETE", 1)}, nil, nil, ""},
 
 		{"a report of somebody else", []string{pass}, []string{kyverno("web", strings.Replace(entry("fail", "", noon), `"source":"kyverno"`, `"source":"Trivy"`, 1))}, nil, "only-here"},
@@ -172,7 +172,7 @@ func brief(c compare.Comparison) string {
 	for _, count := range []struct {
 		name string
 		n    int
-	}{{"agree", c.Summary.Agree}, {"neither", c.Summary.NeitherLooked}, {"newly", c.Summary.Newly}, {"unable", c.Summary.NewErrors}} {
+	}{{"agree", c.Summary.Agree}, {"neither", c.Summary.NeitherLooked}, {"newly", c.Summary.Newly}, {"error", c.Summary.NewErrors}} {
 		if count.n > 0 {
 			words = append(words, fmt.Sprintf("%s %d", count.name, count.n))
 		}
@@ -266,7 +266,7 @@ func TestWorkloads(t *testing.T) {
 // TestOrder: what is dangerous stands first.
 func TestOrder(t *testing.T) {
 	got := collected(t, []string{
-		ours("a", "registry.example/a:1", "pass", "", "Enforce", noon), ours("b", "registry.example/b:1", "undecided", "timed-out", "Enforce", noon),
+		ours("a", "registry.example/a:1", "pass", "", "Enforce", noon), ours("b", "registry.example/b:1", "indeterminate", "timed-out", "Enforce", noon),
 		ours("c", "registry.example/c:1", "fail", "unsigned", "Audit", noon), ours("d", "registry.example/d:1", "fail", "wrong-key", "Enforce", noon), ours("e", "registry.example/e:1", "pass", "", "Enforce", noon),
 	}, []string{
 		kyverno("a", entry("fail", "", noon)), kyverno("b", entry("pass", "", noon)), kyverno("c", entry("pass", "", noon)), kyverno("d", entry("pass", "", noon)),

@@ -10,13 +10,13 @@ const (
 	// WronglyAdmitted: the other engine admits an image that we deny after a conclusive
 	// verification.
 	WronglyAdmitted Class = "wrongly-admitted"
-	// CouldNotLook: we could not verify the image. Such a denial does not mean that the image is
+	// ErrorHere: we could not verify the image. Such a denial does not mean that the image is
 	// unsigned.
-	CouldNotLook Class = "could-not-look"
+	ErrorHere Class = "error"
 	// DeniedOnlyThere: the other engine denies an image that we admit.
 	DeniedOnlyThere Class = "denied-only-there"
-	// CouldNotLookThere: the other engine could not verify the image, and we could.
-	CouldNotLookThere Class = "could-not-look-there"
+	// ErrorThere: the other engine could not verify the image, and we could.
+	ErrorThere Class = "error-there"
 	// OnlyHere and OnlyThere: only one engine has a verdict.
 	OnlyHere  Class = "only-here"
 	OnlyThere Class = "only-there"
@@ -24,7 +24,7 @@ const (
 
 // Classes returns all classes in order.
 func Classes() []Class {
-	return []Class{WronglyAdmitted, CouldNotLook, DeniedOnlyThere, CouldNotLookThere, OnlyHere, OnlyThere}
+	return []Class{WronglyAdmitted, ErrorHere, DeniedOnlyThere, ErrorThere, OnlyHere, OnlyThere}
 }
 
 // Comparison holds the differences between two engines. docs/compare.md documents its JSON:
@@ -52,10 +52,10 @@ type Summary struct {
 	Differ        map[Class]int `json:"differ"`
 	// Stale counts differences with a side that is older than the policy.
 	Stale int `json:"stale"`
-	// Newly counts our denials without a known denial of the other engine, and NewlyUnable our
+	// Newly counts our denials without a known denial of the other engine, and NewErrors our
 	// verification errors. Both leave out audited rules.
 	Newly     int `json:"newlyDenied"`
-	NewErrors int `json:"newlyUnable"`
+	NewErrors int `json:"newErrors"`
 	// Unreadable counts unreadable inputs, and LeftOut those beyond the bound.
 	Unreadable int `json:"unreadable"`
 	LeftOut    int `json:"leftOut"`

@@ -73,7 +73,7 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 		held = held || s.word != Admit && !s.onlyTold
 		c.take(s)
 	}
-	if d.Result == gate.Allow || held {
+	if d.Result.Admits() || held {
 		return
 	}
 	// No rule decided: an override did, or the evaluation failed.

@@ -44,7 +44,7 @@ type Word string
 const (
 	Admit Word = "admit"
 	Deny  Word = "deny"
-	Error Word = "unable"
+	Error Word = "error"
 )
 
 // severity orders verdicts, the most severe last.

@@ -142,7 +142,7 @@ type Decision struct {
 	// Image is nil where the line applies to the object itself.
 	Image *Image `json:"image,omitempty"`
 	// Result is the answer for the image, or for the object.
-	Result gate.Result `json:"answer,omitempty"`
+	Result gate.Result `json:"result,omitempty"`
 	// Reasons for the answer, the most relevant first.
 	Reasons  []Reason `json:"reasons,omitempty"`
 	Warnings []Reason `json:"warnings,omitempty"`

@@ -23,7 +23,7 @@ const (
 	// Warn is a failure that does not deny.
 	Warn Status = "warn"
 	// Error: the image could not be verified, and is not admitted.
-	Error Status = "unable"
+	Error Status = "error"
 	Deny  Status = "deny"
 )
 
@@ -48,10 +48,12 @@ func weight(s Status) int {
 // Compare orders statuses, the worst first.
 func Compare(a, b Status) int { return cmp.Compare(weight(b), weight(a)) }
 
-func statusOf(answer gate.Result) Status {
-	switch answer {
+func statusOf(r gate.Result) Status {
+	switch r {
 	case gate.Allow:
 		return Pass
+	case gate.Unchecked:
+		return Skip
 	case gate.Deny:
 		return Deny
 	default:

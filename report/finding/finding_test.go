@@ -61,7 +61,7 @@ func TestOf(t *testing.T) {
 			decision(report.EffectAllow, policy.Pass, "r", "signed"), decision(report.EffectDeny, policy.Fail, "r", "unsigned"))}},
 			"deny ClusterPolicy/p/r unsigned"},
 		{"could not look", report.Record{Result: gate.Error, Images: []report.Image{image(gate.Error, decision(report.EffectError, policy.Indeterminate, "r", "down"))}},
-			"unable ClusterPolicy/p/r down"},
+			"error ClusterPolicy/p/r down"},
 		{"left alone", report.Record{Result: gate.Allow, Images: []report.Image{image(gate.Allow, decision(report.EffectAllow, policy.Skipped, "r", "exempt"))}},
 			"skip ClusterPolicy/p/r exempt"},
 		{"an override allows", report.Record{Result: gate.Allow, Images: []report.Image{overruled}},
@@ -76,14 +76,14 @@ func TestOf(t *testing.T) {
 			{Policy: asked, Rule: "c", Result: policy.Fail, Action: policy.Audit, Reasons: said(policy.Violated, "no team")}, {Policy: asked, Rule: "d", Skipped: "another kind"},
 		}}, "pass ClusterPolicy/q/a the object is as the rule wants it\ndeny ClusterPolicy/q/b no label\nwarn ClusterPolicy/q/c no team"},
 		{"a rule that could not be asked", report.Record{Result: gate.Error, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
-			Reasons: said(policy.PolicyError, "rule a: forbidden")}, "unable ClusterPolicy/q/a rule a: forbidden"},
+			Reasons: said(policy.PolicyError, "rule a: forbidden")}, "error ClusterPolicy/q/a rule a: forbidden"},
 		{"one that is admitted", report.Record{Result: gate.Allow, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
 			Warnings: said(policy.PolicyError, "rule a: forbidden")}, "warn ClusterPolicy/q/a rule a: forbidden"},
 		{"two images, each its own warning", report.Record{Result: gate.Allow, Images: []report.Image{differs, differs}},
 			"pass ClusterPolicy/p/r signed\nwarn / another digest\npass ClusterPolicy/p/r signed\nwarn / another digest"},
-		{"nothing to say", report.Record{Result: gate.Allow}, "skip / it has no images, and no rule speaks of it"},
+		{"nothing to say", report.Record{Result: gate.Allow}, "skip / it has no images, and no rule matches it"},
 		{"a denial without a reason is one", report.Record{Result: gate.Deny}, "deny / no reason was given; this is a defect"},
-		{"an answer that is none", report.Record{}, "unable / no reason was given; this is a defect"},
+		{"an answer that is none", report.Record{}, "error / no reason was given; this is a defect"},
 	} {
 		c.record.Object = pod
 		if got := lines(c.record); got != c.want {

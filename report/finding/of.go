@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 )
@@ -147,7 +146,7 @@ func (m *record) image(v *report.Image) {
 	f := about
 	f.Status, f.Policy = statusOf(v.Result), v.Override
 	switch own := worst(m.object.Findings[begin:]); {
-	case v.Result != gate.Allow && weight(f.Status) > weight(own):
+	case !v.Result.Admits() && weight(f.Status) > weight(own):
 		m.add(f, orAll(rest, v.Reasons))
 	case v.Override != "":
 		f.Status, f.Exception = Skip, firstMessage(v.Reasons)
@@ -313,7 +312,7 @@ func (m *record) unasked(r *report.Rule) (Status, []policy.Reason) {
 		}
 	}
 	reasons := []policy.Reason{{Code: policy.PolicyError, Message: r.Error, Hint: report.Hint(policy.PolicyError)}}
-	if m.Result == gate.Allow {
+	if m.Result.Admits() {
 		return Warn, reasons
 	}
 	return Error, reasons
@@ -346,19 +345,19 @@ func (m *record) whole() {
 	rest := m.untold(m.Reasons)
 	status := statusOf(m.Result)
 	switch own := worst(m.object.Findings); {
-	case m.Result != gate.Allow && weight(status) > weight(own):
+	case !m.Result.Admits() && weight(status) > weight(own):
 		rest = orAll(rest, m.Reasons)
 		if len(rest) == 0 {
 			m.add(Finding{Status: status}, nil)
 		}
 		m.each(status, rest)
-	case m.Result != gate.Allow:
+	case !m.Result.Admits():
 		m.each(Error, rest)
 	default:
 		m.each(Note, rest)
 	}
 	m.each(Warn, m.untold(m.Warnings))
 	if len(m.object.Findings) == 0 {
-		m.add(Finding{Status: Skip}, []policy.Reason{{Code: policy.NotConcerned, Message: "it has no images, and no rule speaks of it"}})
+		m.add(Finding{Status: Skip}, []policy.Reason{{Code: policy.NotConcerned, Message: "it has no images, and no rule matches it"}})
 	}
 }

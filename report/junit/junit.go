@@ -112,7 +112,7 @@ func (s *suite) add(one testcase) {
 
 func ofObject(o *finding.Object) suite {
 	made := suite{Name: o.Title, File: fileOf(o), Properties: &properties{}}
-	for _, p := range []property{{"answer", string(o.Result)}, {"source", o.Source}, {"template", o.Template}} {
+	for _, p := range []property{{"result", string(o.Result)}, {"source", o.Source}, {"template", o.Template}} {
 		if p.Value != "" {
 			made.Properties.List = append(made.Properties.List, p)
 		}

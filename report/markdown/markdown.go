@@ -61,11 +61,11 @@ type page struct{ strings.Builder }
 
 // row is one line of the table.
 type row struct {
-	answer                       gate.Result
+	result                       gate.Result
 	image, object, where, digest string
 }
 
-// table writes a row for each image, and one for an object with an answer of its own.
+// table writes a row for each image, and one for an object with a result of its own.
 func (p *page) table(of finding.Run) {
 	var rows []row
 	for i := range of.Objects {
@@ -74,7 +74,7 @@ func (p *page) table(of finding.Run) {
 	if len(rows) == 0 {
 		return
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return order(a.answer) - order(b.answer) })
+	slices.SortStableFunc(rows, func(a, b row) int { return a.result.Compare(b.result) })
 	p.WriteString("| | Image | Object | Where | Digest |\n|---|---|---|---|---|\n")
 	shown := 0
 	for _, r := range rows[:min(len(rows), maxRows)] {
@@ -82,7 +82,7 @@ func (p *page) table(of finding.Run) {
 			break
 		}
 		shown++
-		fmt.Fprintf(p, "| %s | %s | %s | %s | %s |\n", mark(r.answer), r.image, r.object, r.where, r.digest)
+		fmt.Fprintf(p, "| %s | %s | %s | %s | %s |\n", mark(r.result), r.image, r.object, r.where, r.digest)
 	}
 	if rest := len(rows) - shown; rest > 0 {
 		fmt.Fprintf(p, "\n%d more rows are left out; `-o json=FILE` has all.\n", rest)
@@ -107,14 +107,14 @@ func rowsOf(o *finding.Object) []row {
 			where = report.Clean(image.Position.String())
 		}
 		rows = append(rows, row{
-			answer: image.Result, image: code(image.Written, maxCell), object: code(object, maxCell),
+			result: image.Result, image: code(image.Written, maxCell), object: code(object, maxCell),
 			where: whereCell(where, o.Template), digest: code(image.Digest, maxCell),
 		})
 		if image.Result == o.Result {
 			own = gate.Allow
 		}
 	}
-	if own == gate.Allow && len(rows) > 0 {
+	if own.Admits() && len(rows) > 0 {
 		return rows
 	}
 	where := o.Source
@@ -122,7 +122,7 @@ func rowsOf(o *finding.Object) []row {
 		where = report.Clean(o.Position.String())
 	}
 	return append(rows, row{
-		answer: o.Result, image: "*the object itself*", object: code(o.Title, maxCell), where: whereCell(where, o.Template),
+		result: o.Result, image: "*the object itself*", object: code(o.Title, maxCell), where: whereCell(where, o.Template),
 	})
 }
 
@@ -134,25 +134,16 @@ func whereCell(where, template string) string {
 	return strings.TrimSpace(code(where, maxCell) + " from " + from)
 }
 
-func order(answer gate.Result) int {
-	switch answer {
-	case gate.Deny:
-		return 0
-	case gate.Allow:
-		return 2
-	default:
-		return 1
-	}
-}
-
-func mark(answer gate.Result) string {
-	switch answer {
+func mark(r gate.Result) string {
+	switch r {
 	case gate.Allow:
 		return "✅ allow"
+	case gate.Unchecked:
+		return "➖ unchecked"
 	case gate.Deny:
 		return "❌ deny"
 	default:
-		return "❓ unable"
+		return "❓ error"
 	}
 }
 

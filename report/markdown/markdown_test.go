@@ -52,7 +52,7 @@ func written(t testing.TB, write func(io.Writer, finding.Run) error, of finding.
 var spans = regexp.MustCompile("`[^`]*`")
 
 var line = regexp.MustCompile(`^(|## Image verification: [^|<>]*|### [A-Z][a-z ]*|[0-9]+ allowed, [0-9]+ denied, .*\.|> \[!WARNING\]|> ~` +
-	`|\| (✅ allow|❌ deny|❓ unable) \| (~|\*the object itself\*)? \| ~? \| ~?( from ~)? \| ~? \||\|.*---\|| *\| \| Image .*\|` +
+	`|\| (✅ allow|❌ deny|❓ error|➖ unchecked) \| (~|\*the object itself\*)? \| ~? \| ~?( from ~)? \| ~? \||\|.*---\|| *\| \| Image .*\|` +
 	`|- ~? ?[a-z, ]+:( ~| ?\[[a-z-]+\]\(https://github\.com/quaymaster/[^)]*#[a-z-]+\))?( by ~)?|[0-9]+ more rows are left out; ~ has all\.|[A-Z][a-z ]+: [0-9]+ more are left out; ~ has all\.)$`)
 
 // sound says which line of a summary is none that is written here.

@@ -69,7 +69,7 @@ type (
 		Properties   properties        `json:"properties"`
 	}
 	properties struct {
-		Answer string `json:"answer"`
+		Result string `json:"result"`
 		Policy string `json:"policy,omitempty"`
 		Rule   string `json:"rule,omitempty"`
 		Image  string `json:"image,omitempty"`

@@ -24,7 +24,7 @@ const (
 // The notifications' kinds.
 const (
 	notDecided  = "not-decided"
-	notLooked   = "could-not-look"
+	notLooked   = "error"
 	notVerified = "nothing-verified"
 )
 
@@ -86,7 +86,7 @@ func (m *maker) add(o finding.Object, f finding.Finding) {
 		RuleID: string(f.Code()), RuleIndex: m.rule(f), Level: levelOf(f.Status), Message: message{text(o, f)}, Locations: []location{at},
 		Fingerprints: map[string]string{fingerprintName: m.fingerprint(o, f)},
 		Properties: properties{
-			Answer: string(o.Result), Policy: f.Policy, Rule: f.Rule, Image: f.Image, Pointer: f.Pointer, Exception: f.Exception,
+			Result: string(o.Result), Policy: f.Policy, Rule: f.Rule, Image: f.Image, Pointer: f.Pointer, Exception: f.Exception,
 		},
 	}
 	if f.Exception != "" {

@@ -227,7 +227,7 @@ func TestExecution(t *testing.T) {
 		want   bool
 	}{
 		"denied":     {func(*finding.Run) {}, true},
-		"unable":     {func(r *finding.Run) { r.Summary.Errors = 1 }, false},
+		"error":      {func(r *finding.Run) { r.Summary.Errors = 1 }, false},
 		"no outcome": {func(r *finding.Run) { r.Error = "no network" }, false},
 	} {
 		run := denied(nil)

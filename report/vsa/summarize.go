@@ -176,7 +176,7 @@ func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 		}
 	}
 	switch {
-	case v.Result != gate.Allow:
+	case !v.Result.Admits():
 		return false, "it could not be looked at in full"
 	case !passed:
 		return false, "no policy asks anything of it"

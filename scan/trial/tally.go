@@ -145,7 +145,7 @@ func foundOf(at place, o *gate.Outcome) Found {
 // causes is permanent, and counts as a denial.
 func sortOf(o *gate.Outcome) sort {
 	switch {
-	case o.Result == gate.Allow || o.Result == "":
+	case o.Result.Admits() || o.Result == "":
 		return runs
 	case o.Result == gate.Deny || isFault(o):
 		return stopped

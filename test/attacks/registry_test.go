@@ -164,7 +164,7 @@ func registryAttacks() []attack {
 	}
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError} {
 		all = append(all, row(fmt.Sprint("status-", status), "All lists of referrers are answered with this status. That nobody could look is told, not that the image is unsigned, and nothing is admitted.",
-			"could-not-look taken for unsigned, or for a pass", lie(referrers, always(registrytest.Status(status)), append(unable(), code(verify.WrongKey))...)))
+			"an error taken for unsigned, or for a pass", lie(referrers, always(registrytest.Status(status)), append(unable(), code(verify.WrongKey))...)))
 	}
 	return all
 }

@@ -126,7 +126,7 @@ func (s *scene) tryAudit(t *testing.T, bare, signed string) {
 			}
 		}
 		lines := s.verdicts(t, "validate", row.name)
-		if len(lines) != 1 || lines[0]["answer"] != "allow" || (lines[0]["warning"] == "unsigned") != row.noted {
+		if len(lines) != 1 || lines[0]["result"] != "allow" || (lines[0]["warning"] == "unsigned") != row.noted {
 			t.Errorf("%s: the log says %v, want one line, that warns: %t", row.reason, lines, row.noted)
 		}
 	}

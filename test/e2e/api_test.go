@@ -24,7 +24,7 @@ const apiPath, audience = "/api/v1/verify", "quaymaster"
 type verdictList struct {
 	Kind  string `json:"kind"`
 	Items []struct {
-		Answer string `json:"answer"`
+		Answer string `json:"result"`
 		Images []struct {
 			Pinned  string `json:"pinned"`
 			Reasons []struct {

@@ -154,7 +154,7 @@ func TestApplyCluster(t *testing.T) {
 		{reason: "files beside the cluster", arguments: "teams.yaml -n applylive-good -r local.yaml", out: "pass: 2, fail: 0,"},
 		{reason: "what a policy reads is not there", arguments: "gone.yaml -n applylive-good", status: 3, out: "could not be judged"},
 		{reason: "every kind, with its cost", arguments: "every.yaml", out: "matches every kind of object: it was asked about"},
-		{reason: "JSON", arguments: "teams.yaml -n applylive-bad -o json", status: 1, out: `"answer": "deny"`},
+		{reason: "JSON", arguments: "teams.yaml -n applylive-bad -o json", status: 1, out: `"result": "deny"`},
 		{reason: "another context, whose user may list nothing", arguments: "teams.yaml --context nobody", status: 2, out: "forbidden"},
 		{reason: "another kubeconfig", arguments: "teams.yaml --kubeconfig nobody.kubeconfig", status: 2, out: "forbidden"},
 		{reason: "a context that is not there", arguments: "teams.yaml --context none", status: 2, out: `context "none" does not exist`},

@@ -112,7 +112,7 @@ func (s *scene) checkUse(t *testing.T, pod, exception string) {
 	t.Helper()
 	for _, door := range []string{"mutate", "validate"} {
 		lines := s.verdicts(t, door, pod)
-		if len(lines) != 1 || lines[0]["answer"] != "allow" || lines[0]["reason"] != "excepted" || !slices.Equal(texts(lines[0]["exceptions"]), []string{exception}) {
+		if len(lines) != 1 || lines[0]["result"] != "allow" || lines[0]["reason"] != "excepted" || !slices.Equal(texts(lines[0]["exceptions"]), []string{exception}) {
 			t.Errorf("%s: the log says %v, want that %s was used", door, lines, exception)
 		}
 	}

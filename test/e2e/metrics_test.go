@@ -45,7 +45,7 @@ func TestMetrics(t *testing.T) {
 		{pods + 1, "quaymaster_admissions_total", []string{"door", "mutate", "cause", "decided", "answer", "deny"}},
 		{2 * pods, "quaymaster_decisions_total", []string{"policy", id, "outcome", "pass"}},
 		{pods, "quaymaster_decisions_total", []string{"policy", id, "outcome", "fail"}},
-		{1, "quaymaster_decisions_total", []string{"policy", id, "outcome", "undecided"}},
+		{1, "quaymaster_decisions_total", []string{"policy", id, "outcome", "indeterminate"}},
 		{2, "quaymaster_phase_duration_seconds_count", []string{"phase", "resolve"}},
 		{2, "quaymaster_phase_duration_seconds_count", []string{"phase", "discover"}},
 		{1, "quaymaster_phase_duration_seconds_count", []string{"phase", "prove"}},

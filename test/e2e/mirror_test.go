@@ -42,7 +42,7 @@ func TestMirrorPod(t *testing.T) {
 	}
 	told := false
 	for _, line := range s.verdicts(t, "validate", "static") {
-		told = told || line["mirrorPod"] == true && line["answer"] == "deny"
+		told = told || line["mirrorPod"] == true && line["result"] == "deny"
 	}
 	if !told {
 		t.Errorf("the log does not tell of the mirror pod and that anybody else would be denied: %v", s.verdicts(t, "validate", "static"))

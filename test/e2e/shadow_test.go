@@ -107,7 +107,7 @@ func TestShadow(t *testing.T) {
 	}
 	samples, err := s.gateway.Metrics(t.Context())
 	must(t, err)
-	if got := gateway.Sum(samples, "quaymaster_shadow_admissions_total", "answer", "deny", "cause", "decided"); got != 1 {
+	if got := gateway.Sum(samples, "quaymaster_shadow_admissions_total", "result", "deny", "cause", "decided"); got != 1 {
 		t.Errorf("%v are counted that would have been denied, want 1", got)
 	}
 	if got := gateway.Sum(samples, "quaymaster_violations_total", "action", "shadow"); got != 1 {

@@ -57,7 +57,7 @@ func (r trial) refuses() bool { return r.answer != allow || r.warning != "" }
 const (
 	allow  = "allow"
 	deny   = "deny"
-	unable = "unable"
+	unable = "error"
 )
 
 // TestSamples asks policies of our own, and those of other projects that are at

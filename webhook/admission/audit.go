@@ -20,7 +20,7 @@ type audit struct {
 
 // append encodes the notes. The API server prefixes each key with the webhook's name.
 func (a audit) append(b []byte) []byte {
-	b = append(b, `,"auditAnnotations":{"answer":`...)
+	b = append(b, `,"auditAnnotations":{"result":`...)
 	b = quote(b, a.answer)
 	if a.codes != "" {
 		b = quote(append(b, `,"codes":`...), a.codes)

@@ -29,7 +29,7 @@ func TestAuditAnnotations(t *testing.T) {
 			t.Errorf("%s: %v, %v", c.reason, got, err)
 		}
 		for key := range got.AuditAnnotations {
-			if key != "answer" && (!strings.HasPrefix(key, c.want) || strings.Contains(key, "/") || len(validation.IsQualifiedName(key)) > 0) {
+			if key != "result" && (!strings.HasPrefix(key, c.want) || strings.Contains(key, "/") || len(validation.IsQualifiedName(key)) > 0) {
 				t.Errorf("%s: the key is %q, want %q", c.reason, key, c.want)
 			}
 		}

@@ -216,7 +216,7 @@ func (h *Handler) compose(q *pending, restored []workload.Operation) (response, 
 	switch {
 	case q.mirror:
 		return response{allowed: true, audit: notes}, nil
-	case o.Result == gate.Allow:
+	case o.Result.Admits():
 	case q.deleting && q.isOld():
 		return response{allowed: true, patch: restored, audit: notes}, nil
 	default:
@@ -251,7 +251,7 @@ func (q *pending) isOld() bool {
 	for i := range q.outcome.Verdicts {
 		v := &q.outcome.Verdicts[i]
 		isOld := v.Image.Unchanged || q.running && v.Image.Role != string(workload.Custom)
-		if v.Result != gate.Allow && !isOld {
+		if !v.Result.Admits() && !isOld {
 			return false
 		}
 	}

@@ -38,7 +38,7 @@ func denial(title, namespace string, o *gate.Outcome, reproduce Reproduce) strin
 	}
 	for i := range o.Verdicts {
 		v := &o.Verdicts[i]
-		if v.Result == gate.Allow {
+		if v.Result.Admits() {
 			continue
 		}
 		p.verdict(o, v)
@@ -233,7 +233,7 @@ func warningWith(end, text string) string {
 // notesOf returns the audit notes of an outcome. They are few and deterministic.
 func notesOf(o *gate.Outcome) audit {
 	notes := audit{answer: string(o.Result), annotations: o.AuditAnnotations}
-	if o.Result != gate.Allow {
+	if !o.Result.Admits() {
 		notes.codes = review.Codes(o)
 	}
 	return notes

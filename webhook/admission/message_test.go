@@ -96,7 +96,7 @@ func TestMessages(t *testing.T) {
 				t.Errorf("%+v", a.Response)
 			}
 			notes := a.Response.AuditAnnotations
-			golden(t, name, fmt.Sprintf("%s\n---\nanswer: %s\ncodes: %s", a.Response.Status.Message, notes["answer"], notes["codes"]))
+			golden(t, name, fmt.Sprintf("%s\n---\nresult: %s\ncodes: %s", a.Response.Status.Message, notes["result"], notes["codes"]))
 		})
 	}
 }

@@ -27,7 +27,7 @@ func (h *Handler) itemOf(i *Item, image string) item {
 		return item{Key: i.Key, Error: review.Denied + ": " + review.Plain(i.Err.Error(), maxField) + " [" + string(policy.Malformed) + "]"}
 	case i.Cause != Decided:
 		return item{Key: i.Key, Error: review.Unverified + ": " + i.Cause.Sentence() + "; " + review.Next}
-	case i.Outcome.Result != gate.Allow || len(i.Outcome.Verdicts) > 1:
+	case !i.Outcome.Result.Admits() || len(i.Outcome.Verdicts) > 1:
 		return item{Key: i.Key, Error: denial(&i.Outcome)}
 	}
 	value := image
@@ -57,7 +57,7 @@ func denial(o *gate.Outcome) string {
 	word := review.Word(o.Result)
 	reasons := slices.Clone(o.Reasons)
 	for i := range o.Verdicts {
-		if o.Verdicts[i].Result != gate.Allow {
+		if !o.Verdicts[i].Result.Admits() {
 			reasons = append(reasons, o.Verdicts[i].Reasons...)
 		}
 	}

@@ -46,7 +46,7 @@ func shadowed() answer { return answer{allowed: true} }
 
 // decided converts an outcome to an answer.
 func decided(o *gate.Outcome) answer {
-	a := answer{allowed: o.Result == gate.Allow, audit: audit(o)}
+	a := answer{allowed: o.Result.Admits(), audit: audit(o)}
 	if !a.allowed {
 		a.reason = denial(o)
 	}
@@ -61,7 +61,7 @@ func denial(o *gate.Outcome) string {
 		p.Reason(reason, review.Fix(reason))
 	}
 	for _, v := range inOrder(o.Verdicts) {
-		if v.Result != gate.Allow {
+		if !v.Result.Admits() {
 			describe(&p, v)
 		}
 	}
@@ -134,14 +134,14 @@ func ruleOf(v *gate.Verdict, reason policy.Reason) string {
 // audit returns notes for the API server's audit log: the answer, the codes of denials, and by
 // position the exact name of each image with a resolved digest.
 func audit(o *gate.Outcome) map[string]string {
-	notes := map[string]string{"answer": string(o.Result)}
+	notes := map[string]string{"result": string(o.Result)}
 	for _, v := range inOrder(o.Verdicts) {
 		if v.Pinned.IsZero() || len(notes) > maxAudited {
 			continue
 		}
 		notes["digest-"+v.Image.Container] = review.Plain(v.Pinned.String(), review.MaxField)
 	}
-	if o.Result != gate.Allow {
+	if !o.Result.Admits() {
 		notes["codes"] = review.Codes(o)
 	}
 	return notes

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
 )
 
@@ -54,7 +53,7 @@ func TestRealGate(t *testing.T) {
 			}
 		}
 		recorded := kept.last(t)
-		if recorded.Cause != imagepolicy.Decided || recorded.Allowed != c.allowed || (recorded.Outcome.Result == gate.Allow) != c.allowed || recorded.Namespace != "shop" || len(recorded.Images) != len(c.images) {
+		if recorded.Cause != imagepolicy.Decided || recorded.Allowed != c.allowed || recorded.Outcome.Result.Admits() != c.allowed || recorded.Namespace != "shop" || len(recorded.Images) != len(c.images) {
 			t.Errorf("%s: told %+v", c.reason, recorded)
 		}
 	}
@@ -81,7 +80,7 @@ func TestAudit(t *testing.T) {
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	g := h.gate(t)
 	status := send(t, endpoint(t, g), "shop", good.ByDigest(), bad.Name)
-	if status.Allowed || status.AuditAnnotations["answer"] != "deny" || status.AuditAnnotations["codes"] != "unsigned" ||
+	if status.Allowed || status.AuditAnnotations["result"] != "deny" || status.AuditAnnotations["codes"] != "unsigned" ||
 		!strings.HasSuffix(status.AuditAnnotations["digest-0"], "@"+good.Manifest.Digest) || !strings.HasSuffix(status.AuditAnnotations["digest-1"], "@"+bad.Manifest.Digest) {
 		t.Errorf("%v", status.AuditAnnotations)
 	}

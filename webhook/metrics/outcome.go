@@ -26,7 +26,7 @@ type decisionSeries struct {
 func newDecisionSeries(words *label) decisionSeries {
 	s := decisionSeries{
 		decisions:  counters("decisions_total", "Decisions on images, by policy and outcome.", "policy", "outcome"),
-		outcomes:   counters("outcomes_total", "Evaluated objects by answer; unable: could not be verified, and denied.", "answer"),
+		outcomes:   counters("outcomes_total", "Evaluated objects by result; error: could not be verified, and denied.", "result"),
 		failedOpen: counters("failed_open_total", "Objects admitted by a policy's failure setting although they could not be verified.", "policy"),
 		violations: counters("violations_total", "Images and objects that violate a policy, by the effect of a failure; shadow: none.", "policy", "action"),
 		stale: prometheus.NewCounter(prometheus.CounterOpts{
@@ -36,8 +36,8 @@ func newDecisionSeries(words *label) decisionSeries {
 		broken:   gauges("policy_broken", "1 for each policy that is broken.", "policy"),
 		known:    newLabel(maxPolicies), words: words,
 	}
-	for _, answer := range []gate.Result{gate.Allow, gate.Deny, gate.Error} {
-		s.outcomes.WithLabelValues(string(answer)) // exports the series with 0
+	for _, result := range []gate.Result{gate.Allow, gate.Deny, gate.Error, gate.Unchecked} {
+		s.outcomes.WithLabelValues(string(result)) // exports the series with 0
 	}
 	return s
 }
@@ -113,7 +113,7 @@ func (s *decisionSeries) violated(p *policy.Policy, result policy.Result, action
 // their failure setting. It returns none for audit policies and for objects that an override
 // allows.
 func failedOpen(o *gate.Outcome) []*policy.Policy {
-	if o.Result != gate.Allow || slices.ContainsFunc(o.Verdicts, func(v gate.Verdict) bool { return v.Override != nil }) {
+	if !o.Result.Admits() || slices.ContainsFunc(o.Verdicts, func(v gate.Verdict) bool { return v.Override != nil }) {
 		return nil
 	}
 	var open []*policy.Policy

@@ -144,10 +144,10 @@ func TestJudge(t *testing.T) {
 		{reason: "the object is denied and the image is not", outcome: func(o *gate.Outcome) {
 			o.Result, o.Reasons = gate.Error, []policy.Reason{{Code: policy.PolicyError, Message: "a rule could not be asked"}}
 		}, says: "a rule could not be asked"},
-		{reason: "the image is denied and the object is not", change: func(r object) { img(r)["answer"] = "deny" }, says: "denied"},
-		{reason: "an answer of another day", change: func(r object) { img(r)["answer"] = "maybe" }, says: "not allowed"},
-		{reason: "no answer", change: func(r object) { delete(item(r), "answer") }, says: "not allowed"},
-		{reason: "a denial without images", change: func(r object) { item(r)["answer"] = "unable"; item(r)["images"] = []any{} }, says: "could not"},
+		{reason: "the image is denied and the object is not", change: func(r object) { img(r)["result"] = "deny" }, says: "denied"},
+		{reason: "an answer of another day", change: func(r object) { img(r)["result"] = "maybe" }, says: "not allowed"},
+		{reason: "no answer", change: func(r object) { delete(item(r), "result") }, says: "not allowed"},
+		{reason: "a denial without images", change: func(r object) { item(r)["result"] = "error"; item(r)["images"] = []any{} }, says: "could not"},
 		{reason: "a member that is new", change: func(r object) { img(r)["new"] = true }, allowed: true},
 		{reason: "another version", change: func(r object) { r["apiVersion"] = "quaymaster.dev/v2" }, fails: true},
 		{reason: "another kind", change: func(r object) { r["kind"] = "Error" }, fails: true},
@@ -300,7 +300,7 @@ func FuzzJudge(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	f.Add([]byte(`{"apiVersion":"quaymaster.dev/v1alpha1","kind":"VerdictList","items":[{"answer":"unable","images":[]}]}`))
+	f.Add([]byte(`{"apiVersion":"quaymaster.dev/v1alpha2","kind":"VerdictList","items":[{"result":"error","images":[]}]}`))
 	q := question(f)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		v, err := imageverifier.Judge(text, q, false)

@@ -12,9 +12,10 @@ import (
 
 // The supported version and kind of the record: docs/record.md.
 const (
-	recordVersion = "quaymaster.dev/v1alpha1"
+	recordVersion = "quaymaster.dev/v1alpha2"
 	recordKind    = "VerdictList"
 	allowed       = "allow"
+	unchecked     = "unchecked" // no policy matches; admitted
 )
 
 // Verdict is the result for the one requested image.
@@ -30,13 +31,13 @@ type record struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Items      []struct {
-		Answer  string   `json:"answer"`
+		Result  string   `json:"result"`
 		Reasons []reason `json:"reasons"`
 		Images  []struct {
 			Written   string   `json:"written"`
 			Reference string   `json:"reference"`
 			Digest    string   `json:"digest"`
-			Answer    string   `json:"answer"`
+			Result    string   `json:"result"`
 			Matched   bool     `json:"matched"`
 			Reasons   []reason `json:"reasons"`
 		} `json:"images"`
@@ -63,12 +64,12 @@ func Judge(raw []byte, q Question, requireMatch bool) (Verdict, error) {
 		return Verdict{}, errors.New("the answer is not about one image")
 	}
 	item := r.Items[0]
-	if len(item.Images) == 0 && item.Answer == allowed {
+	if len(item.Images) == 0 && admits(item.Result) {
 		return Verdict{}, errors.New("the answer is about no image")
 	}
 	if len(item.Images) == 0 {
 		// Reasons that are not about the image itself can only deny.
-		return Verdict{Reason: tell(item.Answer, item.Reasons)}, nil
+		return Verdict{Reason: tell(item.Result, item.Reasons)}, nil
 	}
 	about := item.Images[0]
 	ref, err := image.Parse(about.Reference)
@@ -81,23 +82,26 @@ func Judge(raw []byte, q Question, requireMatch bool) (Verdict, error) {
 		return Verdict{}, fmt.Errorf("the answer is about digest %q, and %s was asked about", about.Digest, q.Digest)
 	}
 	switch {
-	case item.Answer != allowed || about.Answer != allowed:
-		if about.Answer == allowed {
-			return Verdict{Reason: tell(item.Answer, item.Reasons)}, nil
+	case !admits(item.Result) || !admits(about.Result):
+		if admits(about.Result) {
+			return Verdict{Reason: tell(item.Result, item.Reasons)}, nil
 		}
-		return Verdict{Reason: tell(about.Answer, append(about.Reasons, item.Reasons...))}, nil
-	case requireMatch && !about.Matched:
-		return Verdict{Reason: "no policy speaks of " + q.Image + ", and requireMatch is set"}, nil
+		return Verdict{Reason: tell(about.Result, append(about.Reasons, item.Reasons...))}, nil
+	case requireMatch && (!about.Matched || about.Result == unchecked):
+		return Verdict{Reason: "no policy matches " + q.Image + ", and requireMatch is set"}, nil
 	}
-	return Verdict{Allowed: true, Reason: tell(allowed, about.Reasons)}, nil
+	return Verdict{Allowed: true, Reason: tell(about.Result, about.Reasons)}, nil
 }
 
-// tell formats an answer with its most relevant reasons.
-func tell(answer string, reasons []reason) string {
-	words := map[string]string{allowed: "allowed", "deny": "denied", "unable": "could not be verified"}
-	text, ok := words[answer]
+// admits reports whether a result admits. An unknown result does not.
+func admits(result string) bool { return result == allowed || result == unchecked }
+
+// tell formats a result with its most relevant reasons.
+func tell(result string, reasons []reason) string {
+	words := map[string]string{allowed: "allowed", unchecked: "unchecked", "deny": "denied", "error": "could not be verified"}
+	text, ok := words[result]
 	if !ok {
-		text = fmt.Sprintf("not allowed (%q)", answer)
+		text = fmt.Sprintf("not allowed (%q)", result)
 	}
 	const most = 3
 	var told []string

@@ -48,7 +48,7 @@ func dryRun(t *testing.T, r *road) {
 	admitted(t, "a dry run", would, at(r.near, r.signed), "")
 	same(t, "it is answered as the real one", would.stored, made.stored)
 	admitted(t, "a dry run of what is denied", g.admit(t, "/mutate", podOf(r.unsigned.Name), nil, dry), "", "unsigned")
-	for image, want := range map[string]string{r.signed.Name: `"target": "` + at(r.near, r.signed) + `"`, r.unsigned.Name: `"answer": "deny"`} {
+	for image, want := range map[string]string{r.signed.Name: `"target": "` + at(r.near, r.signed) + `"`, r.unsigned.Name: `"result": "deny"`} {
 		if status, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image)); status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: HTTP %d, want %s in %s", image, status, want, text)
 		}

@@ -49,7 +49,7 @@ func TestOperatingMetrics(t *testing.T) {
 		`quaymaster_override_expiry_timestamp_seconds{effect="allow",override="incident"} `,
 		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 0`,
 		`quaymaster_policy_broken{policy="ClusterPolicy/typo"} 1`,
-		`quaymaster_outcomes_total{answer="unable"} 0`,
+		`quaymaster_outcomes_total{result="error"} 0`,
 	)
 	// Standalone there is no leader, no webhook configuration and no scan; and the root
 	// is not to be refreshed.
@@ -63,7 +63,7 @@ func TestOperatingMetrics(t *testing.T) {
 	g.mustAsk(t, "/validate", "Pod", "shop", d.unsigned.ByDigest())
 	g.mustAsk(t, "/validate", "Pod", "shop", d.signed.ByDigest())
 	want("after one of each",
-		`quaymaster_outcomes_total{answer="deny"} 1`, `quaymaster_outcomes_total{answer="allow"} 1`, `quaymaster_outcomes_total{answer="unable"} 0`,
+		`quaymaster_outcomes_total{result="deny"} 1`, `quaymaster_outcomes_total{result="allow"} 1`, `quaymaster_outcomes_total{result="error"} 0`,
 		`quaymaster_violations_total{action="enforce",policy="ClusterPolicy/signed"} 1`,
 		`quaymaster_violations_total{action="audit",policy="ClusterPolicy/audited"} 1`,
 	)
@@ -76,7 +76,7 @@ func TestOperatingMetrics(t *testing.T) {
 		t.Fatal("the policy fails closed, and the object was admitted")
 	}
 	want("while the registry is away",
-		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 1`, `quaymaster_outcomes_total{answer="unable"} 1`,
+		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 1`, `quaymaster_outcomes_total{result="error"} 1`,
 	)
 }
 

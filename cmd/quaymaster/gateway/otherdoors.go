@@ -148,7 +148,7 @@ func (r apiRecorder) Record(ctx context.Context, call api.Call) {
 	}
 	allowed := true
 	for _, outcome := range call.Outcomes {
-		admitted := outcome.Result == gate.Allow
+		admitted := outcome.Result.Admits()
 		allowed = allowed && admitted
 		r.decided(ctx, report.Occasion{Door: r.door, User: call.User, Allowed: admitted}, outcome, about...)
 	}

@@ -116,8 +116,8 @@ func TestAPIDoor(t *testing.T) {
 		status               int
 		want                 string
 	}{
-		{"a signed image", ciToken, d.signed.Name, http.StatusOK, `"answer":"allow"`},
-		{"an unsigned image: a denial is an answer", ciToken, d.unsigned.Name, http.StatusOK, `"answer":"deny"`},
+		{"a signed image", ciToken, d.signed.Name, http.StatusOK, `"result":"allow"`},
+		{"an unsigned image: a denial is an answer", ciToken, d.unsigned.Name, http.StatusOK, `"result":"deny"`},
 		{"a token that nobody knows", ciToken + "0", d.signed.Name, http.StatusUnauthorized, ""},
 		{"no token", "", d.signed.Name, http.StatusUnauthorized, ""},
 		{"a user that is not named", strings.ToUpper(ciToken), d.signed.Name, http.StatusForbidden, ""},
@@ -165,7 +165,7 @@ func TestSocket(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}
 	defer client.CloseIdleConnections()
-	for image, want := range map[string]string{d.signed.Name: `"answer":"allow"`, d.unsigned.Name: `"answer":"deny"`} {
+	for image, want := range map[string]string{d.signed.Name: `"result":"allow"`, d.unsigned.Name: `"result":"deny"`} {
 		eventually(t, func() error {
 			status, text := post(t, client, "http://node"+config.APIPath, "", apiQuery(image))
 			if status != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, `": "`, `":"`), want) {

@@ -13,7 +13,6 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/log"
 	"go.opentelemetry.io/otel/sdk/resource"
 
-	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
@@ -88,7 +87,7 @@ func recordOf(line *decisionlog.Line) log.Record {
 func isTrouble(line *decisionlog.Line) bool {
 	switch {
 	case line.Decision != nil:
-		return line.Decision.Undecided != "" || line.Decision.Result != gate.Allow
+		return line.Decision.Undecided != "" || !line.Decision.Result.Admits()
 	case line.Open != nil:
 		return line.Open.Torn != nil || line.Open.Damaged != "" || line.Open.Missing > 0
 	}

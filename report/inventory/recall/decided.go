@@ -34,12 +34,12 @@ func Decided(from Source, policies func(id string) *policy.Policy, do func(repor
 func outcomeOf(lines []decisionlog.Entry, policies func(id string) *policy.Policy) gate.Outcome {
 	first := lines[0].Decision
 	o := gate.Outcome{
-		Subject: subjectOf(first), Result: gate.Allow,
+		Subject: subjectOf(first), Result: gate.Unchecked,
 		PolicyHash: first.PolicySet, TrustGeneration: first.Trust, MirrorHash: first.Mirrors,
 	}
 	for i := range lines {
 		d := lines[i].Decision
-		o.Result = worse(o.Result, d.Result)
+		o.Result = gate.First(o.Result, d.Result)
 		if d.Image != nil {
 			if v, ok := verdictOf(d, policies); ok {
 				o.Verdicts = append(o.Verdicts, v)
@@ -123,7 +123,7 @@ func overrideOf(d *decisionlog.Decision) *policy.Override {
 	}
 	_, name, _ := strings.Cut(d.Override, "/")
 	made := &policy.Override{Name: name, Effect: policy.OverrideDeny}
-	if d.Result == gate.Allow {
+	if d.Result.Admits() {
 		made.Effect = policy.OverrideAllow
 	}
 	return made

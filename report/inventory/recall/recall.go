@@ -140,11 +140,11 @@ func recordOf(lines []decisionlog.Entry) report.Record {
 	}
 	r := report.Record{
 		Object: report.Object{APIVersion: first.Object.APIVersion, Kind: first.Object.Kind, Namespace: first.Object.Namespace, Name: first.Object.Name},
-		Result: gate.Allow, Images: []report.Image{}, PolicySetHash: first.PolicySet, TrustGeneration: first.Trust, MirrorSetHash: first.Mirrors,
+		Result: gate.Unchecked, Images: []report.Image{}, PolicySetHash: first.PolicySet, TrustGeneration: first.Trust, MirrorSetHash: first.Mirrors,
 	}
 	for i := range lines {
 		d := lines[i].Decision
-		r.Result = worse(r.Result, d.Result)
+		r.Result = gate.First(r.Result, d.Result)
 		if d.Image != nil {
 			r.Images = append(r.Images, imageOf(d))
 			continue
@@ -155,14 +155,4 @@ func recordOf(lines []decisionlog.Entry) report.Record {
 		}
 	}
 	return r
-}
-
-// worse returns the more severe answer.
-func worse(a, b gate.Result) gate.Result {
-	for _, answer := range []gate.Result{gate.Deny, gate.Error} {
-		if a == answer || b == answer {
-			return answer
-		}
-	}
-	return a
 }

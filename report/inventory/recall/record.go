@@ -50,7 +50,7 @@ func effectOf(r *decisionlog.Rule, answer gate.Result) report.Effect {
 	switch {
 	case r.Result != policy.Fail && r.Result != policy.Indeterminate:
 		return report.EffectAllow
-	case answer == gate.Allow || r.Action == policy.Warn:
+	case answer.Admits() || r.Action == policy.Warn:
 		return report.EffectWarn
 	case r.Result == policy.Fail:
 		return report.EffectDeny

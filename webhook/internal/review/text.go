@@ -64,7 +64,7 @@ func Summary(o *gate.Outcome) string {
 	}
 	count := map[string]int{}
 	for i := range o.Verdicts {
-		if result := o.Verdicts[i].Result; result != gate.Allow {
+		if result := o.Verdicts[i].Result; !result.Admits() {
 			count[Word(result)]++
 		}
 	}
@@ -113,7 +113,7 @@ func Codes(o *gate.Outcome) string {
 		codes[string(reason.Code)] = true
 	}
 	for i := range o.Verdicts {
-		if v := &o.Verdicts[i]; v.Result != gate.Allow && len(v.Reasons) > 0 {
+		if v := &o.Verdicts[i]; !v.Result.Admits() && len(v.Reasons) > 0 {
 			codes[string(v.Reasons[0].Code)] = true
 		}
 	}

@@ -292,11 +292,5 @@ func (a *Answer) Join(later Answer) {
 	}
 	a.Outcome.Reasons = append(slices.Clip(a.Outcome.Reasons), later.Outcome.Reasons...)
 	a.Outcome.Warnings = append(slices.Clip(a.Outcome.Warnings), later.Outcome.Warnings...)
-	if rank(later.Outcome.Result) > rank(a.Outcome.Result) {
-		a.Outcome.Result = later.Outcome.Result
-	}
-}
-
-func rank(a gate.Result) int {
-	return slices.Index([]gate.Result{gate.Allow, gate.Error, gate.Deny}, a)
+	a.Outcome.Result = gate.First(a.Outcome.Result, later.Outcome.Result)
 }

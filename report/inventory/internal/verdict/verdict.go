@@ -21,7 +21,7 @@ const (
 	Unchecked Verdict = "unchecked"
 	Denied    Verdict = "denied"
 	// Errored: something could not be verified.
-	Errored Verdict = "unable"
+	Errored Verdict = "error"
 )
 
 // Verdicts returns all verdicts, the most severe first.
@@ -33,7 +33,7 @@ type Tally struct {
 	Warned    int64 `json:"warned"`
 	Unchecked int64 `json:"unchecked"`
 	Denied    int64 `json:"denied"`
-	Errored   int64 `json:"unable"`
+	Errored   int64 `json:"error"`
 }
 
 // Add counts one verdict.
@@ -109,7 +109,7 @@ func OfImage(image *report.Image) Verdict {
 func Reason(r report.Record) (policy.Reason, bool) {
 	lists := [][]policy.Reason{r.Reasons}
 	for n := range r.Images {
-		if r.Images[n].Result != gate.Allow {
+		if !r.Images[n].Result.Admits() {
 			lists = append(lists, r.Images[n].Reasons)
 		}
 	}
@@ -131,7 +131,7 @@ func Reason(r report.Record) (policy.Reason, bool) {
 // Telling returns the reasons for any verdict other than allowed.
 func Telling(image *report.Image, verdict Verdict) []policy.Reason {
 	switch {
-	case image.Result != gate.Allow:
+	case !image.Result.Admits():
 		return image.Reasons
 	case verdict != Warned || len(image.Warnings) > 0:
 		return image.Warnings

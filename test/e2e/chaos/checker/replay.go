@@ -51,14 +51,14 @@ func (a *Answer) replay(lines []*decisionlog.Decision) []Finding {
 
 // proves: the line allows the pod, and says by which proof of the digest.
 func (a *Answer) proves(d *decisionlog.Decision) bool {
-	return d.Allowed && d.Result == gate.Allow && d.Image.Digest == a.Digest && slices.ContainsFunc(d.Rules, func(r decisionlog.Rule) bool {
+	return d.Allowed && d.Result.Admits() && d.Image.Digest == a.Digest && slices.ContainsFunc(d.Rules, func(r decisionlog.Rule) bool {
 		return r.Result == policy.Pass && len(r.Proofs) > 0
 	})
 }
 
 // refuses: the line refuses the pod, and has each reason that was told.
 func (a *Answer) refuses(d *decisionlog.Decision) bool {
-	if d.Allowed || d.Result == gate.Allow || len(d.Reasons) == 0 {
+	if d.Allowed || d.Result.Admits() || len(d.Reasons) == 0 {
 		return false
 	}
 	return !slices.ContainsFunc(a.Codes, func(code string) bool { return !has(d, code) })
@@ -73,9 +73,9 @@ func (a *Answer) against(d *decisionlog.Decision) (Finding, bool) {
 	switch {
 	case d.Undecided != "":
 		return Finding{}, false
-	case d.Result == gate.Allow && a.Truth != Signed:
+	case d.Result.Admits() && a.Truth != Signed:
 		return found(WrongYes, "the log allows it: %s", a), true
-	case d.Result == gate.Allow && d.Image.Digest != a.Digest:
+	case d.Result.Admits() && d.Image.Digest != a.Digest:
 		return found(WrongYes, "the log allows %s: %s", d.Image.Digest, a), true
 	case a.Truth == Signed && (d.Result == gate.Deny || has(d, codeUnsigned) || has(d, codeForeign)):
 		return found(WrongWord, "the log denies a signed image: %s", a), true

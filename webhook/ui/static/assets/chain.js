@@ -42,15 +42,15 @@ export function model(record, it) {
 }
 
 function policyStep(d) {
-  const state = d.effect === "warn" ? "warned" : { pass: "allowed", fail: "denied", undecided: "unable", skipped: "none" }[d.result] || "";
-  return { kind: "Policy", text: d.policy.name, note: [d.rule, { pass: "pass", fail: "fail", undecided: "undecided", skipped: "skipped" }[d.result] + (d.effect === "warn" && d.result !== "pass" ? ", admitted" : "")].filter(Boolean).join(" · "), state, policy: d.policy };
+  const state = d.effect === "warn" ? "warned" : { pass: "allowed", fail: "denied", indeterminate: "error", skipped: "none" }[d.result] || "";
+  return { kind: "Policy", text: d.policy.name, note: [d.rule, { pass: "pass", fail: "fail", indeterminate: "indeterminate", skipped: "skipped" }[d.result] + (d.effect === "warn" && d.result !== "pass" ? ", admitted" : "")].filter(Boolean).join(" · "), state, policy: d.policy };
 }
 
 function lacking(d) {
   const reason = (d.reasons || [])[0];
   if (d.result === "pass" || d.result === "skipped") return { kind: "Evidence", text: d.result === "skipped" ? "not asked for" : "none needed", state: "none", span: 4 };
   return {
-    kind: d.result === "undecided" ? "Could not look" : "No proof", text: reason ? reason.message : "nothing was proved", state: d.result === "undecided" ? "unable" : "denied", span: 4,
+    kind: d.result === "indeterminate" ? "Could not be verified" : "Not verified", text: reason ? reason.message : "nothing was verified", state: d.result === "indeterminate" ? "error" : "denied", span: 4,
     note: reason ? [reason.code, reason.expected && "expected " + reason.expected, reason.found && "found " + reason.found].filter(Boolean).join(" · ") : "",
   };
 }
@@ -98,7 +98,7 @@ function measured(step, width) {
   return { ...step, lines, notes, width, height: 32 + lines.length * 17 + (notes.length ? 3 + notes.length * 15 : 0) };
 }
 
-const MARKS = { allowed: "M5 8.300l2.200 2.200L11.500 6", denied: "M5.500 5.500l5 5M10.500 5.500l-5 5", warned: "M8 4.500v4M8 11.200v.01", unable: "M6 6.200a2 2 0 1 1 2.600 1.900c-.4.2-.6.500-.6 1M8 11.300v.01" };
+const MARKS = { allowed: "M5 8.300l2.200 2.200L11.500 6", denied: "M5.500 5.500l5 5M10.500 5.500l-5 5", warned: "M8 4.500v4M8 11.200v.01", error: "M6 6.200a2 2 0 1 1 2.600 1.900c-.4.2-.6.500-.6 1M8 11.300v.01" };
 
 function box(step, x, y) {
   const g = s("g", { class: "step" + (step.state ? " s-" + step.state : ""), transform: `translate(${x} ${y})` },

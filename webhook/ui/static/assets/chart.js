@@ -4,7 +4,7 @@ import { h, put, s } from "./dom.js";
 import { clockOf, count, dayOf } from "./format.js";
 import { VERDICTS } from "./parts.js";
 
-const ORDER = ["allowed", "unchecked", "warned", "unable", "denied"]; // from the bottom
+const ORDER = ["allowed", "unchecked", "warned", "error", "denied"]; // from the bottom
 
 const sum = (m) => ORDER.reduce((all, v) => all + m[v], 0);
 
@@ -36,7 +36,7 @@ function picture(moments, span, grain, width, tip) {
   const step = (width - left) / moments.length;
   const bar = Math.max(1.5, step - (step > 6 ? 2 : 0.5));
   const total = moments.reduce((all, m) => all + sum(m), 0);
-  const denied = moments.reduce((all, m) => all + m.denied + m.unable, 0);
+  const denied = moments.reduce((all, m) => all + m.denied + m.error, 0);
   const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${count(total)} decisions in the last ${span}, of which ${count(denied)} admitted nothing. The table below has the numbers.` });
   for (const n of [0, high / 2, high]) {
     svg.append(s("line", { class: n ? "grid" : "axis", x1: left, x2: width, y1: y(n), y2: y(n) }),

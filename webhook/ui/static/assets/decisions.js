@@ -46,7 +46,7 @@ const table = (items) => h("table", { class: "rows" }, h("caption", { class: "hi
   h("tbody", {}, items.map(row)));
 
 const row = (d) => h("tr", {},
-  h("td", { "data-label": "Verdict" }, badge(d.verdict), d.allowed && (d.verdict === "denied" || d.verdict === "unable") && h("div", { class: "under muted" }, d.shadow ? "in shadow" : "let in")),
+  h("td", { "data-label": "Verdict" }, badge(d.verdict), d.allowed && (d.verdict === "denied" || d.verdict === "error") && h("div", { class: "under muted" }, d.shadow ? "in shadow" : "let in")),
   h("td", { "data-label": "Object", class: "main-cell" },
     h("span", { class: "muted" }, d.resource.kind || "Object", " "), h("span", { class: "name" }, middle((d.resource.namespace ? d.resource.namespace + "/" : "") + (d.resource.name || "without a name"), 70)),
     (d.message || d.undecided) && h("div", { class: "why" }, d.code && h("code", { class: "code" }, d.code), " ", middle(d.message || "Nobody decided: " + d.undecided, 260))),

@@ -56,10 +56,10 @@ function reason(r) {
 }
 
 export function result(d) {
-  const kind = { pass: "allowed", fail: "denied", undecided: "unable", skipped: "unchecked" }[d.result] || "unchecked";
+  const kind = { pass: "allowed", fail: "denied", indeterminate: "error", skipped: "unchecked" }[d.result] || "unchecked";
   const shown = d.effect === "warn" ? "warned" : kind;
   const b = badge(shown);
-  b.lastChild.textContent = { pass: "Pass", fail: "Fail", undecided: "Undecided", skipped: "Skipped" }[d.result] || d.result;
+  b.lastChild.textContent = { pass: "Pass", fail: "Fail", indeterminate: "Indeterminate", skipped: "Skipped" }[d.result] || d.result;
   b.title = d.effect === "warn" ? "it does not deny" : "";
   return b;
 }

@@ -58,6 +58,6 @@ const refused = (d) => h("li", {}, badge(d.verdict),
   h("div", { class: "grow" }, h("a", { href: address("/decisions", { q: d.uid || d.resource.name, verdict: d.verdict }) }, d.resource.kind || "Object", " ", h("span", { class: "name" }, middle((d.resource.namespace ? d.resource.namespace + "/" : "") + (d.resource.name || "without a name"), 60))), h("p", { class: "why" }, middle(bare(d.message || d.undecided || ""), 140))),
   h("div", { class: "aside muted" }, time(d.time)));
 
-const failing = (p) => h("li", {}, badge(p.images.error > p.images.fail ? "unable" : p.images.fail ? "denied" : "warned", p.images.error > p.images.fail ? "Errors" : "Fails"),
+const failing = (p) => h("li", {}, badge(p.images.error > p.images.fail ? "error" : p.images.fail ? "denied" : "warned", p.images.error > p.images.fail ? "Errors" : "Fails"),
   h("div", { class: "grow" }, h("a", { href: address("/images", { policy: p.id, failed: "true" }), class: "name", title: p.id }, middle(p.name, 60)), h("p", { class: "why" }, p.kind, p.namespace && " in " + p.namespace)),
   h("div", { class: "aside muted num" }, plural(p.images.fail + p.images.error, "image"), h("br"), time(p.lastFail)));

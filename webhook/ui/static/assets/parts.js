@@ -5,7 +5,7 @@ import { ago, at, known, short } from "./format.js";
 
 export const VERDICTS = {
   denied: { word: "Denied", about: "a policy forbids it", path: "M5 5l6 6M11 5l-6 6" },
-  unable: { word: "Unable", about: "something could not be looked at", path: "M6 6.2a2 2 0 1 1 2.600 1.900c-.4.2-.6.500-.6 1M8 11.300v.01" },
+  error: { word: "Error", about: "could not be verified", path: "M6 6.2a2 2 0 1 1 2.600 1.900c-.4.2-.6.500-.6 1M8 11.300v.01" },
   warned: { word: "Warned", about: "allowed, with something held against it", path: "M8 4.500v4M8 11.200v.01" },
   unchecked: { word: "Unchecked", about: "no policy speaks of it", path: "M5 8h6" },
   allowed: { word: "Allowed", about: "proved, as policies ask", path: "M4.800 8.300l2.200 2.200 4.300-4.700" },
@@ -19,7 +19,7 @@ export const badge = (verdict, word) => VERDICTS[verdict]
   : h("span", { class: "badge" }, verdict);
 
 // RESULTS are what a rule came to, as a verdict would show it.
-export const RESULTS = { pass: "allowed", fail: "denied", warn: "warned", error: "unable", skip: "unchecked" };
+export const RESULTS = { pass: "allowed", fail: "denied", warn: "warned", error: "error", skip: "unchecked" };
 
 export const time = (value) => known(value)
   ? h("time", { datetime: value, title: at(value), class: "num" }, ago(value))
