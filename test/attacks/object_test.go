@@ -53,6 +53,24 @@ func objectAttacks() []attack {
 				s.again(ample)
 			}
 		}),
+		row("namespace-that-writes-its-own-labels", "An expression reads the labels of a Namespace's namespaceObject, and the update of the Namespace brings the label that it wants. The stored Namespace is read, and the update denied.", "namespaceObject of the new object", func(s *scene) {
+			of := func(labels object) object {
+				return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace, "labels": labels}}
+			}
+			s.policies("{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: p}, spec: {validationActions: [Deny], matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [namespaces]}]}, " +
+				"validations: [{expression: \"namespaceObject.metadata.?labels.unlocked.orValue('') == 'yes'\"}]}}")
+			s.admitted(request{operation: "UPDATE", old: of(object{"unlocked": "yes"}), now: of(object{"team": "a"})})
+			s.refused(request{operation: "UPDATE", old: of(object{"team": "a"}), now: of(object{"unlocked": "yes"})}, policy.Violated)
+		}),
+		row("lost-integer-in-a-list", "An expression compares a list with an integer past 2^53, and the object brings its neighbour. It could not be verified, and is denied; a small integer is admitted.", "integers that a float64 rounds", func(s *scene) {
+			s.policies("{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: p}, spec: {validationActions: [Deny], matchConstraints: {resourceRules: [{apiGroups: ['example.com'], apiVersions: [v1], operations: [CREATE], resources: [quotas]}]}, " +
+				"validations: [{expression: 'object.spec.denied.indexOf(9007199254740993) == -1'}]}}")
+			of := func(n int64) request {
+				return request{now: object{"apiVersion": "example.com/v1", "kind": "Quota", "metadata": object{"name": "web", "namespace": namespace}, "spec": object{"denied": []any{n}}}, resource: object{"group": "example.com", "version": "v1", "resource": "quotas"}}
+			}
+			s.admitted(of(7))
+			s.refused(of(9007199254740993), policy.PolicyError)
+		}),
 		row("foreign-kind-of-a-known-resource", "A rule names a resource in every group, and a custom kind has a resource of the same name. It is denied.", "kinds by their resources", func(s *scene) {
 			s.policies("{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: p}, spec: {validationActions: [Deny], matchConstraints: {resourceRules: [{apiGroups: ['*'], apiVersions: [v1], operations: [CREATE], resources: [services]}]}, " +
 				"validations: [{expression: 'false'}]}}")

@@ -156,6 +156,22 @@ func policyAttacks() []attack {
 		row("order-without-an-order", "A rule denies a value that is too large, and an object brings a text that has no order. It is denied; a small number is admitted.", "Kyverno: what has no order is not held",
 			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.size }}', operator: GreaterThan, value: 5}]}}",
 				annotatedWith(object{"size": "3"}), annotatedWith(object{"size": "9"}), annotatedWith(object{"size": "many"}), annotatedWith(object{"size": ""}))),
+		row("default-in-place-of-an-error", "A variable of a rule has a default, and an object brings a value on which its function fails. The default does not replace it, and the object is denied, as any other value is; the wanted value is admitted.", "Kyverno: a default replaces every error", func(s *scene) {
+			of := func(team string) object { return annotatedWith(object{"team": team})(pod(s.built("app").ByDigest())) }
+			s.policies(strings.Replace(objects("deny: {conditions: {any: [{key: '{{ team }}', operator: NotEquals, value: shop}]}}"), "    validate:\n",
+				"    context: [{name: team, variable: {jmesPath: 'base64_decode(request.object.metadata.annotations.team)', default: shop}}]\n    validate:\n", 1))
+			s.admitted(of("c2hvcA=="))
+			s.refused(of("YWRtaW4="))
+			s.refused(of("shop!"))
+		}),
+		row("user-that-is-not-known", "An expression allows a group what it denies others, and the requester is in none, or not known. What the object does not do is admitted, and what it does is denied.", "a member of the request that is unknown, not absent", func(s *scene) {
+			s.policies("apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: groups}\nspec:\n  validationActions: [Deny]\n" +
+				"  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]}\n" +
+				"  validations: [{expression: \"!has(object.spec.hostNetwork) || has(request.userInfo.groups) && request.userInfo.groups.exists(g, g == 'trusted')\"}]\n")
+			base := pod(s.built("app").ByDigest())
+			s.admitted(base)
+			s.refused(with(base, "spec", object{"hostNetwork": true}))
+		}),
 		row("expression-that-asks-the-metadata-service", "An expression asks the cloud's metadata service. Nobody does, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
 		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token as some attach it. Nobody does, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
 		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's rights. Nobody does, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),
