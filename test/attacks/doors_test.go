@@ -95,7 +95,7 @@ func (s *scene) askLibrary(q request) answer {
 	}
 	o := s.wire().gate.Decide(s.t.Context(), asked)
 	s.last = o
-	a := answer{allowed: o.Result == gate.Allow, said: string(must(json.Marshal([]any{o.Result, o.Reasons, reasons(o)}))(s.t))}
+	a := answer{allowed: o.Result.Admits(), said: string(must(json.Marshal([]any{o.Result, o.Reasons, reasons(o)}))(s.t))}
 	if a.allowed {
 		patch := []byte("[]")
 		if len(o.Patch) > 0 {

@@ -256,7 +256,7 @@ func take(into *inventory.Inventory, object map[string]any, record report.Record
 	about := report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: metadata["namespace"].(string), Name: metadata["name"].(string), UID: metadata["uid"].(string), Owner: &report.Owner{
 		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: owner["name"].(string), UID: owner["uid"].(string),
 	}}
-	o.Process, o.Operation, o.Allowed = report.ProcessAdmission, "CREATE", record.Result == "allow"
+	o.Process, o.Operation, o.Allowed = report.ProcessAdmission, "CREATE", record.Result.Admits()
 	into.Add(o, record, about)
 }
 

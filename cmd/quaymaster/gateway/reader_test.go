@@ -203,7 +203,7 @@ func (s seed) agrees(t *testing.T, reviews string, files ...string) {
 				t.Logf("no bundle has what it asks for, which is said when one is made: %q", gaps)
 			case outcome.Result == gate.Error && len(outcome.Reasons) > 0 && strings.Contains(outcome.Reasons[0].Message, "request.userInfo"):
 				t.Log("a manifest has no requester, so a rule that writes them down is indeterminate")
-			case (outcome.Result == gate.Allow) != allowed:
+			case outcome.Result.Admits() != allowed:
 				t.Errorf("the bundle says %s, and the gateway allows: %t: %s\n%+v", outcome.Result, allowed, why, outcome.Reasons)
 			}
 		})
@@ -247,7 +247,7 @@ func TestBundleAgreesOnImages(t *testing.T) {
 					"spec": object{"containers": []any{object{"name": "a", "image": written}}},
 				}
 				allowed, why := r.allows(t, recorded, pod)
-				if outcome := decides(t, reader, made, recorded, pod); (outcome.Result == gate.Allow) != allowed {
+				if outcome := decides(t, reader, made, recorded, pod); outcome.Result.Admits() != allowed {
 					t.Errorf("%s: the bundle says %s, and the gateway allows: %t: %s", written, outcome.Result, allowed, why)
 				}
 			}

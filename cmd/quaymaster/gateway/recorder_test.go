@@ -63,7 +63,7 @@ func TestEventsOfMirrors(t *testing.T) {
 		{"it stays where it is", gate.Verdict{Result: gate.Allow, Warnings: []policy.Reason{about(policy.NotMirrored)}}, nil, nil},
 	} {
 		review, told := base, &tally{}
-		review.Allowed = c.verdict.Result == gate.Allow
+		review.Allowed = c.verdict.Result.Admits()
 		review.Outcome = gate.Outcome{Result: c.verdict.Result, Verdicts: []gate.Verdict{c.verdict}}
 		if c.change != nil {
 			c.change(&review)

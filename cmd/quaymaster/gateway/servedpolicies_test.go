@@ -187,7 +187,7 @@ spec:
 						}
 						holds := func(of, object string, about, passes bool) {
 							outcome := s.decide(t, object)
-							ok := outcome.Result == gate.Allow && len(outcome.Warnings) == 0
+							ok := outcome.Result.Admits() && len(outcome.Warnings) == 0
 							if kind == "MutatingPolicy" {
 								ok = ok && (outcome.Mutations > 0) == about
 							} else {
