@@ -220,7 +220,7 @@ type verdict struct {
 
 // judged is what the record holds of an image.
 type judged struct {
-	Answer  string `json:"result"`
+	Result  string `json:"result"`
 	Reasons []struct {
 		Code string `json:"code"`
 	} `json:"reasons"`

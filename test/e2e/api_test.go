@@ -24,7 +24,7 @@ const apiPath, audience = "/api/v1/verify", "quaymaster"
 type verdictList struct {
 	Kind  string `json:"kind"`
 	Items []struct {
-		Answer string `json:"result"`
+		Result string `json:"result"`
 		Images []struct {
 			Pinned  string `json:"pinned"`
 			Reasons []struct {
@@ -109,7 +109,7 @@ func TestAPI(t *testing.T) {
 		status, said, text := door.verify(t, row.token, "application/json", asking(row.image))
 		answer := ""
 		if len(said.Items) == 1 {
-			answer = said.Items[0].Answer
+			answer = said.Items[0].Result
 		}
 		if status != row.status || answer != row.answer || !strings.Contains(text, row.says) {
 			t.Errorf("%s: %d %s, want %d, %q, saying %q", row.reason, status, text, row.status, row.answer, row.says)
@@ -119,7 +119,7 @@ func TestAPI(t *testing.T) {
 		body := string(manifest(t, pod("web", signed.Name))) + "---\n" + string(manifest(t, pod("bare", bare.Name)))
 		body = strings.ReplaceAll(body, "metadata:\n", "metadata:\n  namespace: "+s.namespace+"\n")
 		status, said, text := door.verify(t, ci, "application/yaml", body)
-		if status != 200 || said.Kind != "VerdictList" || len(said.Items) != 2 || said.Items[0].Answer != "allow" || said.Items[1].Answer != "deny" {
+		if status != 200 || said.Kind != "VerdictList" || len(said.Items) != 2 || said.Items[0].Result != "allow" || said.Items[1].Result != "deny" {
 			t.Errorf("got %d %s, want an allowance and a denial", status, text)
 		}
 	})

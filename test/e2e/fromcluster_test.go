@@ -211,7 +211,7 @@ func compare(t *testing.T, record string, answers map[string]string) {
 	var list struct {
 		Items []struct {
 			Object struct{ Name string }
-			Answer string
+			Result string
 			Images []struct {
 				Written, Pinned string
 				Pin             bool
@@ -227,7 +227,7 @@ func compare(t *testing.T, record string, answers map[string]string) {
 	}
 	for _, item := range list.Items {
 		got := ""
-		if item.Answer == "allow" {
+		if item.Result == "allow" {
 			image := item.Images[0]
 			switch {
 			case image.Mirror != nil && image.Mirror.Target != "":
@@ -239,7 +239,7 @@ func compare(t *testing.T, record string, answers map[string]string) {
 			}
 		}
 		if want := answers[item.Object.Name]; got != want {
-			t.Errorf("%s: %s, image %q, and the API server made it %q", item.Object.Name, item.Answer, got, want)
+			t.Errorf("%s: %s, image %q, and the API server made it %q", item.Object.Name, item.Result, got, want)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func released() []trial {
 		refuse("scanned by somebody else", "untrusted-chain", key, flow, builds, attached(strangers, scan, clean)).
 		refuse("with a scan that is not signed", "no-attestation", key, flow, builds, attached(nobody, scan, clean)).
 		add(trial{reason: "not signed, and left out", repository: "app/tools", answer: allow, code: "skipped"}).
-		add(trial{reason: "not signed, and of no application", repository: "lib/app", answer: allow, code: "no-policy"}).list
+		add(trial{reason: "not signed, and of no application", repository: "lib/app", answer: unchecked, code: "no-policy"}).list
 }
 
 func reviewed() []trial {

@@ -158,10 +158,10 @@ func (p *port) make(t testing.TB, image string, proofs []proof) (pushed, error) 
 
 // item is what the record says of an object.
 type item struct {
-	Answer            string
+	Result            string
 	Reasons, Warnings []reason
 	Images            []struct {
-		Answer            string
+		Result            string
 		Pinned            string
 		Pin, Matched      bool
 		Reasons, Warnings []reason

@@ -74,7 +74,7 @@ func excepted(r *trials) *trials {
 
 // leave adds an image that the policy does not speak of.
 func (r *trials) leave(reason string, proofs ...proof) *trials {
-	return r.add(trial{reason: reason, proofs: proofs, answer: allow, code: "no-policy"})
+	return r.add(trial{reason: reason, proofs: proofs, answer: unchecked, code: "no-policy"})
 }
 
 // exception is a PolicyException for an image policy, and the images of one

@@ -138,7 +138,7 @@ func (p *port) signed(t testing.TB, tag string, f *fulcio, issuer, mail string) 
 
 // judgement is what the program says of one image.
 type judgement struct {
-	Answer  string
+	Result  string
 	Reasons []struct{ Code, Message, Expected, Found string }
 	said    string
 }
@@ -160,8 +160,8 @@ func (p *port) judge(t testing.TB, image gatetest.Image, args ...string) judgeme
 	}
 	j := report.Items[0].Images[0]
 	j.said = said
-	if (j.Answer == "allow") != (err == nil) {
-		t.Errorf("the answer is %s, the exit says %v", j.Answer, err)
+	if (j.Result == "allow") != (err == nil) {
+		t.Errorf("the answer is %s, the exit says %v", j.Result, err)
 	}
 	return j
 }
@@ -177,8 +177,8 @@ func (p *port) by(issuer, mail string, more ...string) []string {
 func (p *port) expect(t testing.TB, image gatetest.Image, answer, code string, args ...string) {
 	t.Helper()
 	got := p.judge(t, image, args...)
-	if got.Answer != answer || len(got.Reasons) == 0 || got.Reasons[0].Code != code {
-		t.Errorf("%s is judged %s, want %s with %s first:\n%s", image.Name, got.Answer, answer, code, got.said)
+	if got.Result != answer || len(got.Reasons) == 0 || got.Reasons[0].Code != code {
+		t.Errorf("%s is judged %s, want %s with %s first:\n%s", image.Name, got.Result, answer, code, got.said)
 	}
 }
 
