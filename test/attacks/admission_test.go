@@ -138,9 +138,9 @@ func admissionAttacks() []attack {
 		}),
 		row("value-that-becomes-an-image", "An expression names images by the names of parameters. An unsigned image comes in under another name, and an update renames it. It is denied, though the text did not change.", "kyverno 16260: typed parameters", func(s *scene) {
 			s.policies(strings.Replace(validating("  validations: [{expression: 'images.bundle.all(i, verifyImageSignatures(i, [attestors.key]) > 0)'}]\n"), "spec:\n",
-				"spec:\n  validationConfigurations: {required: false}\n  images: [{name: bundle, expression: \"object.spec.params.filter(p, p.name == 'bundle').map(p, p.value)\"}]\n", 1))
+				"spec:\n  validationConfigurations: {required: false}\n  images: [{name: bundle, expression: \"object.spec.securityContext.sysctls.filter(p, p.name == 'bundle').map(p, p.value)\"}]\n", 1))
 			of := func(name, value string) object {
-				return with(pod(), "spec", object{"params": []any{object{"name": name, "value": value}}})
+				return with(pod(), "spec", object{"securityContext": object{"sysctls": []any{object{"name": name, "value": value}}}})
 			}
 			good, evil := s.signed("signed").ByDigest(), s.built("unsigned").ByDigest()
 			s.admitted(of("base", evil))
