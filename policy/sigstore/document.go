@@ -99,6 +99,7 @@ type attestation struct {
 type statePolicy struct {
 	Type              string        `json:"type"`
 	Data              string        `json:"data"`
+	URL               string        `json:"url"` // of earlier versions; refused
 	Remote            *remotePolicy `json:"remote"`
 	ConfigMapRef      *configMapRef `json:"configMapRef"`
 	FetchConfigFile   *bool         `json:"fetchConfigFile"`

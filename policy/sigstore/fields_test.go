@@ -188,6 +188,8 @@ func TestRefuses(t *testing.T) {
 		{attested + ", policy: {type: cue, configMapRef: {name: a}}}]}]\n", "spec.authorities[0].attestations[0].policy.configMapRef", "a name and a key", "a ConfigMap without a key"},
 		{attested + ", policy: {type: cue, data: 'a: 1', configMapRef: {name: a, key: b}}}]}]\n", "spec.authorities[0].attestations[0].policy", "want one of", "two texts"},
 		{attested + ", policy: {type: cue, data: 'a: 1', fetchConfigFile: true}}]}]\n", "spec.authorities[0].attestations[0].policy.fetchConfigFile", "spec.policy", "a field of the other policy"},
+		{attested + ", policy: {type: cue, url: 'https://example.com/p'}}]}]\n", "spec.authorities[0].attestations[0].policy.url", "write remote", "an address of earlier versions"},
+		{"  policy: {type: rego, url: 'https://example.com', data: 'isCompliant := true'}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.url", "write remote", "an overall policy at an address of earlier versions, and its text"},
 		{"  policy: {type: cue, remote: {url: 'https://example.com', sha256sum: $SUM}}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.remote", "not fetched", "an overall policy from the network that nobody fetches"},
 		{"  policy: {type: cue, configMapRef: {name: a}}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.configMapRef", "a name and a key", "an overall policy in a ConfigMap without a key"},
 		{"  policy: {type: cue, data: 'config: _'}\n  authorities: [{static: {action: pass}}]\n", "spec.policy.data", "config is not handed on", "a policy over a configuration that is not fetched"},

@@ -51,6 +51,9 @@ func (c *Compiler) script(doc statePolicy, path string, data sees) (script, erro
 	if doc.Type != "cue" && doc.Type != "rego" {
 		return s, field.Fail(path+".type", "unknown type %q: want cue or rego", doc.Type)
 	}
+	if doc.URL != "" {
+		return s, field.Fail(path+".url", "is the form of earlier versions, without a checksum: write remote, with url and sha256sum")
+	}
 	ways := 0
 	for _, is := range []bool{doc.Data != "", doc.Remote != nil, doc.ConfigMapRef != nil} {
 		if is {

@@ -59,6 +59,8 @@ func TestTrustRootProves(t *testing.T) {
 	roots := &trustroot.Roots{}
 	roots.Put(parseRoot(t, keysOf("ours", ours)))
 	roots.Put(parseRoot(t, keysOf("theirs", theirs)))
+	roots.Put(parseRoot(t, rootDocument("whole", map[string]any{"trustedRootJSON": string(ours.TrustedRoot())})))
+	roots.Put(parseRoot(t, strings.ReplaceAll(keysOf("sha512", ours), "sha-256", "sha512")))
 	roots.Put(parseRoot(t, rootDocument("tuf", map[string]any{"remote": map[string]any{"root": encode([]byte(`{"signed":{"_type":"root"}}`)), "mirror": "https://tuf.example"}})))
 	digest := image.DigestOf([]byte("manifest"))
 	subject, err := image.MustParse("ghcr.io/org/app:v1").Pin(image.Descriptor{Digest: digest})
@@ -79,6 +81,11 @@ func TestTrustRootProves(t *testing.T) {
 	}{
 		{"keyless: {" + ann + ", trustRootRef: ours}, ctlog: {trustRootRef: ours}", attest.Cosign, ours, nil, "", "ours"},
 		{"keyless: {" + ann + ", trustRootRef: ours}, ctlog: {trustRootRef: ours}", attest.Cosign, theirs, nil, verify.UntrustedChain, "theirs"},
+		{"keyless: {" + ann + ", trustRootRef: whole}, ctlog: {trustRootRef: whole}", attest.Cosign, ours, nil, "", "ours, of a trusted_root.json"},
+		{"keyless: {" + ann + ", trustRootRef: whole}, ctlog: {trustRootRef: whole}", attest.Cosign, theirs, nil, verify.UntrustedChain, "theirs, with a trusted_root.json of ours"},
+		{"keyless: {" + ann + ", trustRootRef: whole}, ctlog: {trustRootRef: whole}, signatureFormat: bundle", attest.Bundle, ours, nil, "", "a bundle, with a trusted_root.json"},
+		{"keyless: {" + ann + ", trustRootRef: sha512}, ctlog: {trustRootRef: sha512}", attest.Cosign, ours, nil, "", "ours, with another hash algorithm of the log (import trap)"},
+		{"keyless: {" + ann + ", trustRootRef: sha512}, ctlog: {trustRootRef: sha512}", attest.Cosign, theirs, nil, verify.UntrustedChain, "theirs, with another hash algorithm of the log"},
 		{"keyless: {" + ann + ", trustRootRef: ours}", attest.Cosign, ours, nil, "", "without ctlog, an entry of the same root (import trap)"},
 		{"keyless: {" + ann + ", trustRootRef: ours}", attest.Cosign, ours, func(c *verifytest.Claim) { c.NoLog = true }, verify.NoLogEntry, "without ctlog and without an entry (import trap)"},
 		{"keyless: {" + ann + ", trustRootRef: ours}, ctlog: {trustRootRef: theirs}", attest.Cosign, ours, nil, verify.BadLogEntry, "the log of another root"},

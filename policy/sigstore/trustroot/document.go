@@ -16,6 +16,8 @@ type rootSpec struct {
 	Remote       *remoteRoot     `json:"remote"`
 	Repository   *repositoryRoot `json:"repository"`
 	SigstoreKeys *sigstoreKeys   `json:"sigstoreKeys"`
+	// TrustedRootJSON is the text of a trusted_root.json.
+	TrustedRootJSON string `json:"trustedRootJSON"`
 }
 
 type remoteRoot struct {

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ type TrustRoot struct {
 	// Hash is the SHA-256 of the name and of spec, in hexadecimal. The repository's root, and
 	// the metadata that protects it against rollback, are kept when only a label changes.
 	Hash string
-	// TrustedRoot is a trusted_root.json, of spec.sigstoreKeys.
+	// TrustedRoot is a trusted_root.json, of spec.sigstoreKeys or spec.trustedRootJSON.
 	TrustedRoot []byte
 	TUF         *TUF
 }
@@ -98,18 +99,20 @@ func parseTrustRoot(text []byte) (*TrustRoot, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s", name, content.Spec))
 	root := &TrustRoot{Name: name, Hash: hex.EncodeToString(sum[:])}
 	forms := 0
-	for _, is := range []bool{d.Spec.Remote != nil, d.Spec.Repository != nil, d.Spec.SigstoreKeys != nil} {
+	for _, is := range []bool{d.Spec.Remote != nil, d.Spec.Repository != nil, d.Spec.SigstoreKeys != nil, d.Spec.TrustedRootJSON != ""} {
 		if is {
 			forms++
 		}
 	}
 	switch {
 	case forms != 1:
-		return nil, field.Fail("spec", "want one of remote, repository and sigstoreKeys, found %d", forms)
+		return nil, field.Fail("spec", "want one of remote, repository, sigstoreKeys and trustedRootJSON, found %d", forms)
 	case d.Spec.Remote != nil:
 		root.TUF, err = d.Spec.Remote.compile("spec.remote")
 	case d.Spec.Repository != nil:
 		root.TUF, err = d.Spec.Repository.compile("spec.repository")
+	case d.Spec.TrustedRootJSON != "":
+		root.TrustedRoot, err = compileJSON(d.Spec.TrustedRootJSON, "spec.trustedRootJSON")
 	default:
 		root.TrustedRoot, err = d.Spec.SigstoreKeys.compile("spec.sigstoreKeys")
 	}
@@ -203,6 +206,18 @@ func unpack(text []byte) (map[string][]byte, error) {
 	}
 }
 
+// compileJSON reads the text of a trusted_root.json.
+func compileJSON(text, path string) ([]byte, error) {
+	root, err := Unmarshal([]byte(text))
+	if err != nil {
+		return nil, field.Below(path, err)
+	}
+	if len(root.GetCertificateAuthorities())+len(root.GetTimestampAuthorities())+len(root.GetTlogs())+len(root.GetCtlogs()) == 0 {
+		return nil, field.Fail(path, "is empty, and so would trust nothing")
+	}
+	return Marshal(root)
+}
+
 func (k *sigstoreKeys) compile(path string) ([]byte, error) {
 	root := &prototrust.TrustedRoot{MediaType: MediaType}
 	var errs []error
@@ -270,13 +285,10 @@ func (ca certificateAuthority) compile(path string) (*prototrust.CertificateAuth
 }
 
 // compile reads a log, which is identified by its key (RFC 6962). It has no validity
-// period of its own, so it is valid from the earliest time.
+// period of its own, so it is valid from the earliest time. Its tree is one of SHA-256
+// whatever the document states: with another algorithm, no proof could be verified.
 func (l transparencyLog) compile(path string) (*prototrust.TransparencyLogInstance, error) {
-	hashes := map[string]protocommon.HashAlgorithm{
-		"sha-256": protocommon.HashAlgorithm_SHA2_256, "sha-384": protocommon.HashAlgorithm_SHA2_384, "sha-512": protocommon.HashAlgorithm_SHA2_512,
-	}
-	hash, known := hashes[l.HashAlgorithm]
-	if !known {
+	if !slices.Contains([]string{"sha-256", "sha256", "sha-384", "sha384", "sha-512", "sha512"}, l.HashAlgorithm) {
 		return nil, field.Fail(path+".hashAlgorithm", "unknown algorithm %q: want sha-256, sha-384 or sha-512", l.HashAlgorithm)
 	}
 	if err := field.URL(l.BaseURL, path+".baseURL"); err != nil {
@@ -296,7 +308,7 @@ func (l transparencyLog) compile(path string) (*prototrust.TransparencyLogInstan
 	}
 	id := sha256.Sum256(block.Bytes)
 	return &prototrust.TransparencyLogInstance{
-		BaseUrl: l.BaseURL, HashAlgorithm: hash, LogId: &protocommon.LogId{KeyId: id[:]},
+		BaseUrl: l.BaseURL, HashAlgorithm: protocommon.HashAlgorithm_SHA2_256, LogId: &protocommon.LogId{KeyId: id[:]},
 		PublicKey: &protocommon.PublicKey{
 			RawBytes: block.Bytes, KeyDetails: details,
 			ValidFor: &protocommon.TimeRange{Start: timestamppb.New(time.Unix(0, 0))},

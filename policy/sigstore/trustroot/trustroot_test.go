@@ -89,6 +89,11 @@ func TestForms(t *testing.T) {
 		t.Errorf("repository: %+v", repository.TUF)
 	}
 	keys := parseRoot(t, keysOf("r", verifytest.Must(verifytest.New(verifytest.Options{}))))
+	written := verifytest.Must(verifytest.New(verifytest.Options{})).TrustedRoot()
+	whole := parseRoot(t, rootDocument("r", map[string]any{"trustedRootJSON": string(written)}))
+	if root, err := trustroot.Unmarshal(whole.TrustedRoot); err != nil || whole.TUF != nil || len(root.GetCertificateAuthorities()) == 0 || len(root.GetTlogs()) == 0 {
+		t.Errorf("a trusted_root.json: %+v, %v", whole, err)
+	}
 	if keys.TUF != nil || !bytes.Contains(keys.TrustedRoot, []byte("trustedroot+json")) {
 		t.Errorf("keys: %+v", keys)
 	}
@@ -110,6 +115,12 @@ func TestRefuses(t *testing.T) {
 		{map[string]any{}, "spec: want one of", "no form"},
 		{map[string]any{"remote": map[string]any{}, "sigstoreKeys": map[string]any{}}, "spec: want one of", "two forms"},
 		{map[string]any{"sigstoreKeys": map[string]any{}}, "spec.sigstoreKeys: is empty", "no keys"},
+		{map[string]any{"trustedRootJSON": ""}, "spec: want one of", "an empty trusted_root.json"},
+		{map[string]any{"trustedRootJSON": string(s.TrustedRoot()), "sigstoreKeys": map[string]any{}}, "spec: want one of", "a trusted_root.json beside keys"},
+		{map[string]any{"trustedRootJSON": string(s.TrustedRoot()[1:])}, "spec.trustedRootJSON: want trusted_root.json", "a trusted_root.json that is cut off"},
+		{map[string]any{"trustedRootJSON": `{"mediaType":"` + trustroot.MediaType + `"}`}, "spec.trustedRootJSON: is empty", "a trusted_root.json without keys"},
+		{map[string]any{"trustedRootJSON": `{"mediaType":"` + trustroot.MediaType + `","tlog":[]}`}, "spec.trustedRootJSON: want trusted_root.json", "a trusted_root.json with an unknown field"},
+		{map[string]any{"trustedRootJSON": map[string]any{"mediaType": trustroot.MediaType}}, "spec.trustedRootJSON", "an object instead of its text"},
 		{map[string]any{"remote": map[string]any{"root": root, "mirror": "ftp://tuf.example"}}, "spec.remote.mirror: ", "no address"},
 		{map[string]any{"remote": map[string]any{"root": encode([]byte("{}")), "mirror": "https://tuf.example"}}, "spec.remote.root: want a root.json", "no root"},
 		{map[string]any{"remote": map[string]any{"root": root, "mirror": "https://tuf.example", "trustedRootTarget": "../x"}}, "spec.remote.trustedRootTarget: ", "a target outside"},
