@@ -26,6 +26,8 @@ type RuleResult struct {
 	// Err is the reason why the rule could not be evaluated; the subject is then undecided.
 	Err     error
 	Renewed bool // unchanged images were not the rule's in the old object
+	// Unchanged: the rule does not apply because its images ran before the update.
+	Unchanged bool
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
 	// Judge has the last word on the checks of a rule about images; nil where they
@@ -73,7 +75,7 @@ func (s *Set) Plan(ctx context.Context, subject *Subject, find Finder) Plan {
 
 func (s *Set) planRule(ctx context.Context, m ruleIn, subject *Subject, find Finder) ([]Check, []RuleResult) {
 	skipped := func(why string) ([]Check, []RuleResult) {
-		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: why}}
+		return nil, []RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: why, Unchanged: why == unchanged}}
 	}
 	if subject.Document && !OnlyDocuments(m.rule) {
 		return skipped("it is about Kubernetes objects")

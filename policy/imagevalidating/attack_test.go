@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // TestUpdatesOfTheObject: what a validation says of the object holds of an update that
@@ -168,5 +169,29 @@ func TestUpdatesThatSelect(t *testing.T) {
 		request := c.now.request(t)
 		request.Old, request.Subject.Operation = c.old.request(t).Object, "UPDATE"
 		expect(t, h.decide(t, request, c.text), c.reason, c.answer, c.word)
+	}
+}
+
+// TestAttestorsOfAnUpdate: an attestor that depends on the object may depend on any member of
+// it, such as the template of a PodTemplate.
+func TestAttestorsOfAnUpdate(t *testing.T) {
+	h := newHarbor(t)
+	of := func(member, value string) policy.Content {
+		return policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "PodTemplate", member: map[string]any{"a": value}})
+	}
+	dependent := edit(with(allSigned), "key: {data: 'KEY'}", "key: {expression: object.template.metadata.annotations.key}")
+	for _, c := range []struct {
+		reason, text, member string
+		want                 bool
+	}{
+		{"the template", dependent, "template", true},
+		{"the metadata", dependent, "metadata", true},
+		{"the status", dependent, "status", false},
+		{"an attestor of its own", with(allSigned), "template", false},
+	} {
+		rule := h.policy(t, c.text).Rules[0].(policy.Rematching)
+		if got := rule.ReadsUpdate(&policy.Subject{Object: of(c.member, "a"), OldObject: of(c.member, "b")}); got != c.want {
+			t.Errorf("%s: %t", c.reason, got)
+		}
 	}
 }

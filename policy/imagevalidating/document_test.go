@@ -60,21 +60,21 @@ func TestDocuments(t *testing.T) {
 		{"a tag that nobody pins", text, dockerfile(good.Name), gate.Deny, "missing-digest"},
 		{"a tag that need not be pinned", free, dockerfile(good.Name), gate.Allow, ""},
 		{"and its twin", free, dockerfile(bad.Name), gate.Deny, "unsigned"},
-		{"no image that is meant", text, dockerfile("other.example/a:1"), gate.Allow, "names none"},
-		{"no image", text, dockerfile(), gate.Allow, "names none"},
+		{"no image that is meant", text, dockerfile("other.example/a:1"), gate.Unchecked, "names none"},
+		{"no image", text, dockerfile(), gate.Unchecked, "names none"},
 		{"a member that is not there", text, `{"stagez": []}`, gate.Error, "no such key"},
 		{"a member of another type", text, `{"stages": "` + digest(good) + `"}`, gate.Error, ""},
 		{"an image that is a number", text, `{"stages": [{"from": 1}]}`, gate.Error, "more than texts"},
 		{"an image that is none", text, dockerfile("::"), gate.Error, ""},
-		{"an optional member", jsonMode("object.?stages.orValue([]).map(s, s.from)", bases), `{"stagez": []}`, gate.Allow, "names none"},
+		{"an optional member", jsonMode("object.?stages.orValue([]).map(s, s.from)", bases), `{"stagez": []}`, gate.Unchecked, "names none"},
 		{"an image that the expression leaves out", ours, dockerfile(digest(good), digest(bad)), gate.Allow, ""},
 		{"and its twin", ours, dockerfile(digest(good), digest(foreign)), gate.Deny, "wrong-key"},
 		{"an expression about the document", jsonMode(stages, "object.stages.size() > 0"), dockerfile(), gate.Deny, "the message"},
 		{"and its twin", jsonMode(stages, "object.stages.size() > 0"), dockerfile("other.example/a:1"), gate.Allow, ""},
 		{"an object as a document", jsonMode("object.spec.containers.map(c, c.image)", bases), podText(digest(good)), gate.Allow, ""},
 		{"and its twin", jsonMode("object.spec.containers.map(c, c.image)", bases), podText(digest(bad)), gate.Deny, "unsigned"},
-		{"a policy that names no image", edit(with(allSigned), "spec:\n", "spec:\n  evaluation: {mode: JSON}\n"), dockerfile(digest(bad)), gate.Allow, "names none"},
-		{"a policy for objects", with(allSigned), podText(digest(bad)), gate.Allow, "about Kubernetes objects"},
+		{"a policy that names no image", edit(with(allSigned), "spec:\n", "spec:\n  evaluation: {mode: JSON}\n"), dockerfile(digest(bad)), gate.Unchecked, "names none"},
+		{"a policy for objects", with(allSigned), podText(digest(bad)), gate.Unchecked, "about Kubernetes objects"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			out := h.decide(t, document(t, c.document), c.text)
@@ -150,7 +150,7 @@ func TestDocumentsAtAdmission(t *testing.T) {
 		if len(p.Targets) > 0 {
 			t.Errorf("it asks for %v", p.Targets)
 		}
-		expect(t, h.gate(t, must(policy.NewSet(p))(t)).Decide(t.Context(), pod(t, bad)), "a pod", gate.Allow, "skip")
+		expect(t, h.gate(t, must(policy.NewSet(p))(t)).Decide(t.Context(), pod(t, bad)), "a pod", gate.Unchecked, "skip")
 		if !(gate.Snapshot{Policies: must(policy.NewSet(p, open))(t)}).FailOpen(pods) {
 			t.Error("nobody fails open beside it")
 		}

@@ -83,7 +83,7 @@ func (r *rule) MayRematch() bool {
 // ReadsUpdate reports whether an update changed an object that the attestors may depend on.
 // Validations of the object are evaluated at every update anyway.
 func (r *rule) ReadsUpdate(s *policy.Subject) bool {
-	return !r.program.fixed && (revision.Changes(s, "spec") || revision.Changes(s, "metadata"))
+	return !r.program.fixed && revision.ChangesObject(s)
 }
 
 // OnlyDocuments reports whether the policy's evaluation.mode is JSON.

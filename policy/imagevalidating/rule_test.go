@@ -38,27 +38,27 @@ func TestMatching(t *testing.T) {
 		word         string
 	}{
 		{"everything", with(allSigned), prod, gate.Deny, "unsigned"},
-		{"another image", edit(with(allSigned), "HOST/org/*", "other.example/*"), prod, gate.Allow, ""},
+		{"another image", edit(with(allSigned), "HOST/org/*", "other.example/*"), prod, gate.Unchecked, ""},
 		{"an alternative", edit(with(allSigned), "glob: HOST/org/*", "glob: '{other.example,HOST}/**'"), prod, gate.Deny, "unsigned"},
 		{"an expression", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.endsWith(':1')"), prod, gate.Deny, "unsigned"},
-		{"an expression that does not hold", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.endsWith(':2')"), prod, gate.Allow, ""},
+		{"an expression that does not hold", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.endsWith(':2')"), prod, gate.Unchecked, ""},
 		{"an expression that fails", edit(with(allSigned), "glob: HOST/org/*", "expression: ref.split('#')[1] == ''"), prod, gate.Error, "index out of bounds"},
 		{"a condition that holds", spec("  matchConditions: [{name: a, expression: object.metadata.labels.env == 'prod'}]"), prod, gate.Deny, "unsigned"},
-		{"a condition that does not", spec("  matchConditions: [{name: a, expression: object.metadata.labels.env == 'prod'}]"), dev, gate.Allow, ""},
+		{"a condition that does not", spec("  matchConditions: [{name: a, expression: object.metadata.labels.env == 'prod'}]"), dev, gate.Unchecked, ""},
 		{"a condition that fails", spec("  matchConditions: [{name: a, expression: object.metadata.labels.zone == 'a'}]"), dev, gate.Error, "no such key"},
-		{"one that fails and one that does not hold", spec("  matchConditions: [{name: a, expression: object.metadata.labels.zone == 'a'}, {name: b, expression: object.metadata.labels.env == 'prod'}]"), dev, gate.Allow, ""},
+		{"one that fails and one that does not hold", spec("  matchConditions: [{name: a, expression: object.metadata.labels.zone == 'a'}, {name: b, expression: object.metadata.labels.env == 'prod'}]"), dev, gate.Unchecked, ""},
 		{"an object selector", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), prod, gate.Deny, "unsigned"},
-		{"that selects another", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), dev, gate.Allow, ""},
+		{"that selects another", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), dev, gate.Unchecked, ""},
 		{"a namespace selector, and no namespace known", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    namespaceSelector: {matchLabels: {env: prod}}\n"), prod, gate.Error, "not known"},
 		{"a name", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [test]"), prod, gate.Deny, "unsigned"},
-		{"another name", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [other]"), prod, gate.Allow, ""},
-		{"excluded", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    excludeResourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*']}]\n"), prod, gate.Allow, ""},
-		{"another operation", edit(with(allSigned), "operations: [CREATE, UPDATE]", "operations: [UPDATE]"), prod, gate.Allow, ""},
+		{"another name", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [other]"), prod, gate.Unchecked, ""},
+		{"excluded", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    excludeResourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*']}]\n"), prod, gate.Unchecked, ""},
+		{"another operation", edit(with(allSigned), "operations: [CREATE, UPDATE]", "operations: [UPDATE]"), prod, gate.Unchecked, ""},
 		{"audit", spec("  validationActions: [Audit]"), prod, gate.Allow, "unsigned"},
 		{"warn", spec("  validationActions: [Warn, Audit]"), prod, gate.Allow, "unsigned"},
 		{"deny beside audit", spec("  validationActions: [Audit, Deny]"), prod, gate.Deny, "unsigned"},
 		{"not at admission, which this is not", spec("  evaluation: {admission: {enabled: false}}"), prod, gate.Deny, "unsigned"},
-		{"documents of another kind", spec("  evaluation: {mode: JSON}"), prod, gate.Allow, "no Kubernetes objects"},
+		{"documents of another kind", spec("  evaluation: {mode: JSON}"), prod, gate.Unchecked, "no Kubernetes objects"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			expect(t, h.decide(t, c.object.request(t), c.text), c.reason, c.answer, c.word)
@@ -67,7 +67,7 @@ func TestMatching(t *testing.T) {
 	t.Run("at admission", func(t *testing.T) {
 		request := prod.request(t)
 		request.Subject.User.Name = "ann"
-		expect(t, h.decide(t, request, spec("  evaluation: {admission: {enabled: false}}")), "asked at admission", gate.Allow, "not asked at admission")
+		expect(t, h.decide(t, request, spec("  evaluation: {admission: {enabled: false}}")), "asked at admission", gate.Unchecked, "not asked at admission")
 		if p := h.policy(t, spec("  evaluation: {admission: {enabled: false}}")); len(p.Targets) > 0 {
 			t.Errorf("the API server is to ask about %v", p.Targets)
 		}
@@ -88,14 +88,14 @@ func TestControllers(t *testing.T) {
 	}{
 		{"a signed deployment", labelled, object{kind: "Deployment", images: []string{good}, labels: prod}, gate.Allow},
 		{"an unsigned deployment", labelled, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
-		{"whose template has another label", labelled, object{kind: "Deployment", images: []string{bad}, labels: map[string]string{"env": "dev"}}, gate.Allow},
+		{"whose template has another label", labelled, object{kind: "Deployment", images: []string{bad}, labels: map[string]string{"env": "dev"}}, gate.Unchecked},
 		{"a signed cron job", labelled, object{kind: "CronJob", images: []string{good}, labels: prod}, gate.Allow},
 		{"an unsigned cron job", labelled, object{kind: "CronJob", images: []string{bad}, labels: prod}, gate.Deny},
-		{"a stateful set that is not named", some, object{kind: "StatefulSet", images: []string{bad}, labels: prod}, gate.Allow},
+		{"a stateful set that is not named", some, object{kind: "StatefulSet", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"a deployment that is", some, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Deny},
-		{"no controllers", none, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Allow},
+		{"no controllers", none, object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"and its pod", none, object{images: []string{bad}, labels: prod}, gate.Deny},
-		{"a selector keeps from generating", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Allow},
+		{"a selector keeps from generating", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n"), object{kind: "Deployment", images: []string{bad}, labels: prod}, gate.Unchecked},
 		{"the object's own text", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), object{kind: "Deployment", images: []string{good}}, gate.Allow},
 		{"and its twin", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), object{kind: "Deployment", images: []string{bad}}, gate.Deny},
 		{"name and namespace are the object's", with("object.metadata.name == 'test' && object.metadata.namespace == 'default' && " + allSigned), object{kind: "CronJob", images: []string{good}}, gate.Allow},
@@ -246,11 +246,11 @@ func TestBroken(t *testing.T) {
 	}{
 		{"what it speaks of", misspelt, object{images: []string{good}}, gate.Error},
 		{"and its controllers", misspelt, object{kind: "Deployment", images: []string{good}}, gate.Error},
-		{"and nothing else", edit(misspelt, "[pods]", "[pods, nothings]"), object{kind: "Deployment", images: []string{good}}, gate.Allow},
+		{"and nothing else", edit(misspelt, "[pods]", "[pods, nothings]"), object{kind: "Deployment", images: []string{good}}, gate.Unchecked},
 		{"a match that cannot be read", edit(misspelt, "matchConstraints:", "matchConstraint:"), object{kind: "CronJob", images: []string{good}}, gate.Error},
 		{"audit", edit(misspelt, "spec:\n", "spec:\n  validationActions: [Audit]\n"), object{images: []string{good}}, gate.Allow},
 		{"one action that is not known", edit(misspelt, "spec:\n", "spec:\n  validationActions: [Audit, Dny]\n"), object{images: []string{good}}, gate.Error},
-		{"of another mode", edit(misspelt, "spec:\n", "spec:\n  evaluation: {mode: JSON}\n"), object{images: []string{good}}, gate.Allow},
+		{"of another mode", edit(misspelt, "spec:\n", "spec:\n  evaluation: {mode: JSON}\n"), object{images: []string{good}}, gate.Unchecked},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			if out := ask(broken(c.text), c.object); out.Result != c.answer {
@@ -294,7 +294,7 @@ func TestBare(t *testing.T) {
 		{"who asks is not", with("request.userInfo.username == 'ann' || " + allSigned), good, "default", gate.Error, "only images"},
 		{"a name is asked for", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [test]"), good, "default", gate.Error, "only images"},
 		{"a policy of the namespace", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "default", gate.Deny, "unsigned"},
-		{"of another namespace", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "other", gate.Allow, ""},
+		{"of another namespace", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "other", gate.Unchecked, ""},
 		{"and nobody knows which", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "", gate.Error, "only images"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

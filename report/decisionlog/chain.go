@@ -26,6 +26,7 @@ func (p Position) After(line []byte) Position {
 
 // Chain numbers and hashes lines, each from the line before. It is not safe for concurrent use.
 type Chain struct {
+	version int // of its lines
 	replica string
 	at      Position
 	text    bytes.Buffer
@@ -37,7 +38,7 @@ func NewChain(replica string, after Position) (*Chain, error) {
 	if replica == "" || len(replica) > maxName {
 		return nil, errors.New("decision log: want the name of the replica that writes it")
 	}
-	c := &Chain{replica: replica, at: after}
+	c := &Chain{version: Version, replica: replica, at: after}
 	c.encoder = json.NewEncoder(&c.text)
 	c.encoder.SetEscapeHTML(false) // references and identities stay readable
 	return c, nil
@@ -67,7 +68,7 @@ func (c *Chain) Append(text []byte, e *Entry) ([]byte, error) {
 
 // place sets the chain fields of an entry.
 func (c *Chain) place(e *Entry) {
-	e.V, e.Seq, e.Prev, e.Replica = Version, c.at.Seq+1, hex.EncodeToString(c.at.Hash[:]), c.replica
+	e.V, e.Seq, e.Prev, e.Replica = c.version, c.at.Seq+1, hex.EncodeToString(c.at.Hash[:]), c.replica
 	e.Time = e.Time.UTC().Truncate(time.Microsecond)
 }
 

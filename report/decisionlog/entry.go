@@ -9,8 +9,8 @@ import (
 )
 
 // Version is the version of the format, which each line records. Fields are added within a
-// version, and never removed or redefined.
-const Version = 1
+// version, and never removed or redefined. Lines of version 1 are read, too.
+const Version = 2
 
 // Kind is the kind of a line, and the name of the field with its content.
 type Kind string
@@ -136,12 +136,12 @@ type Decision struct {
 	Allowed bool `json:"allowed"`
 	// Shadow: the outcome is recorded but not enforced.
 	Shadow bool `json:"shadow,omitempty"`
-	// Undecided is the reason why there is no decision. There is no answer then.
+	// Undecided is the reason why there is no decision. There is no result then.
 	Undecided string          `json:"undecided,omitempty"`
 	Object    report.Resource `json:"object"`
 	// Image is nil where the line applies to the object itself.
 	Image *Image `json:"image,omitempty"`
-	// Result is the answer for the image, or for the object.
+	// Result is the result for the image, or for the object.
 	Result gate.Result `json:"result,omitempty"`
 	// Reasons for the answer, the most relevant first.
 	Reasons  []Reason `json:"reasons,omitempty"`
@@ -191,7 +191,7 @@ type Rule struct {
 	Hash   string `json:"hash,omitempty"`
 	Rule   string `json:"rule"`
 	Entry  string `json:"entry,omitempty"`
-	// Result is pass, fail, undecided or skip.
+	// Result is pass, fail, indeterminate or skip.
 	Result policy.Result `json:"result"`
 	// Action is the effect of a failure.
 	Action policy.Action `json:"action,omitempty"`

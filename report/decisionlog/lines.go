@@ -1,9 +1,13 @@
 package decisionlog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report/decisionlog/internal/segment"
 )
 
@@ -27,8 +31,13 @@ func ParseLine(raw []byte) (Line, error) {
 	if err := json.Unmarshal(raw, &line.Entry); err != nil {
 		return line, fmt.Errorf("it is no line of a decision log: %w", err)
 	}
-	if line.V != Version {
-		return line, fmt.Errorf("it is of version %d, and this program reads version %d", line.V, Version)
+	if line.V != Version && line.V != firstVersion {
+		return line, fmt.Errorf("it is of version %d, and this program reads versions %d and %d", line.V, firstVersion, Version)
+	}
+	if line.V == firstVersion && line.Decision != nil {
+		if err := line.Decision.rename(raw); err != nil {
+			return line, err
+		}
 	}
 	contents := map[Kind]bool{
 		KindOpen: line.Open != nil, KindDecision: line.Decision != nil, KindLost: line.Lost != nil,
@@ -51,3 +60,35 @@ func (l *Line) after(at Position) error {
 	}
 	return nil
 }
+
+// firstVersion has the result in a field answer, "unable" for error, "undecided" for
+// indeterminate, and "allow" for unchecked.
+const firstVersion = 1
+
+// rename takes over the result of a line of the first version. Without it, a denial
+// would be read as no result.
+func (d *Decision) rename(raw []byte) error {
+	var former struct {
+		Decision struct {
+			Answer gate.Result `json:"answer"`
+		} `json:"decision"`
+	}
+	if err := json.Unmarshal(raw, &former); err != nil {
+		return fmt.Errorf("it is no line of a decision log: %w", err)
+	}
+	d.Result = cmp.Or(former.Decision.Answer, d.Result)
+	switch {
+	case d.Result == "unable":
+		d.Result = gate.Error
+	case d.Result == gate.Allow && len(d.Rules) == 0 && d.Override == "" && slices.ContainsFunc(d.Reasons, notConcerned):
+		d.Result = gate.Unchecked
+	}
+	for i := range d.Rules {
+		if d.Rules[i].Result == "undecided" {
+			d.Rules[i].Result = policy.Indeterminate
+		}
+	}
+	return nil
+}
+
+func notConcerned(r Reason) bool { return r.Code == policy.NotConcerned }

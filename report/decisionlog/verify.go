@@ -348,6 +348,7 @@ func (v *verification) signed(l *Line) error {
 		return err
 	}
 	entry := l.Entry
+	again.version = l.V
 	written, err := again.Append(nil, &entry)
 	if err != nil {
 		return err

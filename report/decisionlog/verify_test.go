@@ -152,7 +152,7 @@ func TestVerifyNamesTheFirstBrokenLink(t *testing.T) {
 		}, 1, 6, "the checkpoint's signature is not that of its key"},
 		{"the last checkpoint says more than what is signed", func(t *testing.T, w written) {
 			all := lines(t, w.files[1])
-			all[5] = bytes.Replace(all[5], []byte(`{"v":1,`), []byte(`{"v":1,"note":"all is well",`), 1)
+			all[5] = bytes.Replace(all[5], []byte(`{"v":2,`), []byte(`{"v":2,"note":"all is well",`), 1)
 			rewrite(t, w.files[1], all)
 		}, 1, 6, "the checkpoint says more than what is signed"},
 		{"the end is cut off, behind the copy of the last checkpoint", func(t *testing.T, w written) {

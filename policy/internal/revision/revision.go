@@ -14,6 +14,20 @@ func Changes(s *policy.Subject, member string) bool {
 	return !reflect.DeepEqual(authored(s.Object, member), authored(s.OldObject, member))
 }
 
+// ChangesObject reports whether an update changes any member of the object, apart from its
+// status: kinds such as PodTemplate have their content in no spec.
+func ChangesObject(s *policy.Subject) bool {
+	changes := func(object policy.Content) bool {
+		for member := range object.Map() {
+			if member != "status" && Changes(s, member) {
+				return true
+			}
+		}
+		return false
+	}
+	return changes(s.Object) || changes(s.OldObject)
+}
+
 // authored returns a member without the fields of metadata that change with each update.
 func authored(object policy.Content, member string) any {
 	value := object.Map()[member]

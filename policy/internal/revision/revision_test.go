@@ -32,6 +32,30 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestChangesObject: content may be in any member.
+func TestChangesObject(t *testing.T) {
+	of := func(member string, value any, version string) policy.Content {
+		return policy.ContentOf(map[string]any{"kind": "A", "metadata": map[string]any{"resourceVersion": version}, member: value})
+	}
+	for _, c := range []struct {
+		reason   string
+		old, now policy.Content
+		want     bool
+	}{
+		{"nothing", of("spec", "a", "1"), of("spec", "a", "2"), false},
+		{"the spec", of("spec", "a", "1"), of("spec", "b", "2"), true},
+		{"a template outside of a spec", of("template", "a", "1"), of("template", "b", "2"), true},
+		{"data", of("data", map[string]any{"a": "b"}, "1"), of("data", map[string]any{"a": "c"}, "2"), true},
+		{"a member that is new", of("status", "a", "1"), of("data", "a", "2"), true},
+		{"a member that is removed", of("data", "a", "1"), of("status", "a", "2"), true},
+		{"the status", of("status", "a", "1"), of("status", "b", "2"), false},
+	} {
+		if got := revision.ChangesObject(&policy.Subject{Object: c.now, OldObject: c.old}); got != c.want {
+			t.Errorf("%s: %t", c.reason, got)
+		}
+	}
+}
+
 // TestScalesDown: fewer replicas, and nothing else.
 func TestScalesDown(t *testing.T) {
 	of := func(replicas any, image string) policy.Content {

@@ -206,7 +206,7 @@ func TestTornLine(t *testing.T) {
 		torn   bool
 	}{
 		{"nothing is torn", "", false},
-		{"half a line", `{"v":1,"seq":13,"prev":"00`, true},
+		{"half a line", `{"v":2,"seq":13,"prev":"00`, true},
 		{"zeros, as file systems leave after a power cut", strings.Repeat("\x00", 4096), true},
 		{"a whole line that is none", "\x00\x00\x00\n", true},
 		{"more than a line can have", strings.Repeat("x", 5<<20), true},
@@ -260,8 +260,8 @@ func TestDamageIsNotMended(t *testing.T) {
 		reason, from, to, says string
 	}{
 		{"a byte was changed", `"uid":"4"`, `"uid":"5"`, "line 7: the hash of the line before it"},
-		{"a line is no line", `{"v":1,"seq":6,`, `{"v":1,"seq":6,,`, "line 6 cannot be read"},
-		{"a line is too long to be read", `{"v":1,"seq":6,`, `{"v":1,"seq":6,"x":"` + strings.Repeat("x", 5<<20) + `",`, "line 6 cannot be read"},
+		{"a line is no line", `{"v":2,"seq":6,`, `{"v":2,"seq":6,,`, "line 6 cannot be read"},
+		{"a line is too long to be read", `{"v":2,"seq":6,`, `{"v":2,"seq":6,"x":"` + strings.Repeat("x", 5<<20) + `",`, "line 6 cannot be read"},
 	} {
 		t.Run(row.reason, func(t *testing.T) { damage(t, row.from, row.to, row.says) })
 	}

@@ -12,10 +12,10 @@ import (
 // A receiver gets the lines as they are.
 func ExampleStream() {
 	to := sink.Stream{To: os.Stdout}
-	if err := to.Deliver(context.Background(), []decisionlog.Line{{Raw: []byte(`{"v":1,"seq":1}`)}, {Raw: []byte(`{"v":1,"seq":2}`)}}); err != nil {
+	if err := to.Deliver(context.Background(), []decisionlog.Line{{Raw: []byte(`{"v":2,"seq":1}`)}, {Raw: []byte(`{"v":2,"seq":2}`)}}); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
-	// {"v":1,"seq":1}
-	// {"v":1,"seq":2}
+	// {"v":2,"seq":1}
+	// {"v":2,"seq":2}
 }
