@@ -99,10 +99,10 @@ func TestRulesAboutOthers(t *testing.T) {
 		"of its own namespace":                  {policies: []*policy.Policy{of("p", "team", false, pass("a"))}, want: []string{"a pass"}, objects: 1},
 		"the first alone":                       {policies: []*policy.Policy{of("p", "", true, says("s", policy.Skipped), pass("a"), pass("b"))}, want: []string{"s skip", "a pass"}, objects: 1},
 		"silence is none":                       {policies: []*policy.Policy{of("p", "", false, says("a", ""))}},
-		"nothing of what is undecided":          {policies: []*policy.Policy{of("p", "", false, says("a", policy.Indeterminate))}, want: []string{"a undecided"}},
+		"nothing of what is undecided":          {policies: []*policy.Policy{of("p", "", false, says("a", policy.Indeterminate))}, want: []string{"a indeterminate"}},
 		"nothing where an exception is":         {policies: []*policy.Policy{of("p", "", false, pass("a"))}, exceptions: []*policy.Exception{excepted}, want: []string{"a skip"}},
 		"something where one has ended":         {policies: []*policy.Policy{of("p", "", false, pass("a"))}, exceptions: []*policy.Exception{&ended}, want: []string{"a pass"}, objects: 1},
-		"what no rule may say is undecided":     {policies: []*policy.Policy{of("p", "", false, says("a", "perhaps"))}, want: []string{"a undecided"}},
+		"what no rule may say is undecided":     {policies: []*policy.Policy{of("p", "", false, says("a", "perhaps"))}, want: []string{"a indeterminate"}},
 		"nothing where there are no such rules": {policies: []*policy.Policy{{Kind: "ClusterPolicy", Name: "p"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
