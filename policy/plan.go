@@ -24,10 +24,9 @@ type RuleResult struct {
 	// Skip is the reason why the rule does not apply.
 	Skip string
 	// Err is the reason why the rule could not be evaluated; the subject is then undecided.
-	Err     error
-	Renewed bool // unchanged images were not the rule's in the old object
-	// Unchanged: the rule does not apply because its images ran before the update.
-	Unchanged bool
+	Err       error
+	Renewed   bool // unchanged images were not the rule's in the old object
+	Unchanged bool // it does not apply: its images ran before the update
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
 	// Judge has the last word on the checks of a rule about images; nil where they
