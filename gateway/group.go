@@ -89,10 +89,12 @@ func (g *Group) start(ctx context.Context, in *errgroup.Group, failed func()) {
 		}
 		in.Go(func() error {
 			err := c.guarded(ctx)
-			if err == nil || ctx.Err() != nil {
-				return nil
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // the components are being ended, and it ended in its own way
 			}
-			failed()
+			if err != nil {
+				failed()
+			}
 			return err
 		})
 	}

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -168,7 +166,7 @@ func (s *Status) round(ctx context.Context) (again []failedAttempt) {
 
 // try writes one condition, and returns false if it must be retried.
 func (s *Status) try(ctx context.Context, object Object, a *attempt) bool {
-	err := s.write(ctx, object, a.condition)
+	err := write(ctx, s.options.Client, Desired{Object: object, Condition: a.condition})
 	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
 		return true
 	}
@@ -181,41 +179,6 @@ func (s *Status) try(ctx context.Context, object Object, a *attempt) bool {
 		return true
 	}
 	return false
-}
-
-func (s *Status) write(ctx context.Context, object Object, condition metav1.Condition) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	client := s.options.Client.Resource(object.Resource).Namespace(object.Namespace)
-	current, err := client.Get(ctx, object.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if current.GetUID() != object.UID {
-		return nil // another object with that name
-	}
-	conditions, err := conditionsOf(current, object.Within)
-	if err != nil {
-		return err
-	}
-	if !meta.SetStatusCondition(&conditions, condition) {
-		return nil
-	}
-	status := map[string]any{"conditions": conditions}
-	if object.Within != "" {
-		status["ready"] = condition.Status == metav1.ConditionTrue
-		status = map[string]any{object.Within: status}
-	}
-	patch, err := json.Marshal(map[string]any{
-		// The resourceVersion detects concurrent writes.
-		"metadata": map[string]any{"resourceVersion": current.GetResourceVersion()},
-		"status":   status,
-	})
-	if err != nil {
-		return err
-	}
-	_, err = client.Patch(ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
 }
 
 func conditionsOf(object *unstructured.Unstructured, within string) ([]metav1.Condition, error) {

@@ -173,6 +173,6 @@ func eventually(t *testing.T, wrong func() error) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s: %v", patience, err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		<-time.After(10 * time.Millisecond)
 	}
 }

@@ -20,7 +20,8 @@ const (
 // positionStore implements scan.Memory.
 type positionStore struct{ lease.State[scan.Position] }
 
-func NewPositionStore(client coordination.LeasesGetter, namespace, holder string) positionStore {
+// NewPositionStore stores the position of a scan in a Lease.
+func NewPositionStore(client coordination.LeasesGetter, namespace, holder string) scan.Memory {
 	return positionStore{lease.State[scan.Position]{
 		Client: client, Namespace: namespace, Name: scanLease, Annotation: scanPosition, Holder: holder,
 	}}

@@ -158,6 +158,7 @@ func sameResource(a, b configuration.Resource) bool {
 // Discoverer lists all resources of the API server; some group versions may fail.
 type Discoverer func() ([]*metav1.APIResourceList, []schema.GroupVersion, error)
 
+// DiscovererOf makes a Discoverer of a client.
 func DiscovererOf(of discovery.DiscoveryInterface) Discoverer {
 	return func() ([]*metav1.APIResourceList, []schema.GroupVersion, error) {
 		_, lists, err := of.ServerGroupsAndResources()

@@ -1,6 +1,8 @@
 package kinds
 
-import "github.com/quaymaster/quaymaster/cluster/document"
+import (
+	"github.com/quaymaster/quaymaster/cluster/document"
+)
 
 // FromCluster begins the keys of the cluster's documents in the catalog. It sorts after those of
 // folders.

@@ -53,14 +53,14 @@ func (s Store) load(ctx context.Context) (*held.Ledger, string, error) {
 		return nil, "", errNone
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("Secret %s: %w", approvalSecret, err)
+		return nil, "", fmt.Errorf("secret %s: %w", approvalSecret, err)
 	}
 	ledger, err := held.Decode(secret.Data[approvalEntry])
 	if err != nil && !errors.Is(err, held.ErrVersion) {
-		return nil, secret.ResourceVersion, fmt.Errorf("Secret %s: %w: %w", approvalSecret, errDamaged, err)
+		return nil, secret.ResourceVersion, fmt.Errorf("secret %s: %w: %w", approvalSecret, errDamaged, err)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("Secret %s: %w", approvalSecret, err)
+		return nil, "", fmt.Errorf("secret %s: %w", approvalSecret, err)
 	}
 	return ledger, secret.ResourceVersion, nil
 }
@@ -83,7 +83,7 @@ func (s Store) save(ctx context.Context, ledger *held.Ledger, version string) er
 		_, err = s.secrets.Update(ctx, secret, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("Secret %s: %w", approvalSecret, err)
+		return fmt.Errorf("secret %s: %w", approvalSecret, err)
 	}
 	return nil
 }

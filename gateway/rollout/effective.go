@@ -60,7 +60,6 @@ func isWithin(path, source string) bool {
 // guard. It is safe for concurrent use.
 type Effective struct {
 	sources []string // with policies that only audit
-	guards  bool
 	// ledger is nil where nothing is held: without the guard, and until the approvals are loaded.
 	ledger  atomic.Pointer[held.Ledger]
 	compile func(catalog.Document) catalog.Entry

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
@@ -44,7 +45,7 @@ func (t teller) condition(entry catalog.Entry, object clusterObject) (condition 
 	condition = metav1.Condition{Type: readyCondition, ObservedGeneration: object.generation}
 	settled = true
 	set := func(status metav1.ConditionStatus, reason, message string) {
-		condition.Status, condition.Reason, condition.Message = status, reason, cut(message, maxStatusMessage)
+		condition.Status, condition.Reason, condition.Message = status, reason, gateway.Shorten(message, gateway.MaxStatusMessage)
 	}
 	var round policyRound
 	var now effect

@@ -154,6 +154,6 @@ type slogLines struct{ to *slog.Logger }
 
 // Write implements io.Writer, with one line a call.
 func (l slogLines) Write(line []byte) (int, error) {
-	l.to.Debug("dashboard", slog.String("error", cut(string(line), maxTargetMessage)))
+	l.to.Debug("dashboard", slog.String("error", gateway.Shorten(string(line), maxLogged)))
 	return len(line), nil
 }

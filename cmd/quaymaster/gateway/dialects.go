@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,7 +10,9 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/calls"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
@@ -26,20 +27,21 @@ import (
 // compilers makes the compilers of every dialect, and their dependencies.
 func (g *assembly) compilers() (engine.Compilers, error) {
 	settings := g.configuration.Policies
-	calls := newCalls(settings.Expressions.HTTPHosts)
+	services := calls.New(settings.Expressions.HTTPHosts, engine.GuardedTransport)
 	options := engine.CompilerOptions{
 		ConfigMaps: g.around.configMaps, RuleConfigMaps: g.around.ruleConfigMaps, Secrets: g.around.secrets, KyvernoSecrets: settings.SecretNamespace,
 		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
-		HTTP: calls, Resources: engine.FileObjects{ConfigMaps: g.around.configMaps}, Images: &g.images, Caller: ruleCalls{calls: calls},
+		HTTP: services, Resources: engine.FileObjects{ConfigMaps: g.around.configMaps}, Images: &g.images, Caller: calls.Rules{Services: services},
 	}
 	if g.cluster != nil {
-		options.Caller = ruleCalls{client: g.cluster.client, calls: calls}
+		options.Caller = calls.Rules{Cluster: g.cluster.client, Services: services}
 		store := globalcontext.NewStore(g.clock())
 		var err error
-		g.globals, err = g.keepGlobals(store, calls)
+		g.globals, err = globals.New(g.cluster.client, store, services, g.metrics, g.log)
 		if err != nil {
 			return engine.Compilers{}, err
 		}
+		g.group.Add("global context", gateway.Loop(g.globals.Run))
 		options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: store}}
 		objects, err := cluster.NewObjects(cluster.ObjectOptions{Client: g.cluster.client})
 		if err != nil {
@@ -159,7 +161,7 @@ type carefulDialect struct{ catalog.Dialect }
 
 // Compile implements catalog.Dialect.
 func (c carefulDialect) Compile(document []byte, source string) (made *policy.Policy, err error) {
-	defer func() { err = orPanicked(err, recover()) }()
+	defer func() { err = gateway.Recovered(err, recover()) }()
 	return c.Dialect.Compile(document, source)
 }
 
@@ -168,7 +170,7 @@ type carefulExceptions struct{ catalog.Exceptions }
 
 // Compile implements catalog.Exceptions.
 func (c carefulExceptions) Compile(document []byte, source string) (made *policy.Exception, err error) {
-	defer func() { err = orPanicked(err, recover()) }()
+	defer func() { err = gateway.Recovered(err, recover()) }()
 	return c.Exceptions.Compile(document, source)
 }
 
@@ -177,13 +179,6 @@ type carefulOverrides struct{ catalog.Overrides }
 
 // Compile implements catalog.Overrides.
 func (c carefulOverrides) Compile(document []byte, source string) (made *policy.Override, err error) {
-	defer func() { err = orPanicked(err, recover()) }()
+	defer func() { err = gateway.Recovered(err, recover()) }()
 	return c.Overrides.Compile(document, source)
-}
-
-func orPanicked(err error, panicked any) error {
-	if panicked != nil {
-		return fmt.Errorf("internal error, which is a defect: %v", panicked)
-	}
-	return err
 }

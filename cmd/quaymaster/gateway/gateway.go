@@ -21,6 +21,8 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/globals"
+	"github.com/quaymaster/quaymaster/gateway/mirrors"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/allowance"
@@ -91,10 +93,10 @@ type assembly struct {
 	trust         *trusted
 	certificates  *certificates
 	policies      *policies
-	globals       *globals // nil when running standalone
+	globals       *globals.Entries // nil when running standalone
 	images        engine.RuleImages
-	mirrors       *mirrors
-	targets       *targets // registries of mirrors
+	mirrors       *mirrors.Mirrors
+	targets       *mirrors.Targets // registries of mirrors
 	registry      *registry.Client
 	allowance     *allowance.Book // rate limits of registries, for all clients
 	around        surroundings
@@ -227,7 +229,7 @@ func (g *assembly) read(context.Context) error {
 	} else {
 		g.reader.compilers = compilers
 	}
-	g.mirrors = newMirrors(g.state, g.metrics, g.log, &g.policies.changed)
+	g.mirrors = mirrors.New(g.state, g.metrics, g.log, &g.policies.changed)
 	g.group.Require("policies", "the policies are not loaded yet", g.policies)
 	g.group.Require("mirrors", "the mirrors are not loaded yet", g.mirrors)
 	if g.cluster != nil {
@@ -249,21 +251,16 @@ func (g *assembly) read(context.Context) error {
 func (g *assembly) readMirrors() error {
 	settings := g.configuration.Mirrors
 	if len(settings.Files) > 0 {
-		g.mirrors.await(mirrorsInFiles)
-		followed := &mirrorFiles{paths: settings.Files, into: g.mirrors}
-		if err := followed.load(); err != nil {
+		follow, err := g.mirrors.FollowFiles(settings.Files, engine.ReadDocuments)
+		if err != nil {
 			return err
 		}
-		g.group.Add("mirrors in files", gateway.Loop(followed.follow))
+		g.group.Add("mirrors in files", follow)
 	}
 	if len(settings.ConfigMaps) > 0 {
-		g.mirrors.await(mirrorsInConfigMaps)
-		named := &mirrorConfigMaps{names: settings.ConfigMaps, lookup: g.around.configMaps, into: g.mirrors}
-		g.group.Add("mirrors in ConfigMaps", gateway.Loop(named.follow))
+		g.group.Add("mirrors in ConfigMaps", g.mirrors.FollowConfigMaps(settings.ConfigMaps, g.around.configMaps))
 	}
-	g.mirrors.mu.Lock()
-	defer g.mirrors.mu.Unlock()
-	return g.mirrors.publish("") // there may be nothing to wait for
+	return g.mirrors.Publish() // there may be nothing to wait for
 }
 
 // dial prepares the registry client.
@@ -275,7 +272,7 @@ func (g *assembly) dial(context.Context) error {
 	}
 	g.registry = client
 	g.group.OnClose(client.Close)
-	g.targets, err = newTargets(client.Ping, g.metrics, g.log, g.mirrors.teller.status)
+	g.targets, err = mirrors.NewTargets(client.Ping, g.metrics, g.log, g.mirrors.StatusChanged())
 	if err == nil {
 		g.group.OnClose(g.targets.Close)
 	}

@@ -94,10 +94,12 @@ func (g *assembly) watch() error {
 	p, client := g.policies, g.cluster.client
 	p.await(kinds.FromCluster)
 	m := g.mirrors
-	m.await(mirrorsInCluster)
-	p.teller.leads, m.teller.leads = g.tells, g.tells
+	m.AwaitCluster()
+	p.teller.leads = g.tells
+	m.ReportTo(nil, g.tells)
 	if g.cluster.events != nil {
-		p.teller.events, m.teller.events = g.cluster.events, g.cluster.events
+		p.teller.events = g.cluster.events
+		m.ReportTo(g.cluster.events, g.tells)
 	}
 	status, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: g.failed("the status of a policy was not written")})
 	if err != nil {
@@ -226,7 +228,7 @@ func (g *assembly) lead(ctx context.Context) error {
 // tellAll reports the state of policies and mirrors, which the previous leader may not have done.
 func (g *assembly) tellAll(context.Context) {
 	g.policies.tellAll()
-	g.mirrors.tellAll()
+	g.mirrors.ReportAll()
 }
 
 // followOwners determines which engine owns the status of policies, and whether a controller
@@ -237,7 +239,7 @@ func (g *assembly) followOwners(ctx context.Context) {
 	beside.Go(func() { g.policies.teller.controllers.follow(ctx, g.policies.writeStatus) })
 	g.cluster.owners.follow(ctx, func() {
 		g.policies.writeStatus()
-		g.globals.status.Notify()
+		g.globals.StatusChanged.Notify()
 	})
 }
 
@@ -250,16 +252,23 @@ func (g *assembly) sweep(ctx context.Context) {
 
 // tellMirrors writes the status of mirrors.
 func (g *assembly) tellMirrors(ctx context.Context) {
-	status := &mirrorStatus{
-		client: g.cluster.client.Dynamic, reports: func() []mirrorReport { return g.mirrors.reports(g.targets.States()) },
-		changed: g.mirrors.teller.status, failed: g.failed("the status of a mirror was not written"),
-	}
-	status.run(ctx)
+	(&record.Reporter{
+		Kind: "RegistryMirror", Client: g.cluster.client.Dynamic, Desired: func() []record.Desired { return g.mirrors.Desired(g.targets.States()) },
+		Changed: g.mirrors.StatusChanged().Changed, Failed: g.failed("the status of a mirror was not written"),
+	}).Run(ctx)
 }
 
-// tellGlobals writes the status of global context entries.
+// tellGlobals writes the status of global context entries, while the gateway owns it.
 func (g *assembly) tellGlobals(ctx context.Context) {
-	g.globals.tellStatus(ctx, g.cluster, g.failed("the status of a global context entry was not written"))
+	(&record.Reporter{
+		Kind: "GlobalContextEntry", Client: g.cluster.client.Dynamic, Changed: g.globals.StatusChanged.Changed, Failed: g.failed("the status of a global context entry was not written"),
+		Desired: func() []record.Desired {
+			if !g.cluster.owners.writes(kinds.KyvernoGroup) {
+				return nil
+			}
+			return g.globals.Desired()
+		},
+	}).Run(ctx)
 }
 
 // configure maintains the webhook configurations until ctx ends.
@@ -274,7 +283,7 @@ func (g *assembly) configure(ctx context.Context) {
 	defer beside.Wait()
 	kept := &webhooks{
 		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
-		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.set, documents: kinds.Validated(),
+		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.Set, documents: kinds.Validated(),
 		readiness: ready, sequence: g.policies.sequence.Load,
 	}
 	changed := make(chan struct{}, 1)

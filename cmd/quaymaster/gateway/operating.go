@@ -26,7 +26,7 @@ func (g *assembly) readings() metrics.Readings {
 		readings.TrustFailed = func() bool { return g.trust.store.Status().Err != nil }
 	}
 	if g.globals != nil {
-		readings.GlobalContext = g.globals.known
+		readings.GlobalContext = g.globals.Known
 	}
 	if g.reports != nil {
 		readings.ReportsPending = g.reports.Pending

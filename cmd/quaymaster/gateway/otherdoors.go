@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook/api"
@@ -128,7 +129,7 @@ func (r dataRecorder) Record(ctx context.Context, batch externaldata.Batch) {
 			r.decided(ctx, report.Occasion{Door: door, Allowed: item.Allowed || r.shadow, Shadow: r.shadow}, item.Outcome)
 			continue
 		}
-		r.undecided(ctx, door, string(item.Cause), item.Err, slog.String("key", cut(item.Key, maxTargetMessage)))
+		r.undecided(ctx, door, string(item.Cause), item.Err, slog.String("key", gateway.Shorten(item.Key, maxLogged)))
 	}
 }
 
@@ -178,6 +179,9 @@ func (r recorder) decided(ctx context.Context, on report.Occasion, outcome gate.
 	on.Time, on.Process = time.Now(), report.ProcessAdmission
 	r.sinks.Take(report.Decided{Occasion: on, Outcome: outcome})
 }
+
+// maxLogged bounds a text of an untrusted client in the log, in bytes.
+const maxLogged = 300
 
 // undecided logs a request without a decision. Errors that untrusted clients can cause must not
 // fill the log.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -212,7 +211,7 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 	for i, d := range upserts {
 		key := kinds.ClusterKey(d.Key)
 		documents[i] = catalog.Document{Key: key, Text: d.Raw, Source: "the cluster: " + d.Key.String()}
-		p.objects[key] = clusterObject{since: unpublished, generation: generationOf(d.Raw), Object: record.Object{
+		p.objects[key] = clusterObject{since: unpublished, generation: kinds.Generation(d.Raw), Object: record.Object{
 			Resource:  schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
 			Namespace: d.Key.Namespace, Name: d.Key.Name, UID: types.UID(d.UID),
 		}}
@@ -225,17 +224,6 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 	p.catalog.Put(documents...)
 	p.catalog.Remove(keys...)
 	p.publish(kinds.FromCluster)
-}
-
-// generationOf reads metadata.generation; 0 where there is none.
-func generationOf(text []byte) int64 {
-	var head struct {
-		Metadata struct {
-			Generation int64 `json:"generation"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal(text, &head) // the condition then has no generation
-	return head.Metadata.Generation
 }
 
 // watchFolders loads the folders, and returns the component that follows their changes. into receives

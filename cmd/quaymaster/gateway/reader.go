@@ -17,7 +17,6 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
 	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -145,7 +144,7 @@ func (r *Reader) await(ctx context.Context) error {
 	defer cancel()
 	ticker := time.NewTicker(globalLook)
 	defer ticker.Stop()
-	for r.g.globals.unread() {
+	for r.g.globals.Unread() {
 		select {
 		case <-waiting.Done():
 			return ctx.Err()
@@ -162,15 +161,6 @@ const (
 	globalLook = 20 * time.Millisecond
 )
 
-// unread reports whether there is an entry that was neither read nor failed.
-func (g *globals) unread() bool {
-	return slices.ContainsFunc(g.store.Entries(), func(e *globalcontext.Entry) bool {
-		read, err := g.store.State(e.Name)
-		unknown, is := errors.AsType[*globalcontext.Error](err)
-		return read.IsZero() && is && unknown.Cause == nil
-	})
-}
-
 // Policies are the active ones, with exceptions and overrides.
 func (r *Reader) Policies() *policy.Set { return r.g.policies.catalog.Snapshot().Set }
 
@@ -185,19 +175,11 @@ func (r *Reader) Compilers() engine.Compilers { return r.compilers }
 func (r *Reader) Images() *engine.RuleImages { return &r.g.images }
 
 // Mirrors are the active mappings; nil for none.
-func (r *Reader) Mirrors() *mirror.Set { return r.g.mirrors.set() }
+func (r *Reader) Mirrors() *mirror.Set { return r.g.mirrors.Set() }
 
 // Faults lists the errors of the mirrors.
 func (r *Reader) Faults() []string {
-	r.g.mirrors.mu.Lock()
-	defer r.g.mirrors.mu.Unlock()
-	var faults []string
-	for _, key := range r.g.mirrors.keys() {
-		if d := r.g.mirrors.documents[key]; d.why() != nil {
-			faults = append(faults, fmt.Sprintf("the mirror %s cannot be used: %v", d.id(), d.why()))
-		}
-	}
-	return faults
+	return r.g.mirrors.Faults()
 }
 
 // Keys reads the Secrets with keys.

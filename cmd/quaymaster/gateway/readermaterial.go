@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
+	"github.com/quaymaster/quaymaster/gateway/mirrors"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
@@ -132,12 +133,11 @@ func (m *Material) fill(g *assembly) error {
 	g.policies.catalog.Put(documents...)
 	g.policies.publish(kinds.FromCluster)
 	g.policies.mu.Unlock()
-	g.mirrors.mu.Lock()
-	defer g.mirrors.mu.Unlock()
-	for _, d := range m.Mirrors {
-		g.mirrors.put(mirrorDocument{key: d.Key, source: d.Source, text: d.Text})
+	given := make([]mirrors.Written, len(m.Mirrors))
+	for i, d := range m.Mirrors {
+		given[i] = mirrors.Written(d)
 	}
-	return g.mirrors.publish(mirrorsInCluster)
+	return g.mirrors.Fill(given)
 }
 
 // Export returns the material of a Reader of a cluster, with the namespaces' labels as its only
@@ -153,12 +153,9 @@ func (r *Reader) Export(ctx context.Context) (*Material, error) {
 			m.Policies = append(m.Policies, Written{Key: entry.Key, Source: entry.Source, Text: text})
 		}
 	}
-	r.g.mirrors.mu.Lock()
-	for _, key := range r.g.mirrors.keys() {
-		d := r.g.mirrors.documents[key]
-		m.Mirrors = append(m.Mirrors, Written{Key: key, Source: d.source, Text: d.text})
+	for _, d := range r.g.mirrors.Documents() {
+		m.Mirrors = append(m.Mirrors, Written(d))
 	}
-	r.g.mirrors.mu.Unlock()
 	m.Kinds = slices.Clone(r.g.kinds.Resources())
 	m.Globals = r.globalValues()
 	var err error
@@ -191,7 +188,7 @@ func (r *Reader) globalValues() []GlobalValue {
 	var list []GlobalValue
 	for _, name := range slices.Sorted(maps.Keys(documents)) {
 		one := GlobalValue{Name: name, Document: documents[name]}
-		value, err := r.g.globals.store.GetNative(name, "")
+		value, err := r.g.globals.Store.GetNative(name, "")
 		if err == nil {
 			one.Value, err = json.Marshal(value)
 		}

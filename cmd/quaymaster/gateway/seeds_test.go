@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gateway/calls"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 )
 
@@ -266,7 +267,7 @@ func (g *assembly) reachAPI(t *testing.T, documents string) {
 	}
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: g.around.configMaps, Secrets: g.around.secrets, Images: &g.images,
-		Caller: ruleCalls{client: client, calls: newCalls(g.configuration.Policies.Expressions.HTTPHosts)},
+		Caller: calls.Rules{Cluster: client, Services: calls.New(g.configuration.Policies.Expressions.HTTPHosts, engine.GuardedTransport)},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package gateway
+package mirrors
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/quaymaster/quaymaster/registry/health"
 )
 
-// targets follows the availability of the mirrors' registries.
-type targets struct {
+// Targets follows the availability of the mirrors' registries.
+type Targets struct {
 	*health.Breaker
 	metrics interface {
 		TargetChanged(registry string, resting bool)
@@ -21,18 +21,18 @@ type targets struct {
 	resting map[string]bool
 }
 
-// newTargets makes targets that are probed by ping; they must be closed.
-func newTargets(ping func(ctx context.Context, registry string) error, to interface {
+// NewTargets makes targets that are probed by ping; they must be closed.
+func NewTargets(ping func(ctx context.Context, registry string) error, to interface {
 	TargetChanged(registry string, resting bool)
-}, log *slog.Logger, changed *gateway.Signal) (*targets, error) {
-	t := &targets{metrics: to, log: log, changed: changed, resting: map[string]bool{}}
+}, log *slog.Logger, changed *gateway.Signal) (*Targets, error) {
+	t := &Targets{metrics: to, log: log, changed: changed, resting: map[string]bool{}}
 	breaker, err := health.New(health.Config{Probe: ping}, health.WithObserver(t.seen))
 	t.Breaker = breaker
 	return t, err
 }
 
 // seen receives each change; a failed probe is not one.
-func (t *targets) seen(s health.State) {
+func (t *Targets) seen(s health.State) {
 	resting := s.Phase == health.Open || s.Phase == health.HalfOpen
 	was := t.resting[s.Registry]
 	if resting {

@@ -1,8 +1,7 @@
-package gateway
+package globals
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,17 +44,17 @@ type globalSource interface {
 	Call(ctx context.Context, call *globalcontext.Call) (any, error)
 }
 
-// globals keeps the values of GlobalContextEntries up to date in the background. Each replica
+// Entries keeps the values of GlobalContextEntries up to date in the background. Each replica
 // does, because rules need the values locally.
-type globals struct {
-	compiler *globalcontext.Compiler
-	store    *globalcontext.Store
-	source   globalSource
-	metrics  *metrics.Metrics
-	log      *slog.Logger
-	calling  chan struct{}  // holds one for each concurrent call
-	changed  gateway.Signal // documents came, changed or went
-	status   gateway.Signal // a status may have changed
+type Entries struct {
+	compiler      *globalcontext.Compiler
+	Store         *globalcontext.Store
+	source        globalSource
+	metrics       *metrics.Metrics
+	log           *slog.Logger
+	calling       chan struct{}  // holds one for each concurrent call
+	changed       gateway.Signal // documents came, changed or went
+	StatusChanged gateway.Signal // a status may have changed
 
 	mu      sync.Mutex
 	objects map[string]globalObject
@@ -68,20 +67,20 @@ type globalObject struct {
 	generation int64
 }
 
-func newGlobals(compiler *globalcontext.Compiler, store *globalcontext.Store, source globalSource, to *metrics.Metrics, log *slog.Logger) *globals {
-	return &globals{
-		compiler: compiler, store: store, source: source, metrics: to, log: log, calling: make(chan struct{}, maxGlobalCalls),
+func newEntries(compiler *globalcontext.Compiler, store *globalcontext.Store, source globalSource, to *metrics.Metrics, log *slog.Logger) *Entries {
+	return &Entries{
+		compiler: compiler, Store: store, source: source, metrics: to, log: log, calling: make(chan struct{}, maxGlobalCalls),
 		objects: map[string]globalObject{}, said: map[string]string{},
 	}
 }
 
 // Changed implements document.Consumer.
-func (g *globals) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
+func (g *Entries) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
 	for _, d := range upserts {
 		g.put(d)
 	}
 	for _, key := range deletes {
-		g.store.Remove(key.Name)
+		g.Store.Remove(key.Name)
 		g.mu.Lock()
 		delete(g.objects, key.Name)
 		delete(g.said, key.Name)
@@ -89,62 +88,56 @@ func (g *globals) Changed(_ context.Context, upserts []document.Document, delete
 	}
 	g.metrics.SetGlobalContext(g.names())
 	g.changed.Notify()
-	g.status.Notify()
+	g.StatusChanged.Notify()
 }
 
 // names are the names of all entries, including unreadable ones.
-func (g *globals) names() []string {
+func (g *Entries) names() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Collect(maps.Keys(g.objects))
 }
 
-// known returns for each entry the age of its value, and whether rules can use it.
-func (g *globals) known() []metrics.GlobalContext {
+// Known returns for each entry the age of its value, and whether rules can use it.
+func (g *Entries) Known() []metrics.GlobalContext {
 	var list []metrics.GlobalContext
 	for _, name := range g.names() {
-		age, err := g.store.Age(name)
+		age, err := g.Store.Age(name)
 		list = append(list, metrics.GlobalContext{Entry: name, Age: age, Usable: err == nil})
 	}
 	return list
 }
 
-func (g *globals) put(d document.Document) {
-	var head struct {
-		Metadata struct {
-			Generation int64 `json:"generation"`
-		} `json:"metadata"`
-	}
-	_ = json.Unmarshal(d.Raw, &head) // without it, the version of a status is not known
+func (g *Entries) put(d document.Document) {
 	g.mu.Lock()
-	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(kinds.GlobalContextResource), Name: d.Key.Name, UID: types.UID(d.UID)}, head.Metadata.Generation}
+	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(kinds.GlobalContextResource), Name: d.Key.Name, UID: types.UID(d.UID)}, kinds.Generation(d.Raw)}
 	g.mu.Unlock()
-	entry, err := g.compile(d.Raw)
+	entry, err := g.Compile(d.Raw)
 	if err == nil {
-		err = g.store.Put(entry)
+		err = g.Store.Put(entry)
 	}
 	if err != nil {
-		g.store.Break(d.Key.Name, err)
+		g.Store.Break(d.Key.Name, err)
 		g.note(d.Key.Name, err)
 	}
 }
 
-// compile compiles a document. A document that makes the compiler panic is broken, and does not
+// Compile compiles a document. A document that makes the compiler panic is broken, and does not
 // end the process.
-func (g *globals) compile(text []byte) (entry *globalcontext.Entry, err error) {
-	defer func() { err = orPanicked(err, recover()) }()
+func (g *Entries) Compile(text []byte) (entry *globalcontext.Entry, err error) {
+	defer func() { err = gateway.Recovered(err, recover()) }()
 	return g.compiler.Compile(text)
 }
 
-// run keeps the values up to date until ctx ends, and returns when all readers have ended.
-func (g *globals) run(ctx context.Context) {
+// Run keeps the values up to date until ctx ends, and returns when all readers have ended.
+func (g *Entries) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	kept := map[*globalcontext.Entry]context.CancelFunc{}
 	for {
 		changed := g.changed.Changed()
 		wanted := map[*globalcontext.Entry]bool{}
-		for _, entry := range g.store.Entries() {
+		for _, entry := range g.Store.Entries() {
 			wanted[entry] = true
 			if kept[entry] != nil {
 				continue
@@ -172,7 +165,7 @@ func (g *globals) run(ctx context.Context) {
 
 // keep keeps one entry up to date until ctx ends. After a panic it stops, and the value becomes
 // stale.
-func (g *globals) keep(ctx context.Context, e *globalcontext.Entry) {
+func (g *Entries) keep(ctx context.Context, e *globalcontext.Entry) {
 	defer func() {
 		if p := recover(); p != nil {
 			g.fail(e, fmt.Errorf("internal error, which is a defect: %v\n%s", p, debug.Stack()))
@@ -186,7 +179,7 @@ func (g *globals) keep(ctx context.Context, e *globalcontext.Entry) {
 }
 
 // watch follows a resource. After an exceeded bound it stops, and starts again later.
-func (g *globals) watch(ctx context.Context, e *globalcontext.Entry) {
+func (g *Entries) watch(ctx context.Context, e *globalcontext.Entry) {
 	for ctx.Err() == nil {
 		own, stop := context.WithCancel(ctx)
 		err := g.source.Watch(own, *e.Resource, func(objects []any) {
@@ -203,7 +196,7 @@ func (g *globals) watch(ctx context.Context, e *globalcontext.Entry) {
 }
 
 // call makes calls in turns.
-func (g *globals) call(ctx context.Context, e *globalcontext.Entry) {
+func (g *Entries) call(ctx context.Context, e *globalcontext.Entry) {
 	pause := globalPause
 	for ctx.Err() == nil {
 		value, err := g.turn(ctx, e.Call)
@@ -223,7 +216,7 @@ func (g *globals) call(ctx context.Context, e *globalcontext.Entry) {
 }
 
 // turn calls until there is a response, up to the entry's number of attempts.
-func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, err error) {
+func (g *Entries) turn(ctx context.Context, c *globalcontext.Call) (value any, err error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -245,8 +238,8 @@ func (g *globals) turn(ctx context.Context, c *globalcontext.Call) (value any, e
 }
 
 // answer stores the value of an entry, and reports whether it is stored.
-func (g *globals) answer(e *globalcontext.Entry, value any) bool {
-	err := g.store.Answer(e.Name, e.Hash, value)
+func (g *Entries) answer(e *globalcontext.Entry, value any) bool {
+	err := g.Store.Answer(e.Name, e.Hash, value)
 	if err != nil {
 		g.metrics.GlobalContextFailed(e.Name)
 	}
@@ -255,22 +248,22 @@ func (g *globals) answer(e *globalcontext.Entry, value any) bool {
 }
 
 // fail records why an entry has no value.
-func (g *globals) fail(e *globalcontext.Entry, why error) {
+func (g *Entries) fail(e *globalcontext.Entry, why error) {
 	if exceeded, ok := errors.AsType[*limit.ExceededError](why); ok {
 		why = fmt.Errorf("%w: %w", globalcontext.ErrTooLarge, exceeded)
 	}
-	g.store.Fail(e.Name, e.Hash, why)
+	g.Store.Fail(e.Name, e.Hash, why)
 	g.metrics.GlobalContextFailed(e.Name)
 	g.note(e.Name, why)
 }
 
 // note logs a changed state of an entry; nil means that it has a value.
-func (g *globals) note(name string, err error) {
+func (g *Entries) note(name string, err error) {
 	said := "known"
 	if err != nil {
 		said = err.Error()
 	}
-	g.status.Notify()
+	g.StatusChanged.Notify()
 	g.mu.Lock()
 	before := g.said[name]
 	g.said[name] = said
@@ -282,4 +275,13 @@ func (g *globals) note(name string, err error) {
 	default:
 		g.log.Info("a global context entry is known", slog.String("name", name))
 	}
+}
+
+// Unread reports whether there is an entry that was neither read nor failed.
+func (g *Entries) Unread() bool {
+	return slices.ContainsFunc(g.Store.Entries(), func(e *globalcontext.Entry) bool {
+		read, err := g.Store.State(e.Name)
+		unknown, is := errors.AsType[*globalcontext.Error](err)
+		return read.IsZero() && is && unknown.Cause == nil
+	})
 }

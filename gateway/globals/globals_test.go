@@ -1,4 +1,4 @@
-package gateway
+package globals
 
 import (
 	"context"
@@ -19,6 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,8 +28,10 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gateway/calls"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
-	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/jmespath"
@@ -91,7 +95,7 @@ func (f *fickle) watch(resource string) (func([]any), func(error)) {
 }
 
 // newGlobalBench is globals over a source, and a log that a test can read.
-func newGlobalBench(t *testing.T) (*globals, *fickle, *diary) {
+func newGlobalBench(t *testing.T) (*Entries, *fickle, *diary) {
 	t.Helper()
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
@@ -102,7 +106,7 @@ func newGlobalBench(t *testing.T) (*globals, *fickle, *diary) {
 		t.Fatal(err)
 	}
 	source, log := &fickle{changed: map[string]func([]any){}, failed: map[string]func(error){}}, &diary{}
-	return newGlobals(compiler, globalcontext.NewStore(nil), source, metrics.New(metrics.Build{}), slog.New(slog.NewTextHandler(log, nil))), source, log
+	return newEntries(compiler, globalcontext.NewStore(nil), source, metrics.New(metrics.Build{}), slog.New(slog.NewTextHandler(log, nil))), source, log
 }
 
 func globalDocument(name, spec string) document.Document {
@@ -124,12 +128,12 @@ func TestGlobalsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, source, _ := newGlobalBench(t)
 		g.metrics = metrics.New(metrics.Build{})
-		if err := g.metrics.Watch(metrics.Readings{GlobalContext: g.known}); err != nil {
+		if err := g.metrics.Watch(metrics.Readings{GlobalContext: g.Known}); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go g.run(ctx)
+		go g.Run(ctx)
 		want := func(reason string, lines ...string) {
 			t.Helper()
 			scraped := httptest.NewRecorder()
@@ -150,7 +154,7 @@ func TestGlobalsCounted(t *testing.T) {
 		want("one is read, and one is broken",
 			`age_seconds{entry="list"} 0`, `failures_total{entry="list"} 0`, `failures_total{entry="odd"} 0`, `usable{entry="list"} 1`, `usable{entry="odd"} 0`)
 		source.set(nil, errors.New("down"))
-		time.Sleep(5*time.Minute + time.Second)
+		<-time.After(5*time.Minute + time.Second)
 		synctest.Wait()
 		want("it cannot be refreshed, and is good for a while",
 			`age_seconds{entry="list"} 301`, `failures_total{entry="list"} 1`, `failures_total{entry="odd"} 0`, `usable{entry="list"} 1`, `usable{entry="odd"} 0`)
@@ -163,8 +167,8 @@ func TestGlobalsCounted(t *testing.T) {
 }
 
 // whyGlobal is the value of an entry, or the reason that there is none.
-func whyGlobal(g *globals, name string) any {
-	value, err := g.store.Get(name, "")
+func whyGlobal(g *Entries, name string) any {
+	value, err := g.Store.Get(name, "")
 	if known, ok := errors.AsType[*globalcontext.Error](err); ok {
 		return known.Reason
 	}
@@ -180,7 +184,7 @@ func TestGlobalCalls(t *testing.T) {
 		source.set(nil, away)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); g.run(ctx) }()
+		go func() { defer close(ended); g.Run(ctx) }()
 		for _, step := range []struct {
 			reason string
 			do     func()
@@ -226,7 +230,7 @@ func TestGlobalWatches(t *testing.T) {
 		g, source, log := newGlobalBench(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); g.run(ctx) }()
+		go func() { defer close(ended); g.Run(ctx) }()
 		g.Changed(ctx, []document.Document{globalDocument("pods", globalPods)}, nil)
 		synctest.Wait()
 		if got := whyGlobal(g, "pods"); got != any(globalcontext.ErrNotRead) {
@@ -289,7 +293,7 @@ func TestGlobalPanic(t *testing.T) {
 		source.set("fine", nil)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); g.run(ctx) }()
+		go func() { defer close(ended); g.Run(ctx) }()
 		g.Changed(ctx, []document.Document{globalDocument("pods", globalPods), globalDocument("list", globalCall)}, nil)
 		<-time.After(time.Second)
 		synctest.Wait()
@@ -299,66 +303,6 @@ func TestGlobalPanic(t *testing.T) {
 		stop()
 		<-ended
 	})
-}
-
-// TestGlobalServices: only hosts that are listed are asked, nothing of the gateway's
-// goes with it, and addresses that policies must not reach are refused at the dial.
-func TestGlobalServices(t *testing.T) {
-	var seen http.Header
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = r.Header.Clone()
-		switch r.URL.Path {
-		case "/list":
-			var body map[string]any
-			_ = json.NewDecoder(r.Body).Decode(&body)
-			_, _ = fmt.Fprintf(w, `{"method":%q,"a":%q,"n":1}`, r.Method, fmt.Sprint(body["a"]))
-		case "/away":
-			http.Redirect(w, r, "/list", http.StatusFound)
-		case "/sad":
-			w.WriteHeader(http.StatusInternalServerError)
-			_, _ = fmt.Fprint(w, `[]`)
-		case "/large":
-			_, _ = fmt.Fprint(w, strings.Repeat(" ", globalcontext.MaxValue+1))
-		case "/text":
-			_, _ = fmt.Fprint(w, "none")
-		}
-	}))
-	defer server.Close()
-	c := newCalls([]string{strings.TrimPrefix(server.URL, "http://"), "169.254.169.254", "169.254.1.1", "metadata.invalid"})
-	call := func(method, url string, body []byte, headers ...globalcontext.Header) *globalcontext.Call {
-		return &globalcontext.Call{Method: method, URL: url, Body: body, Headers: headers}
-	}
-	for _, row := range []struct {
-		reason string
-		call   *globalcontext.Call
-		want   any
-		says   string
-	}{
-		{"an object", call(http.MethodGet, server.URL+"/list", nil), map[string]any{"method": "GET", "a": "<nil>", "n": int64(1)}, ""},
-		{"data and a header", call(http.MethodPost, server.URL+"/list", []byte(`{"a":"b"}`), globalcontext.Header{Name: "Who", Value: "ann"}), map[string]any{"method": "POST", "a": "b", "n": int64(1)}, ""},
-		{"a redirect", call(http.MethodGet, server.URL+"/away", nil), nil, "302"},
-		{"an error with a body", call(http.MethodGet, server.URL+"/sad", nil), nil, "500"},
-		{"too much", call(http.MethodGet, server.URL+"/large", nil), nil, "larger"},
-		{"no JSON", call(http.MethodGet, server.URL+"/text", nil), nil, "no JSON"},
-		{"another host", call(http.MethodGet, "http://elsewhere.example/list", nil), nil, "httpHosts does not list it"},
-		{"another port", call(http.MethodGet, "http://127.0.0.1:1/list", nil), nil, "httpHosts does not list it"},
-		{"a host by its user", call(http.MethodGet, strings.Replace(server.URL, "http://", "http://elsewhere.example:80@", 1)+"1/list", nil), nil, "httpHosts does not list it"},
-		{"metadata, though it is listed", call(http.MethodGet, "http://169.254.169.254/latest/meta-data", nil), nil, "not connected to"},
-		{"link-local, though it is listed", call(http.MethodGet, "http://169.254.1.1/", nil), nil, "not connected to"},
-	} {
-		got, err := c.fetch(t.Context(), row.call)
-		if !reflect.DeepEqual(got, row.want) || (err == nil) != (row.says == "") || err != nil && !strings.Contains(err.Error(), row.says) {
-			t.Errorf("%s: %v, %v; want %v, %q", row.reason, got, err, row.want, row.says)
-		}
-		if refused := (*dial.RefusedError)(nil); strings.Contains(row.says, "connected") && !errors.As(err, &refused) {
-			t.Errorf("%s: %v is not refused at the dial", row.reason, err)
-		}
-	}
-	for name := range seen {
-		if !slices.Contains([]string{"Accept", "Accept-Encoding", "User-Agent", "Content-Type", "Content-Length"}, name) {
-			t.Errorf("%s went with a call", name)
-		}
-	}
 }
 
 // TestGlobalsOfTheCluster reads pages and a path of an API server.
@@ -390,10 +334,10 @@ func TestGlobalsOfTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, _, log := newGlobalBench(t)
-	g.source = clusterGlobals{client: client, calls: newCalls(nil)}
+	g.source = clusterGlobals{client: client, services: calls.New(nil, engine.GuardedTransport)}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); g.run(ctx) }()
+	go func() { defer close(ended); g.Run(ctx) }()
 	g.Changed(ctx, []document.Document{
 		globalDocument("maps", `{"kubernetesResource":{"version":"v1","resource":"configmaps","namespace":"shop"},"projections":[{"name":"names","jmesPath":"[].metadata.name"}]}`),
 		globalDocument("path", `{"apiCall":{"urlPath":"/api/v1/namespaces/shop/configmaps"}}`),
@@ -401,16 +345,16 @@ func TestGlobalsOfTheCluster(t *testing.T) {
 		globalDocument("service", `{"apiCall":{"service":{"url":"https://elsewhere.example"},"retryLimit":1}}`),
 	}, nil)
 	eventually(t, func() error {
-		names, err := g.store.Get("maps", "names")
+		names, err := g.Store.Get("maps", "names")
 		if err != nil || !reflect.DeepEqual(names, []any{"a", "b"}) {
 			return fmt.Errorf("%v, %w", names, err)
 		}
-		_, err = g.store.Get("path", "")
+		_, err = g.Store.Get("path", "")
 		return err
 	})
 	eventually(t, func() error {
 		for name, says := range map[string]string{"hidden": "grant its service account list on nodes", "service": "httpHosts"} {
-			if _, err := g.store.Get(name, ""); err == nil || !strings.Contains(err.Error(), says) {
+			if _, err := g.Store.Get(name, ""); err == nil || !strings.Contains(err.Error(), says) {
 				return fmt.Errorf("%s: %w, want %q; %s", name, err, says, log)
 			}
 		}
@@ -433,7 +377,7 @@ func TestGlobalStatus(t *testing.T) {
 		}
 		client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{resource: "GlobalContextEntryList"}, object("list"), object("pods"))
 		g, _, _ := newGlobalBench(t)
-		status := &globalStatus{client: client, reports: g.reports, changed: &g.status, failed: func(err error) { t.Error(err) }}
+		status := &record.Reporter{Kind: "GlobalContextEntry", Client: client, Desired: g.Desired, Failed: func(err error) { t.Error(err) }}
 		patches := func() (n int) {
 			for _, action := range client.Actions() {
 				if action.GetVerb() == "patch" && action.GetSubresource() == "status" {
@@ -443,7 +387,7 @@ func TestGlobalStatus(t *testing.T) {
 			return n
 		}
 		hash := func(name string) string {
-			for _, e := range g.store.Entries() {
+			for _, e := range g.Store.Entries() {
 				if e.Name == name {
 					return e.Hash
 				}
@@ -473,11 +417,11 @@ func TestGlobalStatus(t *testing.T) {
 		} {
 			before := patches()
 			step.do()
-			status.round(t.Context())
+			status.Round(t.Context())
 			if wrote := patches() - before; wrote != step.wrote {
 				t.Errorf("%s: %d are written, want %d", step.reason, wrote, step.wrote)
 			}
-			now, err := client.Resource(resource).Get(t.Context(), step.of, getOptions())
+			now, err := client.Resource(resource).Get(t.Context(), step.of, metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

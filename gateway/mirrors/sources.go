@@ -1,4 +1,4 @@
-package gateway
+package mirrors
 
 import (
 	"context"
@@ -17,10 +17,11 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 const (
@@ -33,11 +34,11 @@ const (
 )
 
 // Changed implements document.Consumer.
-func (m *mirrors) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
+func (m *Mirrors) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range upserts {
-		next := mirrorDocument{key: mirrorsInCluster + "/" + d.Key.String(), source: "the cluster: " + d.Key.String(), text: d.Raw}
+		next := entry{key: inCluster + "/" + d.Key.String(), source: "the cluster: " + d.Key.String(), text: d.Raw}
 		if d.Key.Group == kinds.OwnGroup {
 			next.object = record.Object{
 				Resource: schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
@@ -47,34 +48,54 @@ func (m *mirrors) Changed(_ context.Context, upserts []document.Document, delete
 		m.put(next)
 	}
 	for _, key := range deletes {
-		delete(m.documents, mirrorsInCluster+"/"+key.String())
+		delete(m.documents, inCluster+"/"+key.String())
 	}
-	m.published(mirrorsInCluster)
+	m.published(inCluster)
 }
 
 // published publishes, and logs the error if that fails.
-func (m *mirrors) published(source string) {
+func (m *Mirrors) published(source string) {
 	if err := m.publish(source); err != nil {
 		m.log.Error("the mirrors cannot be used; those that were active stay so", slog.String("error", err.Error()))
 	}
 }
 
-// mirrorFiles are files of mirrors that are followed.
-type mirrorFiles struct {
+// files are files of mirrors that are followed.
+type files struct {
 	paths []string
-	into  *mirrors
+	read  func(paths []string) ([]workload.Object, error)
+	into  *Mirrors
 	last  string // the hash of their content
 }
 
+// FollowFiles returns the component that follows files and folders of mirrors, and loads them once.
+func (m *Mirrors) FollowFiles(paths []string, read func(paths []string) ([]workload.Object, error)) (gateway.Component, error) {
+	m.await(inFiles)
+	followed := &files{paths: paths, read: read, into: m}
+	if err := followed.load(); err != nil {
+		return nil, err
+	}
+	return gateway.Loop(followed.follow), nil
+}
+
+// FollowConfigMaps returns the component that follows ConfigMaps by their names, as namespace/name.
+func (m *Mirrors) FollowConfigMaps(names []string, lookup kyverno.Lookup) gateway.Component {
+	m.await(inConfigMaps)
+	return gateway.Loop((&followed{names: names, lookup: lookup, into: m}).follow)
+}
+
+// AwaitCluster delays publishing until the documents of the cluster are listed.
+func (m *Mirrors) AwaitCluster() { m.await(inCluster) }
+
 // load reads the files and, if they changed, replaces their documents. Unreadable files change
 // nothing.
-func (f *mirrorFiles) load() error {
-	objects, err := engine.ReadDocuments(f.paths)
+func (f *files) load() error {
+	objects, err := f.read(f.paths)
 	if err != nil {
 		return fmt.Errorf("mirrors.files: %w", err)
 	}
 	h := sha256.New()
-	var documents []mirrorDocument
+	var documents []entry
 	twins := map[string]int{}
 	for _, object := range objects {
 		text, err := json.Marshal(object.Content())
@@ -82,14 +103,14 @@ func (f *mirrorFiles) load() error {
 			return fmt.Errorf("mirrors.files: %s: %w", object.Source(), err)
 		}
 		fmt.Fprintf(h, "%q %d\n%s\n", object.Source(), len(text), text)
-		if _, err := compileMirror(text, object.Source()); errors.Is(err, mirror.ErrNoMapping) {
+		if _, err := Compile(text, object.Source()); errors.Is(err, mirror.ErrNoMapping) {
 			continue // a ConfigMap with another purpose
 		}
 		// By name and not by location: an invalid version keeps its own last valid one, wherever
 		// documents moved to.
 		name := object.Kind() + "/" + object.Namespace() + "/" + object.Name()
-		documents = append(documents, mirrorDocument{
-			key: fmt.Sprintf("%s/%s#%06d", mirrorsInFiles, name, twins[name]), source: object.Source(), text: text,
+		documents = append(documents, entry{
+			key: fmt.Sprintf("%s/%s#%06d", inFiles, name, twins[name]), source: object.Source(), text: text,
 		})
 		twins[name]++
 	}
@@ -99,8 +120,8 @@ func (f *mirrorFiles) load() error {
 	}
 	f.into.mu.Lock()
 	defer f.into.mu.Unlock()
-	f.into.replace(mirrorsInFiles, documents)
-	if err := f.into.publish(mirrorsInFiles); err != nil {
+	f.into.replace(inFiles, documents)
+	if err := f.into.publish(inFiles); err != nil {
 		return err
 	}
 	f.last = sum
@@ -108,7 +129,7 @@ func (f *mirrorFiles) load() error {
 }
 
 // follow loads again until ctx ends, and logs each new error.
-func (f *mirrorFiles) follow(ctx context.Context) {
+func (f *files) follow(ctx context.Context) {
 	ticker := time.NewTicker(fileInterval)
 	defer ticker.Stop()
 	said := ""
@@ -129,16 +150,16 @@ func (f *mirrorFiles) follow(ctx context.Context) {
 	}
 }
 
-// mirrorConfigMaps are ConfigMaps of pairs, looked up by their names.
-type mirrorConfigMaps struct {
+// followed are ConfigMaps of pairs, looked up by their names.
+type followed struct {
 	names  []string // namespace/name
 	lookup kyverno.Lookup
-	into   *mirrors
+	into   *Mirrors
 	told   bool
 }
 
 // follow looks them up until ctx ends. The first round waits for a response about each.
-func (c *mirrorConfigMaps) follow(ctx context.Context) {
+func (c *followed) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := configMapInterval
 		if !c.look(ctx) && !c.told {
@@ -152,7 +173,7 @@ func (c *mirrorConfigMaps) follow(ctx context.Context) {
 }
 
 // look reports whether there was a response about each.
-func (c *mirrorConfigMaps) look(ctx context.Context) bool {
+func (c *followed) look(ctx context.Context) bool {
 	type found struct {
 		text []byte
 		err  error
@@ -174,12 +195,12 @@ func (c *mirrorConfigMaps) look(ctx context.Context) bool {
 	m, complete := c.into, true
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.stamp(mirrorsInConfigMaps)
+	before := m.stamp(inConfigMaps)
 	for name, f := range all {
-		key, source := mirrorsInConfigMaps+"/"+name, "ConfigMap "+name
+		key, source := inConfigMaps+"/"+name, "ConfigMap "+name
 		switch {
 		case f.err == nil:
-			m.put(mirrorDocument{key: key, source: source, text: f.text})
+			m.put(entry{key: key, source: source, text: f.text})
 		case errors.Is(f.err, cluster.ErrNotFound):
 			delete(m.documents, key)
 			m.missing(name)
@@ -190,16 +211,16 @@ func (c *mirrorConfigMaps) look(ctx context.Context) bool {
 			m.fail(key, source, f.err)
 		}
 	}
-	if (complete || c.told) && (!c.told || m.stamp(mirrorsInConfigMaps) != before) {
+	if (complete || c.told) && (!c.told || m.stamp(inConfigMaps) != before) {
 		c.told = true
-		m.published(mirrorsInConfigMaps)
+		m.published(inConfigMaps)
 	}
 	return complete
 }
 
 // missing logs once that a ConfigMap does not exist. The caller holds the lock.
-func (m *mirrors) missing(name string) {
-	key := mirrorsInConfigMaps + "/" + name
+func (m *Mirrors) missing(name string) {
+	key := inConfigMaps + "/" + name
 	if !m.absent[key] {
 		m.absent[key] = true
 		m.log.Warn("a ConfigMap of mirrors is not there", slog.String("configMap", name))
@@ -207,7 +228,7 @@ func (m *mirrors) missing(name string) {
 }
 
 // stamp identifies the content of a source, to detect changes. The caller holds the lock.
-func (m *mirrors) stamp(source string) string {
+func (m *Mirrors) stamp(source string) string {
 	h := sha256.New()
 	for _, key := range m.keys() {
 		if d := m.documents[key]; strings.HasPrefix(key, source+"/") {

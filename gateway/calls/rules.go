@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"context"
@@ -12,27 +12,27 @@ import (
 	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 )
 
-// ruleCalls implements the calls of rules' contexts: to the API server with the gateway's own
+// Rules implements the calls of rules' contexts: to the API server with the gateway's own
 // rights, and to listed services without any.
-type ruleCalls struct {
-	client *cluster.Client // nil without a cluster
-	calls  *calls
+type Rules struct {
+	Cluster  *cluster.Client // nil without a cluster
+	Services *Caller
 }
 
 // API implements rulecontext.Caller.
-func (r ruleCalls) API(ctx context.Context, call rulecontext.APICall) (any, error) {
-	if r.client == nil {
+func (r Rules) API(ctx context.Context, call rulecontext.APICall) (any, error) {
+	if r.Cluster == nil {
 		return nil, fmt.Errorf("%s: there is no cluster to ask", call.Path)
 	}
 	body, err := bodyOf(call.Body)
 	if err != nil {
 		return nil, err
 	}
-	return r.client.Call(ctx, call.Method, call.Path, body)
+	return r.Cluster.Call(ctx, call.Method, call.Path, body)
 }
 
 // Service implements rulecontext.Caller.
-func (r ruleCalls) Service(ctx context.Context, call rulecontext.ServiceCall) (any, error) {
+func (r Rules) Service(ctx context.Context, call rulecontext.ServiceCall) (any, error) {
 	body, err := bodyOf(call.Body)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (r ruleCalls) Service(ctx context.Context, call rulecontext.ServiceCall) (a
 	for _, name := range slices.Sorted(maps.Keys(call.Headers)) {
 		made.Headers = append(made.Headers, globalcontext.Header{Name: name, Value: call.Headers[name]})
 	}
-	return r.calls.fetch(ctx, made)
+	return r.Services.Fetch(ctx, made)
 }
 
 // bodyOf encodes the body of a request; nil for none.

@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy/cel"
 )
 
@@ -36,7 +37,7 @@ func TestCalls(t *testing.T) {
 	defer secure.Close()
 	host := func(s *httptest.Server) string { _, rest, _ := strings.Cut(s.URL, "://"); return rest }
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
-	c := newCalls([]string{host(plain), host(secure), "gone.invalid"})
+	c := New([]string{host(plain), host(secure), "gone.invalid"}, engine.GuardedTransport)
 	for _, row := range []struct {
 		reason  string
 		request cel.HTTPRequest

@@ -1,4 +1,4 @@
-package gateway
+package calls
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/internal/redact"
 	"github.com/quaymaster/quaymaster/policy/cel"
@@ -29,18 +28,21 @@ const (
 	maxCallAnswer = 1 << 20
 )
 
-// calls implements http.Get and the other HTTP functions, for listed hosts.
-type calls struct {
-	hosts     []string
+// Caller implements http.Get and the other HTTP functions, for listed hosts.
+type Caller struct {
+	hosts []string
+	// open makes a guarded transport; transport is a shared one.
+	open      func() http.RoundTripper
 	transport http.RoundTripper
 }
 
-func newCalls(hosts []string) *calls {
-	return &calls{hosts: hosts, transport: engine.GuardedTransport()}
+// New permits calls to hosts, through transports that check addresses after name resolution.
+func New(hosts []string, open func() http.RoundTripper) *Caller {
+	return &Caller{hosts: hosts, open: open, transport: open()}
 }
 
 // Do implements cel.HTTP. A response of any status is a result; a redirect is not followed.
-func (c *calls) Do(ctx context.Context, r cel.HTTPRequest) (any, error) {
+func (c *Caller) Do(ctx context.Context, r cel.HTTPRequest) (any, error) {
 	address, err := url.Parse(r.URL)
 	if err != nil {
 		return nil, errors.New("the URL cannot be read")
@@ -100,7 +102,7 @@ func answered(text []byte, status int) any {
 
 // listed reports whether a call to an address is allowed: a host that is listed without a port
 // means the default port.
-func (c *calls) listed(address *url.URL) bool {
+func (c *Caller) listed(address *url.URL) bool {
 	usual, ok := map[string]string{"http": "80", "https": "443"}[address.Scheme]
 	if !ok || address.Hostname() == "" {
 		return false
@@ -115,7 +117,7 @@ func (c *calls) listed(address *url.URL) bool {
 
 // trusting returns a transport that trusts only the authorities of a bundle; an empty bundle
 // means the system's.
-func (c *calls) trusting(bundle string) (http.RoundTripper, func(), error) {
+func (c *Caller) trusting(bundle string) (http.RoundTripper, func(), error) {
 	if bundle == "" {
 		return c.transport, func() {}, nil
 	}
@@ -123,7 +125,7 @@ func (c *calls) trusting(bundle string) (http.RoundTripper, func(), error) {
 	if !pool.AppendCertsFromPEM([]byte(bundle)) {
 		return nil, nil, errors.New("http.Client: no PEM certificate in the bundle")
 	}
-	transport, ok := engine.GuardedTransport().(*http.Transport)
+	transport, ok := c.open().(*http.Transport)
 	if !ok {
 		return nil, nil, errors.New("http.Client: internal error, which is a defect: the transport takes no authorities")
 	}

@@ -1,4 +1,4 @@
-package gateway
+package mirrors
 
 import (
 	"bytes"
@@ -13,23 +13,20 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
-	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
-	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 // The sources of mirrors. Of two documents for the same images, the one of the source that sorts
 // first has precedence: files are the operator's.
 const (
-	mirrorsInFiles      = "files"
-	mirrorsInConfigMaps = "in-configmaps"
-	mirrorsInCluster    = "in-cluster"
+	inFiles      = "files"
+	inConfigMaps = "in-configmaps"
+	inCluster    = "in-cluster"
 )
 
-// mirrorDocument is a document of a mapping and its state.
-type mirrorDocument struct {
+// entry is a document of a mapping and its state.
+type entry struct {
 	key, source string
 	text        []byte
 	// good is the last valid version; nil if there was none since the start. It is used while the
@@ -42,10 +39,10 @@ type mirrorDocument struct {
 }
 
 // why returns the errors; nil if there are none.
-func (d *mirrorDocument) why() error { return errors.Join(d.err, d.clash) }
+func (d *entry) why() error { return errors.Join(d.err, d.clash) }
 
 // state is the state for metrics and messages.
-func (d *mirrorDocument) state() metrics.MirrorState {
+func (d *entry) state() metrics.MirrorState {
 	switch {
 	case d.why() == nil:
 		return metrics.MirrorActive
@@ -57,7 +54,7 @@ func (d *mirrorDocument) state() metrics.MirrorState {
 
 // id names the document as in the record of a verdict. A document that conflicts with another of
 // its name is named by its location.
-func (d *mirrorDocument) id() string {
+func (d *entry) id() string {
 	switch {
 	case d.clash != nil:
 	case d.good != nil:
@@ -68,53 +65,54 @@ func (d *mirrorDocument) id() string {
 	return d.source
 }
 
-// mirrorMetrics counts documents and targets.
-type mirrorMetrics interface {
+// Metrics counts documents and targets.
+type Metrics interface {
 	SetMirrors(mirrors []metrics.Mirror)
 	SetTargets(registries []string)
 }
 
-// mirrors supplies the mappings to their users. Its sources report changes from goroutines of
+// Mirrors supplies the mappings to their users. Its sources report changes from goroutines of
 // their own.
-type mirrors struct {
-	state   *gate.Current
-	metrics mirrorMetrics
-	log     *slog.Logger
-	teller  mirrorTeller
-	changed *gateway.Signal
-	known   chan struct{} // closed after the first set
+type Mirrors struct {
+	state    *gate.Current
+	metrics  Metrics
+	log      *slog.Logger
+	reporter reporter
+	changed  *gateway.Signal
+	known    chan struct{} // closed after the first set
 
 	mu        sync.Mutex
 	awaited   map[string]bool // sources with incomplete initial documents
-	documents map[string]*mirrorDocument
+	documents map[string]*entry
 	current   *mirror.Set
 	said      map[string]string // last reported state of each document, by its key
 	advised   map[string]bool   // reported findings
 	absent    map[string]bool   // ConfigMaps reported as missing
 }
 
-func newMirrors(state *gate.Current, to mirrorMetrics, log *slog.Logger, changed *gateway.Signal) *mirrors {
-	return &mirrors{
-		state: state, metrics: to, log: log, teller: mirrorTeller{log: log, status: &gateway.Signal{}}, changed: changed, known: make(chan struct{}),
-		awaited: map[string]bool{}, documents: map[string]*mirrorDocument{}, said: map[string]string{}, advised: map[string]bool{}, absent: map[string]bool{},
+// New makes Mirrors without documents. changed is notified after each change of the set.
+func New(state *gate.Current, to Metrics, log *slog.Logger, changed *gateway.Signal) *Mirrors {
+	return &Mirrors{
+		state: state, metrics: to, log: log, reporter: reporter{log: log, status: &gateway.Signal{}}, changed: changed, known: make(chan struct{}),
+		awaited: map[string]bool{}, documents: map[string]*entry{}, said: map[string]string{}, advised: map[string]bool{}, absent: map[string]bool{},
 	}
 }
 
-func (m *mirrors) keys() []string { return slices.Sorted(maps.Keys(m.documents)) }
+func (m *Mirrors) keys() []string { return slices.Sorted(maps.Keys(m.documents)) }
 
 // Ready returns a channel that is closed after the first set.
-func (m *mirrors) Ready() <-chan struct{} { return m.known }
+func (m *Mirrors) Ready() <-chan struct{} { return m.known }
 
 // await delays publishing until the source has all of its initial documents.
-func (m *mirrors) await(source string) { m.awaited[source] = true }
+func (m *Mirrors) await(source string) { m.awaited[source] = true }
 
 // put compiles a version of a document. The caller holds the lock.
-func (m *mirrors) put(next mirrorDocument) {
+func (m *Mirrors) put(next entry) {
 	have := m.documents[next.key]
 	if have != nil && have.source == next.source && have.object == next.object && have.err == nil && bytes.Equal(have.text, next.text) {
 		return
 	}
-	made, err := compileMirror(next.text, next.source)
+	made, err := Compile(next.text, next.source)
 	next.err = err
 	if err == nil {
 		next.good = made
@@ -126,8 +124,8 @@ func (m *mirrors) put(next mirrorDocument) {
 
 // fail records that a document cannot be read, and keeps its current version. The caller holds
 // the lock.
-func (m *mirrors) fail(key, source string, err error) {
-	next := mirrorDocument{key: key, source: source, err: err}
+func (m *Mirrors) fail(key, source string, err error) {
+	next := entry{key: key, source: source, err: err}
 	if have := m.documents[key]; have != nil {
 		next.good, next.object = have.good, have.object
 	}
@@ -135,19 +133,19 @@ func (m *mirrors) fail(key, source string, err error) {
 }
 
 // replace sets all documents of a source. The caller holds the lock.
-func (m *mirrors) replace(source string, documents []mirrorDocument) {
+func (m *Mirrors) replace(source string, documents []entry) {
 	kept := map[string]bool{}
 	for _, d := range documents {
 		kept[d.key] = true
 		m.put(d)
 	}
-	maps.DeleteFunc(m.documents, func(key string, _ *mirrorDocument) bool {
+	maps.DeleteFunc(m.documents, func(key string, _ *entry) bool {
 		return strings.HasPrefix(key, source+"/") && !kept[key]
 	})
 }
 
 // publish makes the documents the current set. The caller holds the lock.
-func (m *mirrors) publish(source string) error {
+func (m *Mirrors) publish(source string) error {
 	delete(m.awaited, source)
 	if len(m.awaited) > 0 {
 		return nil // with half of the mirrors, copies would be checked under half of their names
@@ -159,7 +157,7 @@ func (m *mirrors) publish(source string) error {
 	m.current = set
 	m.state.ReplaceMirrors(set)
 	m.metrics.SetTargets(set.Registries())
-	m.tell()
+	m.report()
 	select {
 	case <-m.known:
 	default:
@@ -172,7 +170,7 @@ func (m *mirrors) publish(source string) error {
 
 // join makes a set of all valid documents. A document that conflicts with a previous one is left
 // out.
-func (m *mirrors) join() (*mirror.Set, error) {
+func (m *Mirrors) join() (*mirror.Set, error) {
 	var all []*mirror.Document
 	for _, key := range m.keys() {
 		d := m.documents[key]
@@ -204,8 +202,8 @@ func (m *mirrors) join() (*mirror.Set, error) {
 	return set, nil
 }
 
-// tell reports the changed documents to metrics, the log and the cluster.
-func (m *mirrors) tell() {
+// report reports the changed documents to metrics, the log and the cluster.
+func (m *Mirrors) report() {
 	list := make([]metrics.Mirror, 0, len(m.documents))
 	said := make(map[string]string, len(m.documents))
 	for _, key := range m.keys() {
@@ -213,13 +211,13 @@ func (m *mirrors) tell() {
 		list = append(list, metrics.Mirror{ID: d.id(), State: d.state()})
 		said[key] = fmt.Sprint(d.state(), " ", d.object.UID, " ", d.why())
 		if m.said[key] != said[key] {
-			m.teller.write(d)
-			m.teller.announce(d)
+			m.reporter.write(d)
+			m.reporter.announce(d)
 		}
 	}
 	m.said = said
 	m.metrics.SetMirrors(list)
-	m.teller.status.Notify()
+	m.reporter.status.Notify()
 	advised := map[string]bool{}
 	for _, finding := range m.current.Check() {
 		text := finding.Where + ": " + finding.Message
@@ -231,67 +229,87 @@ func (m *mirrors) tell() {
 	m.advised = advised
 }
 
-// tellAll reports the state of each document to the cluster: a new leader does not have its
+// ReportAll reports the state of each document to the cluster: a new leader does not have its
 // predecessor's reports.
-func (m *mirrors) tellAll() {
+func (m *Mirrors) ReportAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range m.keys() {
-		m.teller.announce(m.documents[key])
+		m.reporter.announce(m.documents[key])
 	}
 }
 
-// set is the current one; nil until it is loaded.
-func (m *mirrors) set() *mirror.Set {
+// Set is the current one; nil until it is loaded.
+func (m *Mirrors) Set() *mirror.Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.current
 }
 
-// compileMirror compiles a document. A document that makes the compiler panic is broken, and does
+// Compile compiles a document. A document that makes the compiler panic is broken, and does
 // not end the process.
-func compileMirror(text []byte, source string) (made *mirror.Document, err error) {
-	defer func() { err = orPanicked(err, recover()) }()
+func Compile(text []byte, source string) (made *mirror.Document, err error) {
+	defer func() { err = gateway.Recovered(err, recover()) }()
 	return mirror.Parse(text, source)
 }
 
-// checker refuses broken mirrors and global context entries, and passes policies to another
-// checker.
-type checker struct {
-	policies interface {
-		Check(raw []byte) error
-		Warnings(raw []byte) []string
-	}
-	entries *globals // nil: their documents are not checked
-	// kyverno reports whether Kyverno is installed, which runs rules about other objects that are
-	// invalid here. nil: it is not.
-	kyverno func() bool
+// Written is a document as written.
+type Written struct {
+	Key, Source string
+	Text        []byte
 }
 
-// Warnings implements admission.Checker.
-func (c checker) Warnings(raw []byte) []string {
-	if c.entries != nil && kinds.IsGlobalContextEntry(raw) || kinds.IsMirror(raw) {
-		return nil
+// Fill publishes documents as those of a cluster.
+func (m *Mirrors) Fill(documents []Written) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range documents {
+		m.put(entry{key: d.Key, source: d.Source, text: d.Text})
 	}
-	return c.policies.Warnings(raw)
+	return m.publish(inCluster)
 }
 
-// Check implements admission.Checker.
-func (c checker) Check(raw []byte) error {
-	switch {
-	case c.entries != nil && kinds.IsGlobalContextEntry(raw):
-		_, err := c.entries.compile(raw)
-		return err
-	case !kinds.IsMirror(raw):
-		err := c.policies.Check(raw)
-		if _, is := errors.AsType[*catalog.BackgroundError](err); is && c.kyverno != nil && c.kyverno() {
-			return &admission.Advice{Err: err}
+// Documents are those of all sources, as written.
+func (m *Mirrors) Documents() []Written {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []Written
+	for _, key := range m.keys() {
+		d := m.documents[key]
+		list = append(list, Written{Key: key, Source: d.source, Text: d.text})
+	}
+	return list
+}
+
+// Faults lists the errors of the documents.
+func (m *Mirrors) Faults() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var faults []string
+	for _, key := range m.keys() {
+		if d := m.documents[key]; d.why() != nil {
+			faults = append(faults, fmt.Sprintf("the mirror %s cannot be used: %v", d.id(), d.why()))
 		}
-		return err
 	}
-	_, err := compileMirror(raw, "the request")
-	if errors.Is(err, mirror.ErrNoMapping) {
-		return nil
-	}
-	return err
+	return faults
+}
+
+// Publish publishes the documents, if no source is awaited.
+func (m *Mirrors) Publish() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.publish("")
+}
+
+// ReportTo has broken mirrors reported by events, while leads returns true; events may be nil.
+func (m *Mirrors) ReportTo(events Events, leads func() bool) {
+	m.reporter.events, m.reporter.leads = events, leads
+}
+
+// StatusChanged is notified when the content of a status has changed.
+func (m *Mirrors) StatusChanged() *gateway.Signal { return m.reporter.status }
+
+// Events writes events soon and never waits.
+type Events interface {
+	Record(event record.Event)
 }

@@ -1,0 +1,26 @@
+package gateway
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shorten bounds a text that may be from an untrusted author, in bytes.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// MaxStatusMessage bounds the message of a condition, in bytes; the bound of the API is 32,768.
+const MaxStatusMessage = 4 << 10
+
+// Recovered converts the value of recover() to an error: a document that makes its compiler panic
+// is broken, and does not end the process. err is returned if there was no panic.
+func Recovered(err error, panicked any) error {
+	if panicked != nil {
+		return fmt.Errorf("internal error, which is a defect: %v", panicked)
+	}
+	return err
+}
