@@ -12,7 +12,7 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway":     {9500, unsplit},
+			"cmd/quaymaster/gateway":     {5300, unsplit},
 			"cmd/quaymaster":             {8300, unsplit},
 			"gate":                       {6400, unsplit},
 			"registry":                   {4500, unsplit},
@@ -72,7 +72,7 @@ var budgets = []budget{
 	{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.assembly":          {101, unsplit},
+			"cmd/quaymaster/gateway.assembly":          {95, unsplit},
 			"gate.work":                                {79, unsplit},
 			"gate.planned":                             {62, unsplit},
 			"registry.Client":                          {44, unsplit},

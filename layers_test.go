@@ -44,7 +44,7 @@ var layers = map[string]int{
 	"webhook/imagepolicy": 14, "webhook/externaldata": 14, "webhook/api": 14, "webhook/ui": 15,
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
-	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/bundle": 14, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 18,
+	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/bundle": 14, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 18, "gateway/certificates": 15, "gateway/trust": 15, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 18,
 	"cmd/quaymaster/config": 17, "cmd/quaymaster/gateway": 19,
 	"cmd/quaymaster/suite/given": 14, "cmd/quaymaster/suite/staging": 15, "cmd/quaymaster/suite/bench": 15, "cmd/quaymaster/suite": 16, "cmd/quaymaster": 20, "cmd/conformance": 14,
 }
@@ -119,6 +119,7 @@ var connecting = map[string]string{
 	"report/decisionlog/sink": "the decision log's webhook and collector, through the guarded dialer",
 	"webhook/peers":           "asks other replicas, through the guarded dialer",
 	"cmd/quaymaster/engine":   "wiring of verifiers to the guarded dialer",
+	"gateway/endpoints":       "serves at the unix socket",
 	"gateway/calls":           "calls of policies, through the guarded dialer",
 	"cmd/quaymaster/config":   "reads addresses; opens nothing",
 	"cmd/quaymaster/gateway":  "wiring of the gateway",

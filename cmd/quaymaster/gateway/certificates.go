@@ -2,26 +2,18 @@ package gateway
 
 import (
 	"cmp"
-	"context"
-	"crypto/x509"
-	"fmt"
 	"log/slog"
 	"net"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
-// certificates holds the serving certificate, and the key of the replicas.
-type certificates struct {
-	*certificate.Source
-	own *certificate.Own
-}
-
 // newCertificates selects the source of the certificate. in is nil without a cluster.
-func newCertificates(c config.Configuration, in *inTheCluster, group *gateway.Group, log *slog.Logger) (*certificates, error) {
+func newCertificates(c config.Configuration, in *inTheCluster, group *gateway.Group, log *slog.Logger) (*certificates.Certificates, error) {
 	store, where, err := certificateStore(c, in)
 	if err != nil {
 		return nil, err
@@ -32,7 +24,7 @@ func newCertificates(c config.Configuration, in *inTheCluster, group *gateway.Gr
 	if err != nil {
 		return nil, err
 	}
-	made := &certificates{Source: own.Source, own: own}
+	made := certificates.New(own)
 	group.Add("certificate", gateway.Loop(own.Run))
 	if c.Certificate.CertificateFile == "" {
 		return made, nil
@@ -57,7 +49,7 @@ func newCertificates(c config.Configuration, in *inTheCluster, group *gateway.Gr
 func certificateStore(c config.Configuration, in *inTheCluster) (certificate.Store, string, error) {
 	switch {
 	case in != nil:
-		return secretStore{secrets: in.client.Typed.CoreV1().Secrets(c.Namespace), name: c.Certificate.Secret},
+		return certificates.NewSecretStore(in.client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret),
 			"Secret " + c.Namespace + "/" + c.Certificate.Secret, nil
 	case c.Certificate.Folder != "":
 		folder, err := certificate.NewFolder(c.Certificate.Folder)
@@ -92,37 +84,4 @@ func servingNames(c config.Configuration) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// wait returns the replicas' key once it is available; false if ctx ended first.
-func (c *certificates) wait(ctx context.Context) ([]byte, bool) {
-	for {
-		changed := c.own.Changed()
-		if key := c.own.PeerKey(); key != nil {
-			return key, true
-		}
-		select {
-		case <-ctx.Done():
-			return nil, false
-		case <-changed:
-		}
-	}
-}
-
-// Ready returns the reason why no certificate can be served.
-func (c *certificates) Ready() error {
-	if err := c.Source.Ready(); err != nil {
-		return err
-	}
-	if c.own.PeerKey() == nil {
-		return fmt.Errorf("the replicas' key: %w", c.own.Ready())
-	}
-	return nil
-}
-
-// Roots implements peers.Roots.
-func (c *certificates) Roots() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(c.Bundle())
-	return pool
 }

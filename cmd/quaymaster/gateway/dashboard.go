@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -55,7 +56,7 @@ func (g *assembly) show(context.Context) error {
 		options = append(options, ui.WithoutTokens())
 	}
 	if g.cluster != nil && !g.configuration.Peers.Disabled {
-		g.leaderView = &leaderView{leader: g.cluster.leader, own: g.options.Replica, log: g.log}
+		g.leaderView = reporting.NewLeaderView(g.cluster.leader, g.options.Replica, g.log)
 		options = append(options, ui.WithLeader(g.leaderView))
 	}
 	pages, err := ui.New(config, options...)
@@ -63,7 +64,7 @@ func (g *assembly) show(context.Context) error {
 		return err
 	}
 	g.inventory, g.pages = known, pages
-	g.sinks.last = append(g.sinks.last, known)
+	g.sinks.Last = append(g.sinks.Last, known)
 	remember := g.remembered(known)
 	g.group.Add("inventory", gateway.Loop(func(ctx context.Context) {
 		remember()
@@ -154,6 +155,6 @@ type slogLines struct{ to *slog.Logger }
 
 // Write implements io.Writer, with one line a call.
 func (l slogLines) Write(line []byte) (int, error) {
-	l.to.Debug("dashboard", slog.String("error", gateway.Shorten(string(line), maxLogged)))
+	l.to.Debug("dashboard", slog.String("error", gateway.Shorten(string(line), reporting.MaxLogged)))
 	return len(line), nil
 }

@@ -38,7 +38,7 @@ func (g *assembly) keep(ctx context.Context) error {
 		return err
 	}
 	g.decisions = made
-	g.sinks.every = append(g.sinks.every, made)
+	g.sinks.Every = append(g.sinks.Every, made)
 	g.group.Require("decisionlog", "the decision log is not open yet", made)
 	g.group.Add("decision log", gateway.Func(g.writeDecisions))
 	followers, err := g.followers(ctx, config.Folder)
@@ -65,7 +65,7 @@ func (g *assembly) decisionFolder() string {
 
 // writeDecisions writes the log until ctx ends.
 func (g *assembly) writeDecisions(ctx context.Context) error {
-	if _, ok := g.certificates.wait(ctx); !ok {
+	if _, ok := g.certificates.Key(ctx); !ok {
 		return nil
 	}
 	key, err := g.checkpointKey(ctx)

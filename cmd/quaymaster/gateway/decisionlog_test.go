@@ -1,10 +1,15 @@
 package gateway
 
 import (
-	"context"
-	"errors"
+	core "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/quaymaster/quaymaster/gateway/certificates"
+	"github.com/quaymaster/quaymaster/webhook/certificate"
+
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,10 +17,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/quaymaster/quaymaster/report/decisionlog"
-	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
@@ -103,39 +106,12 @@ func TestDecisionLogGoesOn(t *testing.T) {
 	}
 }
 
-// sealed is a disk that flushes nothing.
-type sealed struct{ err error }
+func storeOf(objects ...runtime.Object) certificate.Store {
+	return certificates.NewSecretStore(fake.NewClientset(objects...).CoreV1().Secrets("quaymaster"), "own")
+}
 
-func (sealed) Mark() journal.Mark                          { return journal.Mark{} }
-func (s sealed) Flush(context.Context, journal.Mark) error { return s.err }
-
-func TestAnswersWaitForTheDisk(t *testing.T) {
-	door := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusAccepted)
-		_, _ = io.WriteString(w, `{"allowed":true}`)
-	})
-	for _, row := range []struct {
-		reason string
-		err    error
-		deny   bool
-		status int
-		body   string
-	}{
-		{"it is on disk", nil, true, http.StatusAccepted, `{"allowed":true}`},
-		{"it is not, and nothing is admitted without", errors.New("full"), true, http.StatusServiceUnavailable, "the decision could not be written"},
-		{"it is not, and the answer is given all the same", errors.New("full"), false, http.StatusAccepted, `{"allowed":true}`},
-	} {
-		guarded := &durable{door: door, log: sealed{row.err}, wait: time.Second, deny: row.deny, trouble: slog.New(slog.DiscardHandler)}
-		got := httptest.NewRecorder()
-		guarded.ServeHTTP(got, httptest.NewRequest(http.MethodPost, "/validate", nil))
-		if leaves := got.Header().Get("Connection") == "close"; leaves != (row.status == http.StatusServiceUnavailable) {
-			t.Errorf("%s: who asked is sent away: %t", row.reason, leaves)
-		}
-		if got.Code != row.status || !strings.Contains(got.Body.String(), row.body) || got.Code == http.StatusAccepted && got.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("%s: %d %s", row.reason, got.Code, got.Body)
-		}
-	}
+func secretOf(version string, labels map[string]string, data map[string][]byte) *core.Secret {
+	return &core.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "quaymaster", Name: "own", ResourceVersion: version, Labels: labels}, Data: data}
 }
 
 // TestKeyInSecret: the first replica makes the key, all others take it, and what else is

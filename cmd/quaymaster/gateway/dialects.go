@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
+	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -74,14 +75,14 @@ func namesKinds(apiVersion, kind string) bool {
 
 // readRoots reads the TUF repositories that policies and TrustRoots name.
 func (g *assembly) readRoots(compilers engine.Compilers) {
-	reader := &roots{
-		fetch: engine.NewFetcher(), folder: g.configuration.Trust.CacheFolder, log: g.log,
-		trustRoots: compilers.TrustRoots, attestors: compilers.Attestors,
-		documents: func() []catalog.Entry { return g.policies.catalog.Snapshot().Entries },
-		changed:   &g.policies.changed, told: g.policies.tellRoot,
+	reader := &trust.Roots{
+		Fetch: engine.NewFetcher(), Folder: g.configuration.Trust.CacheFolder, Log: g.log,
+		TrustRoots: compilers.TrustRoots, Attestors: compilers.Attestors,
+		Documents: func() []catalog.Entry { return g.policies.catalog.Snapshot().Entries },
+		Changed:   &g.policies.changed, Reported: g.policies.tellRoot,
 	}
-	g.unreadRoots, g.policies.teller.roots = reader.unread, reader.state
-	g.group.Add("trusted roots of policies", gateway.Loop(reader.run))
+	g.unreadRoots, g.policies.teller.roots = reader.Unread, reader.State
+	g.group.Add("trusted roots of policies", gateway.Loop(reader.Run))
 }
 
 // newCatalog makes an empty catalog of every dialect.

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,55 +8,27 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
-	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// failure applies the current policies to requests without a decision.
-type failure struct{ state *gate.Current }
-
-// FailOpen implements admission.Failure.
-func (f failure) FailOpen(subject *policy.Subject) bool {
-	now, err := f.state.Snapshot(context.Background())
-	return err == nil && now.FailOpen(subject)
-}
-
-// MayMutate implements admission.ObjectRules. It is true while the policies are not available.
-func (f failure) MayMutate(subject *policy.Subject) bool {
-	now, err := f.state.Snapshot(context.Background())
-	return err != nil || now.Policies == nil || now.Policies.MayMutate(subject) || now.Policies.NeedsRequester(subject)
-}
-
-// MayValidate implements admission.ObjectRules.
-func (f failure) MayValidate(subject *policy.Subject) bool {
-	now, err := f.state.Snapshot(context.Background())
-	return err != nil || now.Policies == nil || now.Policies.MayValidate(subject)
-}
-
-// MayPin implements admission.ObjectRules.
-func (f failure) MayPin(subject *policy.Subject) bool {
-	now, err := f.state.Snapshot(context.Background())
-	return err != nil || now.Policies == nil || now.Policies.MayPin(subject)
-}
-
 // newDoors makes the endpoints of the API server's webhooks by their paths.
 func newDoors(c config.Configuration, objects admission.Config, documents admission.PolicyConfig) (doors map[string]http.Handler, err error) {
 	objects.Controllers, objects.OnlyPods = mutated(c.Webhooks.MutateControllers), c.Webhooks.OnlyPods
-	var made modeDoors
-	for endpoint, handler := range map[admission.Endpoint]**admission.Handler{admission.Mutate: &made.mutate, admission.Validate: &made.validate} {
+	var made endpoints.Modes
+	for endpoint, handler := range map[admission.Endpoint]**admission.Handler{admission.Mutate: &made.Mutate, admission.Validate: &made.Validate} {
 		objects.Endpoint = endpoint
 		*handler, err = admission.New(objects)
 		if err != nil {
 			return nil, err
 		}
 	}
-	made.policies, err = admission.NewPolicies(documents)
+	made.Policies, err = admission.NewPolicies(documents)
 	if err != nil {
 		return nil, err
 	}
-	return made.byPath(c)
+	return made.ByPath(c.Shadow() && !c.CutsOver())
 }
 
 // reproduce returns the command that explains a denial to a user.

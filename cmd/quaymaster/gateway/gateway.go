@@ -20,10 +20,14 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
+	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
@@ -90,8 +94,8 @@ type assembly struct {
 	observers     metrics.Observers
 	state         *gate.Current
 	scanned       *scan.View // the same, for scans
-	trust         *trusted
-	certificates  *certificates
+	trust         *trust.Binding
+	certificates  *certificates.Certificates
 	policies      *policies
 	globals       *globals.Entries // nil when running standalone
 	images        engine.RuleImages
@@ -103,20 +107,20 @@ type assembly struct {
 	cluster       *inTheCluster        // nil when running standalone
 	kinds         *discovery.Discovery // of the cluster
 	queue         *admission.Queue
-	entrances     map[string]*entrance
-	keeping       keeping              // of the webhook configurations
-	unreadRoots   func() int           // nil where none are read
-	engineMade    *gate.Gate           // set once the endpoints are active
-	kept          *snapshot.Keeper     // of its verified claims; nil where none are kept
-	reader        *Reader              // nil unless there are no endpoints
-	inventory     *inventory.Inventory // nil where no dashboard is kept
-	pages         *ui.Handler          // that show it; nil as well
-	leaderView    *leaderView          // nil where they show their own alone
+	entrances     map[string]*endpoints.Placeholder
+	keeping       keeping               // of the webhook configurations
+	unreadRoots   func() int            // nil where none are read
+	engineMade    *gate.Gate            // set once the endpoints are active
+	kept          *snapshot.Keeper      // of its verified claims; nil where none are kept
+	reader        *Reader               // nil unless there are no endpoints
+	inventory     *inventory.Inventory  // nil where no dashboard is kept
+	pages         *ui.Handler           // that show it; nil as well
+	leaderView    *reporting.LeaderView // nil where they show their own alone
 	// sinks receive all decisions.
-	sinks     keepers
+	sinks     reporting.Sinks
 	reports   *publish.Publisher // nil where none are written
 	shelves   []*reports.Store   // where it writes them
-	socket    *socket            // nil unless there is one
+	socket    *endpoints.Socket  // nil unless there is one
 	server    *webhook.Server
 	decisions *journal.Journal   // nil where no decision log is kept
 	keeper    *breakglass.Keeper // of open namespaces; nil where there can be none
@@ -199,9 +203,9 @@ func (g *assembly) rely(context.Context) error {
 	if err != nil {
 		return err
 	}
-	g.trust = newTrusted(store, g.state, g.log)
+	g.trust = trust.New(store, g.state, proverOf, g.log)
 	g.group.Require("trust", "the trusted roots and keys are not loaded yet", g.trust)
-	g.group.Add("trust", gateway.Func(g.trust.follow))
+	g.group.Add("trust", gateway.Func(g.trust.Run))
 	if g.configuration.Trust.Refresh {
 		g.group.Add("trust refresh", gateway.Loop(func(ctx context.Context) {
 			_ = store.Refresh(ctx, g.failed("the trusted root cannot be refreshed")) // it ends with ctx
@@ -313,7 +317,7 @@ func (g *assembly) run(ctx context.Context) error {
 		return err
 	}
 	if at := g.configuration.Listen.Socket; at != "" && g.configuration.Has(config.RoleAdmission) {
-		made, err := listenSocket(ctx, at)
+		made, err := endpoints.ListenSocket(ctx, at)
 		if err != nil {
 			return err
 		}

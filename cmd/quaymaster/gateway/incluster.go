@@ -188,7 +188,7 @@ func (g *assembly) addBackground() {
 	settings := background.Config{
 		Client: g.cluster.client.Dynamic, Leases: g.cluster.client.Leases, Namespace: g.configuration.Namespace, Replica: g.options.Replica,
 		Excluded: *g.configuration.Webhooks.ExcludedNamespaces, Kinds: g.kinds, Policies: currentPolicies{g.state, &g.policies.changed},
-		Namespaces: g.around.namespaces, Key: g.certificates.wait, Metrics: g.metrics, Log: g.log,
+		Namespaces: g.around.namespaces, Key: g.certificates.Key, Metrics: g.metrics, Log: g.log,
 	}
 	if g.cluster.events != nil {
 		settings.Events = g.cluster.events

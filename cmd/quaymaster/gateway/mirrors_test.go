@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
@@ -138,7 +139,7 @@ func TestChecker(t *testing.T) {
 		{"a policy", `{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy"}`, "a policy"},
 		{"what cannot be read is the policies' matter", `{`, "a policy"},
 	} {
-		err := checker{policies: policyCheck{}, entries: entries}.Check([]byte(c.text))
+		err := endpoints.Checker{Policies: policyCheck{}, Entries: entries}.Check([]byte(c.text))
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
 		}
@@ -190,7 +191,7 @@ func TestCopiesAreTheCurrentMirrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := &gate.Current{}
-	if (copies{state}).IsCopy(copied, written) {
+	if (endpoints.Copies{State: state}).IsCopy(copied, written) {
 		t.Error("a copy before anything is known")
 	}
 	none, err := policy.NewSet()
@@ -207,7 +208,7 @@ func TestCopiesAreTheCurrentMirrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	state.ReplaceMirrors(set)
-	if !(copies{state}).IsCopy(copied, written) || (copies{state}).IsCopy(written, copied) {
+	if !(endpoints.Copies{State: state}).IsCopy(copied, written) || (endpoints.Copies{State: state}).IsCopy(written, copied) {
 		t.Error("the mirrors that are current are not asked")
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"maps"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/endpoints"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
 	generated "github.com/quaymaster/quaymaster/policy/generating/record"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -30,21 +31,6 @@ func checkOf(r gateway.Requirement) webhook.Check {
 			return errors.New(r.Why)
 		}
 	}}
-}
-
-// entrance is the placeholder of an endpoint. Until the endpoint is ready, the response is an
-// HTTP error, and the API server applies the webhook's own failure policy. That was made from the
-// policies, which are not loaded here yet.
-type entrance struct{ door atomic.Pointer[http.Handler] }
-
-// ServeHTTP implements http.Handler.
-func (e *entrance) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	door := e.door.Load()
-	if door == nil {
-		http.Error(w, "the gateway is starting; try again in a moment", http.StatusServiceUnavailable)
-		return
-	}
-	(*door).ServeHTTP(w, r)
 }
 
 // furnish makes the server with the placeholders of the endpoints.
@@ -71,15 +57,15 @@ func (g *assembly) build() (map[string]webhook.Endpoint, error) {
 	if !g.configuration.Has(config.RoleAdmission) {
 		return nil, nil
 	}
-	g.entrances = map[string]*entrance{}
+	g.entrances = map[string]*endpoints.Placeholder{}
 	open := g.configuration.Doors.Paths()
 	for _, path := range open {
-		g.entrances[path] = &entrance{}
+		g.entrances[path] = &endpoints.Placeholder{}
 	}
 	if g.cluster != nil {
-		g.entrances[peers.Path] = &entrance{}
+		g.entrances[peers.Path] = &endpoints.Placeholder{}
 		if g.pages != nil {
-			g.entrances[peers.ViewPath] = &entrance{}
+			g.entrances[peers.ViewPath] = &endpoints.Placeholder{}
 		}
 	}
 	places := map[string]webhook.Endpoint{}
@@ -105,7 +91,7 @@ func (g *assembly) checks() []webhook.Check {
 // it keeps this replica among the others. Without admission there are no endpoints, but other
 // decisions have the same preconditions.
 func (g *assembly) openDoors(ctx context.Context) error {
-	key, ok := g.certificates.wait(ctx)
+	key, ok := g.certificates.Key(ctx)
 	if !ok {
 		return nil
 	}
@@ -139,7 +125,7 @@ func (g *assembly) openDoors(ctx context.Context) error {
 	g.engineMade = engine
 	for path, door := range doors {
 		door = g.durable(path, door)
-		g.entrances[path].door.Store(&door)
+		g.entrances[path].Handler.Store(&door)
 	}
 	g.dryVerdicts(ctx, key)
 	close(g.open)
@@ -169,14 +155,14 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 		return nil, err
 	}
 	objects := admission.Config{
-		Decider: engine, Namespaces: g.around.namespaces, Roles: g.around.roles, Failure: failure{g.state}, Recorder: told, Queue: g.queue,
-		Copies: copies{g.state}, Rules: failure{g.state}, Requesters: requesters{g.state, records}, Reproduce: g.reproduce(),
+		Decider: engine, Namespaces: g.around.namespaces, Roles: g.around.roles, Failure: endpoints.Failure{State: g.state}, Recorder: told, Queue: g.queue,
+		Copies: endpoints.Copies{State: g.state}, Rules: endpoints.Failure{State: g.state}, Requesters: endpoints.Requesters{State: g.state, Records: records}, Reproduce: g.reproduce(),
 	}
 	if g.kinds != nil {
 		objects.Kinds = g.kinds
 	}
 	doors, err := newDoors(g.configuration, objects, admission.PolicyConfig{
-		Checker: checker{policies: g.policies.catalog, entries: g.globals, kyverno: g.kyverno()}, Recorder: told, Queue: g.queue, ImpactAnalysis: tries,
+		Checker: g.checker(), Recorder: told, Queue: g.queue, ImpactAnalysis: tries,
 	})
 	if err != nil {
 		return nil, err
@@ -201,11 +187,20 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 	return doors, err
 }
 
+// checker returns the checker of documents.
+func (g *assembly) checker() endpoints.Checker {
+	made := endpoints.Checker{Policies: g.policies.catalog, Kyverno: g.kyverno()}
+	if g.globals != nil { // an interface of a nil pointer would not be nil
+		made.Entries = g.globals
+	}
+	return made
+}
+
 // recorder returns the recorder of decisions.
-func (g *assembly) recorder() recorder {
-	told := recorder{log: g.log, strangers: webhook.NewErrorLog(g.log), metrics: g.metrics, sinks: g.sinks}
+func (g *assembly) recorder() reporting.Recorder {
+	told := reporting.Recorder{Log: g.log, Strangers: webhook.NewErrorLog(g.log), Metrics: g.metrics, Sinks: g.sinks}
 	if g.cluster != nil && g.cluster.events != nil {
-		told.events = g.cluster.events
+		told.Events = g.cluster.events
 	}
 	return told
 }

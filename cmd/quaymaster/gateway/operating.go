@@ -18,12 +18,12 @@ func (g *assembly) readings() metrics.Readings {
 		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
 		Working: g.queue.Working, Waiting: g.queue.Waiting, WaitingForShare: g.queue.WaitingForShare,
 		RegistriesLimited: g.allowance.Limited, RegistriesKept: g.allowance.Kept,
-		TrustAge: g.trust.age, TrustExpires: g.trust.ends, StaleKeys: g.trust.staleKeys, UnreadRoots: g.unreadRoots,
+		TrustAge: g.trust.Age, TrustExpires: g.trust.Ends, StaleKeys: g.trust.StaleKeys, UnreadRoots: g.unreadRoots,
 		CertificateExpires: g.certificates.Expires, AuthorityExpires: g.certificates.AuthorityExpires,
 		Overrides: g.overrides,
 	}
 	if g.configuration.Trust.Refresh {
-		readings.TrustFailed = func() bool { return g.trust.store.Status().Err != nil }
+		readings.TrustFailed = func() bool { return g.trust.Store.Status().Err != nil }
 	}
 	if g.globals != nil {
 		readings.GlobalContext = g.globals.Known

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -83,7 +84,7 @@ func TestOperatingMetrics(t *testing.T) {
 // TestNotReady: who cannot decide says so.
 func TestNotReady(t *testing.T) {
 	closed := make(chan struct{})
-	g := &assembly{certificates: &certificates{}, open: closed}
+	g := &assembly{certificates: &certificates.Certificates{}, open: closed}
 	checks := g.checks()[1:] // the certificate is asked for elsewhere
 	ready := allReady(checks)
 	if ready() {

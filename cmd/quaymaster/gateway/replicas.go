@@ -61,7 +61,7 @@ func (g *assembly) peers(key []byte) (*peers.Client, error) {
 	if err == nil {
 		g.group.OnClose(client.Close)
 		if g.leaderView != nil {
-			g.leaderView.meet(g.cluster.members, client)
+			g.leaderView.Meet(g.cluster.members, client)
 		}
 	}
 	return client, err

@@ -3,17 +3,16 @@ package gateway
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/report/result"
 	"github.com/quaymaster/quaymaster/scan"
-	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 // selectionOf returns the results that reports list.
@@ -55,42 +54,15 @@ func (g *assembly) report(context.Context) error {
 	g.group.OnClose(workloads.Close)
 	g.reports, err = publish.New(publish.Options{
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
-		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reportLog{g.log, g.metrics}, Unasked: func() []result.Policy { return leftOut(g.scanned) },
+		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: g.log, Metrics: g.metrics}, Unasked: func() []result.Policy { return leftOut(g.scanned) },
 	})
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
-	g.sinks.last = append(g.sinks.last, g.reports)
+	g.sinks.Last = append(g.sinks.Last, g.reports)
 	g.group.Add("reports", gateway.Loop(g.reports.Run))
 	g.group.Add("reports of before", gateway.Loop(g.recallReports()))
 	return nil
-}
-
-// reportLog implements publish.Observer.
-type reportLog struct {
-	log     *slog.Logger
-	metrics *metrics.Metrics
-}
-
-// Wrote counts.
-func (l reportLog) Wrote(what publish.Written) { l.metrics.ReportWritten(string(what)) }
-
-// Dropped counts.
-func (l reportLog) Dropped(why publish.Drop, count int) { l.metrics.ReportDropped(string(why), count) }
-
-// Failed logs an error.
-func (l reportLog) Failed(err error) {
-	l.log.Warn("a report was not written", slog.String("error", err.Error()))
-}
-
-// Served logs whether an API is served.
-func (l reportLog) Served(api policyreport.API, served bool) {
-	if served {
-		l.log.Info("the API server knows reports of this API now", slog.String("api", string(api)))
-		return
-	}
-	l.log.Info("the API server does not know reports of this API, so that none are written until its definitions are installed; set reports.apis to write others, or none",
-		slog.String("api", string(api)))
 }
 
 // leftOut are the policies that a scan does not evaluate: their results from admission stay.

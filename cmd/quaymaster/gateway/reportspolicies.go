@@ -2,16 +2,11 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
-	core "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/quaymaster/quaymaster/cluster/reports"
-	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/result"
 )
@@ -68,7 +63,7 @@ func (g *assembly) keepReported(ctx context.Context, there []result.Policy) {
 	for _, shelf := range g.shelves {
 		for _, namespace := range []string{reports.Everywhere, ""} {
 			failed(shelf.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
-				at, first, err := placeOf(text)
+				at, first, err := reporting.PlaceOf(text)
 				if err != nil || !first {
 					return err
 				}
@@ -76,21 +71,4 @@ func (g *assembly) keepReported(ctx context.Context, there []result.Policy) {
 			}))
 		}
 	}
-}
-
-// placeOf returns the location of a report, and whether this is its first part.
-func placeOf(text []byte) (policyreport.Place, bool, error) {
-	var r struct {
-		Metadata metav1.ObjectMeta     `json:"metadata"`
-		Scope    *core.ObjectReference `json:"scope"`
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		return policyreport.Place{}, false, fmt.Errorf("read a report: %w", err)
-	}
-	at := policyreport.Place{Namespace: r.Metadata.Namespace, Name: r.Metadata.Name}
-	if s := r.Scope; s != nil {
-		at.Scope = report.Resource{APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}
-	}
-	_, later := r.Metadata.Annotations[policyreport.PartOfAnnotation]
-	return at, !later, nil
 }

@@ -44,7 +44,7 @@ func (g *assembly) addAnalysis() {
 		return
 	}
 	g.group.Add("guard", rollout.NewAnalysis(g.rolloutConfig(), func(ctx context.Context) (rollout.DryRun, func(), error) {
-		key, ok := g.certificates.wait(ctx)
+		key, ok := g.certificates.Key(ctx)
 		if !ok {
 			return nil, func() {}, nil
 		}

@@ -88,7 +88,7 @@ func (g *assembly) addScan() {
 	}
 	g.group.Add("scan", audit.New(audit.Config{
 		Open: func(ctx context.Context) (audit.Source, bool, error) {
-			key, ok := g.certificates.wait(ctx)
+			key, ok := g.certificates.Key(ctx)
 			if !ok {
 				return audit.Source{}, false, nil
 			}
@@ -96,7 +96,7 @@ func (g *assembly) addScan() {
 			return made, true, err
 		},
 		View: g.scanned, Namespaces: g.around.namespaces,
-		Sinks:    audit.Sinks{All: slices.Concat(g.sinks.every, g.sinks.last), Reports: g.reports, Stores: g.shelves, Decisions: g.decisions, Inventory: g.inventory},
+		Sinks:    audit.Sinks{All: slices.Concat(g.sinks.Every, g.sinks.Last), Reports: g.reports, Stores: g.shelves, Decisions: g.decisions, Inventory: g.inventory},
 		Interval: time.Duration(settings.Interval), Excluded: settings.ExcludedNamespaces, Follow: g.configuration.Follows(),
 		Policies: &g.policies.changed, Again: g.scanAgain, Busy: g.busy,
 		Memory: audit.NewPositionStore(g.cluster.client.Leases, g.configuration.Namespace, g.options.Replica), Metrics: g.metrics, Log: g.log,

@@ -2,94 +2,11 @@ package gateway
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
-
-// Bounds on clients of the socket, which are on this machine; equal to those of the TLS
-// endpoints.
-const (
-	socketHeaderTimeout = 5 * time.Second
-	socketReadTimeout   = 30 * time.Second
-	socketWriteTimeout  = 35 * time.Second
-	socketMaxHeader     = 16 << 10
-)
-
-// socket is a unix socket that only its owner may open.
-type socket struct {
-	path     string
-	listener net.Listener
-	made     os.FileInfo
-}
-
-// listenSocket makes the socket in a private folder, and moves it to its path after setting its
-// mode. So it is never accessible to others, and replaces the socket of another process that has
-// ended or is about to end.
-func listenSocket(ctx context.Context, path string) (s *socket, err error) {
-	folder, err := os.MkdirTemp(filepath.Dir(path), ".quaymaster")
-	if err != nil {
-		return nil, fmt.Errorf("listen.socket: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	at := filepath.Join(folder, "s")
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", at)
-	if err != nil {
-		return nil, fmt.Errorf("listen.socket: %w", err)
-	}
-	if unix, ok := listener.(*net.UnixListener); ok {
-		unix.SetUnlinkOnClose(false) // it has another path by then
-	}
-	s = &socket{path: path, listener: listener}
-	if err = os.Chmod(at, 0o600); err == nil {
-		s.made, err = os.Stat(at)
-		if err == nil {
-			err = os.Rename(at, path)
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen.socket: %w", errors.Join(err, listener.Close()))
-	}
-	return s, nil
-}
-
-// remove removes the socket, unless another process has replaced it.
-func (s *socket) remove() error {
-	if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.made) {
-		return os.Remove(s.path)
-	}
-	return nil
-}
-
-// serve serves at the socket until ctx ends, and waits for pending requests.
-func (s *socket) serve(ctx context.Context, door http.Handler) error {
-	mux := http.NewServeMux()
-	mux.Handle(config.APIPath, door)
-	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: socketHeaderTimeout, ReadTimeout: socketReadTimeout, WriteTimeout: socketWriteTimeout, MaxHeaderBytes: socketMaxHeader,
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(s.listener) }()
-	var err error
-	select {
-	case err = <-served:
-	case <-ctx.Done():
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), socketWriteTimeout)
-		defer cancel()
-		err = server.Shutdown(bounded)
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return errors.Join(err, s.remove())
-}
 
 // socketUser is the user of requests at the socket: the file's permissions control access.
 const socketUser = "unix-socket"
@@ -98,14 +15,14 @@ const socketUser = "unix-socket"
 func (g *assembly) openSocket(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return errors.Join(g.socket.listener.Close(), g.socket.remove())
+		return g.socket.Close()
 	case <-g.open:
 	}
 	door, err := api.New(api.Config{
-		User: socketUser, Decider: g.engineMade, Namespaces: g.around.namespaces, Recorder: apiRecorder{g.recorder(), "socket"},
+		User: socketUser, Decider: g.engineMade, Namespaces: g.around.namespaces, Recorder: reporting.APIRecorder{Recorder: g.recorder(), Door: "socket"},
 	})
 	if err != nil {
 		return err
 	}
-	return g.socket.serve(ctx, g.durable("socket", door))
+	return g.socket.Serve(ctx, config.APIPath, g.durable("socket", door))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 )
@@ -18,8 +19,8 @@ import (
 // teller reports the state of documents: each replica in its log, and the leader in the cluster.
 type teller struct {
 	log    *slog.Logger
-	leads  func() bool // nil without a cluster
-	events eventWriter // may be nil
+	leads  func() bool      // nil without a cluster
+	events reporting.Events // may be nil
 	// conditions may be nil; writes reports whether the gateway writes the status of a group's
 	// kinds, which another engine may write as well.
 	conditions statusWriter

@@ -28,7 +28,7 @@ func (g *assembly) watchConfigurations(ctx context.Context, changed func()) {
 func (g *assembly) watchSecret(ctx context.Context) {
 	secrets := g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)
 	gateway.WatchObject(ctx, secrets, g.configuration.Certificate.Secret, g.log, func() {
-		if err := g.certificates.own.Refresh(ctx); err != nil && ctx.Err() == nil {
+		if err := g.certificates.Refresh(ctx); err != nil && ctx.Err() == nil {
 			g.log.Warn("the certificate's Secret changed and cannot be used", slog.String("error", err.Error()))
 		}
 	})

@@ -23,6 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
@@ -89,7 +90,7 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 				GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"create", "update"}}},
 			}}
 			g := watching(client)
-			store := secretStore{secrets: client.CoreV1().Secrets("quaymaster"), name: "c"}
+			store := certificates.NewSecretStore(client.CoreV1().Secrets("quaymaster"), "c")
 			own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: "Secret", Names: []string{"quaymaster.quaymaster.svc"}, Log: g.log})
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +173,7 @@ func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
 		g := watching(client)
 		g.configuration.Certificate.Secret = "c"
 		made := func() *certificate.Own {
-			store := secretStore{secrets: client.CoreV1().Secrets("quaymaster"), name: "c"}
+			store := certificates.NewSecretStore(client.CoreV1().Secrets("quaymaster"), "c")
 			own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: "Secret", Names: []string{"quaymaster.quaymaster.svc"}, Log: g.log})
 			if err != nil {
 				t.Fatal(err)
@@ -180,7 +181,7 @@ func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
 			return own
 		}
 		ours, others := made(), made()
-		g.certificates = &certificates{Source: ours.Source, own: ours}
+		g.certificates = certificates.New(ours)
 		if err := ours.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}

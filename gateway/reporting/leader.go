@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
-// leaderView implements ui.Leader: it requests the leader's dashboard over the channel of the
+// LeaderView implements ui.Leader: it requests the leader's dashboard over the channel of the
 // replicas.
-type leaderView struct {
+type LeaderView struct {
 	leader *lease.Leader
 	own    string // this replica
 	log    *slog.Logger
@@ -26,14 +26,19 @@ type otherViews struct {
 	asks    *peers.Client
 }
 
-// meet sets the other replicas.
-func (v *leaderView) meet(members *lease.Members, asks *peers.Client) {
+// NewLeaderView shows the dashboard of the leader; own is the name of this replica.
+func NewLeaderView(leader *lease.Leader, own string, log *slog.Logger) *LeaderView {
+	return &LeaderView{leader: leader, own: own, log: log}
+}
+
+// Meet sets the other replicas.
+func (v *LeaderView) Meet(members *lease.Members, asks *peers.Client) {
 	v.others.Store(&otherViews{members, asks})
 }
 
 // View implements ui.Leader. Viewers of the dashboard see its errors, which therefore name only
 // the replica without a response.
-func (v *leaderView) View(ctx context.Context, target string) (status int, body []byte, err error) {
+func (v *LeaderView) View(ctx context.Context, target string) (status int, body []byte, err error) {
 	holder := v.leader.Holder()
 	others := v.others.Load()
 	switch {

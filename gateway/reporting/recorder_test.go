@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"bytes"
@@ -16,18 +16,18 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
-// tally counts what it is told.
-type tally struct {
+// counts counts what it is told.
+type counts struct {
 	admitted, decided       int
 	shadowed, shadowDecided int
 	events                  []record.Event
 }
 
-func (c *tally) Admitted(string, string, bool) { c.admitted++ }
-func (c *tally) Decided(gate.Outcome)          { c.decided++ }
-func (c *tally) Shadowed(string, string, bool) { c.shadowed++ }
-func (c *tally) DecidedInShadow(gate.Outcome)  { c.shadowDecided++ }
-func (c *tally) Record(event record.Event)     { c.events = append(c.events, event) }
+func (c *counts) Admitted(string, string, bool) { c.admitted++ }
+func (c *counts) Decided(gate.Outcome)          { c.decided++ }
+func (c *counts) Shadowed(string, string, bool) { c.shadowed++ }
+func (c *counts) DecidedInShadow(gate.Outcome)  { c.shadowDecided++ }
+func (c *counts) Record(event record.Event)     { c.events = append(c.events, event) }
 
 // TestEventsOfMirrors: what a mirror denies, could not find out or finds to differ is
 // an event; that an image is or is not redirected is none.
@@ -62,13 +62,13 @@ func TestEventsOfMirrors(t *testing.T) {
 		{"it is redirected", gate.Verdict{Result: gate.Allow, Reasons: []policy.Reason{about(policy.Mirrored)}}, nil, nil},
 		{"it stays where it is", gate.Verdict{Result: gate.Allow, Warnings: []policy.Reason{about(policy.NotMirrored)}}, nil, nil},
 	} {
-		review, told := base, &tally{}
+		review, told := base, &counts{}
 		review.Allowed = c.verdict.Result.Admits()
 		review.Outcome = gate.Outcome{Result: c.verdict.Result, Verdicts: []gate.Verdict{c.verdict}}
 		if c.change != nil {
 			c.change(&review)
 		}
-		recorder{log: slog.New(slog.DiscardHandler), metrics: told, events: told}.Record(t.Context(), review)
+		Recorder{Log: slog.New(slog.DiscardHandler), Metrics: told, Events: told}.Record(t.Context(), review)
 		var got []string
 		for _, e := range told.events {
 			_, note, _ := strings.Cut(e.Note, ", image , ")
@@ -107,9 +107,9 @@ func TestRecorder(t *testing.T) {
 		{"not asked", func(r *admission.Review) { r.Cause, r.Outcome = admission.NotAsked, gate.Outcome{} }, 0, nil},
 		{"a policy document", func(r *admission.Review) { r.Endpoint, r.Outcome = admission.Policies, gate.Outcome{} }, 0, nil},
 	} {
-		review, told := base, &tally{}
+		review, told := base, &counts{}
 		c.change(&review)
-		recorder{log: slog.New(slog.DiscardHandler), metrics: told, events: told}.Record(t.Context(), review)
+		Recorder{Log: slog.New(slog.DiscardHandler), Metrics: told, Events: told}.Record(t.Context(), review)
 		if told.admitted != 1 || told.decided != c.decided || len(told.events) != len(c.events) {
 			t.Errorf("%s: admitted %d, decided %d, events %+v", c.reason, told.admitted, told.decided, told.events)
 			continue
@@ -138,7 +138,7 @@ func TestWhatIsNotDecidedDoesNotFillTheLog(t *testing.T) {
 	} {
 		var text bytes.Buffer
 		logged := slog.New(slog.NewJSONHandler(&text, nil))
-		told := apiRecorder{recorder{log: logged, strangers: webhook.NewErrorLog(logged), metrics: &tally{}}, "api"}
+		told := APIRecorder{Recorder{Log: logged, Strangers: webhook.NewErrorLog(logged), Metrics: &counts{}}, "api"}
 		for range 1000 {
 			told.Record(t.Context(), api.Call{Cause: c.cause, Err: errors.New("why")})
 		}

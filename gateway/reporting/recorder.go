@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"context"
@@ -16,17 +16,17 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// recorder records each response: all in the log and the metrics, and important ones as events.
-type recorder struct {
-	log       *slog.Logger
-	strangers *webhook.ErrorLog // for errors that untrusted clients can cause
-	metrics   reviewCounter
-	events    eventWriter // nil: no events
-	sinks     keepers
+// Recorder records each response: all in the log and the metrics, and important ones as events.
+type Recorder struct {
+	Log       *slog.Logger
+	Strangers *webhook.ErrorLog // for errors that untrusted clients can cause
+	Metrics   counter
+	Events    Events // nil: no events
+	Sinks     Sinks
 }
 
-// reviewCounter counts responses and decisions.
-type reviewCounter interface {
+// counter counts responses and decisions.
+type counter interface {
 	Admitted(door, cause string, allowed bool)
 	Decided(outcome gate.Outcome)
 	// The same for a shadow.
@@ -34,47 +34,47 @@ type reviewCounter interface {
 	DecidedInShadow(outcome gate.Outcome)
 }
 
-// eventWriter writes events soon and never waits.
-type eventWriter interface {
+// Events writes events soon and never waits.
+type Events interface {
 	Record(event record.Event)
 }
 
 // Record implements admission.Recorder.
-func (r recorder) Record(ctx context.Context, review admission.Review) {
+func (r Recorder) Record(ctx context.Context, review admission.Review) {
 	r.count(&review)
-	r.tell(ctx, review)
+	r.write(ctx, review)
 	r.pass(review)
 	if review.Cause != admission.Decided || review.Endpoint == admission.Policies {
 		return
 	}
-	if r.events == nil || review.DryRun {
+	if r.Events == nil || review.DryRun {
 		return
 	}
 	events := ofMirrors(review)
-	if !toldAgain(review) {
+	if !reportedAgain(review) {
 		events = append(events, ofPolicies(review)...)
 	}
 	for _, event := range events {
-		r.events.Record(event)
+		r.Events.Record(event)
 	}
 }
 
 // count counts the response and the decision.
-func (r recorder) count(review *admission.Review) {
+func (r Recorder) count(review *admission.Review) {
 	r.answered(string(review.Endpoint), string(review.Cause), review.Allowed, review.Shadow)
 	switch {
 	case review.Cause != admission.Decided || review.Endpoint == admission.Policies:
 	case review.Shadow:
-		r.metrics.DecidedInShadow(review.Outcome)
+		r.Metrics.DecidedInShadow(review.Outcome)
 	default:
-		r.metrics.Decided(review.Outcome)
+		r.Metrics.Decided(review.Outcome)
 	}
 }
 
-// tell writes the log. For an object that the mutating endpoint admits, the validating one logs,
+// write writes the log. For an object that the mutating endpoint admits, the validating one logs,
 // unless only the first has additional information.
-func (r recorder) tell(ctx context.Context, review admission.Review) {
-	if toldAgain(review) && isPlain(&review.Outcome) && !r.log.Enabled(ctx, slog.LevelDebug) {
+func (r Recorder) write(ctx context.Context, review admission.Review) {
+	if reportedAgain(review) && isPlain(&review.Outcome) && !r.Log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
 	about := []slog.Attr{
@@ -94,7 +94,7 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 		about = append(about, slog.String("error", review.Err.Error()))
 	}
 	if review.Cause == admission.Decided && review.Endpoint != admission.Policies {
-		report.Log(ctx, r.log, review.Outcome, about...)
+		report.Log(ctx, r.Log, review.Outcome, about...)
 		return
 	}
 	level, what := slog.LevelDebug, "not decided"
@@ -106,12 +106,12 @@ func (r recorder) tell(ctx context.Context, review admission.Review) {
 	}
 	about = append(about, slog.String("kind", review.Kind), slog.String("namespace", review.Namespace), slog.String("name", review.Name),
 		slog.String("cause", string(review.Cause)), slog.Bool("allowed", review.Allowed))
-	r.log.LogAttrs(ctx, level, what, about...)
+	r.Log.LogAttrs(ctx, level, what, about...)
 }
 
-// toldAgain reports whether the validating endpoint will report the same about the object, if it
+// reportedAgain reports whether the validating endpoint will report the same about the object, if it
 // is admitted.
-func toldAgain(review admission.Review) bool {
+func reportedAgain(review admission.Review) bool {
 	return review.Endpoint == admission.Mutate && review.Cause == admission.Decided && review.Allowed
 }
 

@@ -1,36 +1,35 @@
-package gateway
+package endpoints
 
 import (
 	"net/http"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// modeDoors are the endpoints of the API server's webhooks.
-type modeDoors struct {
-	mutate, validate *admission.Handler
-	policies         *admission.PolicyHandler
+// Modes are the endpoints of the API server's webhooks.
+type Modes struct {
+	Mutate, Validate *admission.Handler
+	Policies         *admission.PolicyHandler
 }
 
-// byPath returns the endpoints and their shadows. Both exist in either mode. While replicas of
+// ByPath returns the endpoints and their shadows. Both exist in either mode. While replicas of
 // both modes serve, or the configurations are not written yet, only the path, and so the API
 // server's own selector, determines the mode.
-func (d modeDoors) byPath(c config.Configuration) (map[string]http.Handler, error) {
-	objects, err := admission.NewShadow(d.mutate, d.validate)
+func (d Modes) ByPath(onlyShadow bool) (map[string]http.Handler, error) {
+	objects, err := admission.NewShadow(d.Mutate, d.Validate)
 	if err != nil {
 		return nil, err
 	}
-	policies, err := admission.NewPolicyShadow(d.policies)
+	policies, err := admission.NewPolicyShadow(d.Policies)
 	if err != nil {
 		return nil, err
 	}
 	doors := map[string]http.Handler{
-		configuration.MutatePath: d.mutate, configuration.ValidatePath: d.validate, configuration.DocumentsPath: d.policies,
+		configuration.MutatePath: d.Mutate, configuration.ValidatePath: d.Validate, configuration.DocumentsPath: d.Policies,
 		configuration.ShadowPath: objects, configuration.ShadowDocumentsPath: policies,
 	}
-	if !c.Shadow() || c.CutsOver() {
+	if !onlyShadow {
 		return doors, nil
 	}
 	// These paths are registered without a selector by the label, outside the gateway's control.

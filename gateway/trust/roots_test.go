@@ -1,4 +1,4 @@
-package gateway
+package trust
 
 import (
 	"context"
@@ -65,18 +65,18 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &unsteady{root: sigstore.TrustedRoot(), fails: away}
 		told := []string{}
-		r := &roots{
-			fetch: source, folder: "cache", trustRoots: &trustroot.Roots{}, attestors: attestor.NewRepositories(),
-			documents: func() []catalog.Entry { return []catalog.Entry{{Root: root}, {Source: "a policy"}} },
-			changed:   &gateway.Signal{}, told: func(name string) { told = append(told, name) }, log: slog.New(slog.DiscardHandler),
+		r := &Roots{
+			Fetch: source, Folder: "cache", TrustRoots: &trustroot.Roots{}, Attestors: attestor.NewRepositories(),
+			Documents: func() []catalog.Entry { return []catalog.Entry{{Root: root}, {Source: "a policy"}} },
+			Changed:   &gateway.Signal{}, Reported: func(name string) { told = append(told, name) }, Log: slog.New(slog.DiscardHandler),
 		}
-		r.trustRoots.Put(root)
-		if why := r.state(root); why == "" {
+		r.TrustRoots.Put(root)
+		if why := r.State(root); why == "" {
 			t.Error("it is read before anybody did")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); r.run(ctx) }()
+		go func() { defer close(ended); r.Run(ctx) }()
 		synctest.Wait()
 		tuf := attestor.TUF{Mirror: "https://other.example", Key: "k"}
 		for _, step := range []struct {
@@ -93,7 +93,7 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 			{"it answers", func() { source.set(nil) }, 5 * time.Second, 4, true, "", 0},
 			{"not sooner than in an hour", func() {}, rootInterval - time.Minute, 4, true, "", 0},
 			{"and then it is away", func() { source.set(away) }, time.Minute - rootPause/2, 5, true, "", 1},
-			{"an attestor names another one", func() { source.set(nil); r.attestors.Want(tuf) }, 0, 6, true, "", 1},
+			{"an attestor names another one", func() { source.set(nil); r.Attestors.Want(tuf) }, 0, 6, true, "", 1},
 		} {
 			step.do()
 			<-time.After(step.later)
@@ -101,15 +101,15 @@ func TestRootsAreReadBesideRequests(t *testing.T) {
 			source.mu.Lock()
 			asked := len(source.asked)
 			source.mu.Unlock()
-			_, err := r.trustRoots.TrustedRoot("remote")
-			if r.unread() != step.unread {
-				t.Errorf("%s: %d repositories could not be read, want %d", step.reason, r.unread(), step.unread)
+			_, err := r.TrustRoots.TrustedRoot("remote")
+			if r.Unread() != step.unread {
+				t.Errorf("%s: %d repositories could not be read, want %d", step.reason, r.Unread(), step.unread)
 			}
-			if asked != step.asked || (err == nil) != step.known || err != nil && !strings.Contains(err.Error(), step.why) || r.state(root) != step.why {
-				t.Errorf("%s: asked %d times, want %d; %v; %q", step.reason, asked, step.asked, err, r.state(root))
+			if asked != step.asked || (err == nil) != step.known || err != nil && !strings.Contains(err.Error(), step.why) || r.State(root) != step.why {
+				t.Errorf("%s: asked %d times, want %d; %v; %q", step.reason, asked, step.asked, err, r.State(root))
 			}
 		}
-		if _, err := r.attestors.TrustedRoot(tuf); err != nil {
+		if _, err := r.Attestors.TrustedRoot(tuf); err != nil {
 			t.Error(err)
 		}
 		stop()

@@ -1,4 +1,4 @@
-package gateway
+package trust
 
 import (
 	"context"
@@ -29,18 +29,18 @@ type rootFetcher interface {
 	Attestor(ctx context.Context, t attestor.TUF, folder string) ([]byte, error)
 }
 
-// roots reads in the background the TUF repositories that TrustRoots and attestors name. Each
+// Roots reads in the background the TUF repositories that TrustRoots and attestors name. Each
 // replica does.
-type roots struct {
-	fetch      rootFetcher
-	folder     string // for their metadata; empty: none is kept
-	trustRoots *trustroot.Roots
-	attestors  *attestor.Repositories
-	documents  func() []catalog.Entry // current policies and TrustRoots
-	changed    gateway.Changing       // when they change
-	// told is called when the state of a TrustRoot's repository changes between read and unread.
-	told func(name string)
-	log  *slog.Logger
+type Roots struct {
+	Fetch      rootFetcher
+	Folder     string // for their metadata; empty: none is kept
+	TrustRoots *trustroot.Roots
+	Attestors  *attestor.Repositories
+	Documents  func() []catalog.Entry // current policies and TrustRoots
+	Changed    gateway.Changing       // when they change
+	// Reported is called when the state of a TrustRoot's repository changes between read and unread.
+	Reported func(name string)
+	Log      *slog.Logger
 
 	mu     sync.Mutex
 	failed map[string]string // by the hash of a TrustRoot; empty: it was read
@@ -65,14 +65,14 @@ type rootTurn struct {
 	said    string // last log entry
 }
 
-// run reads until ctx ends, and returns when all reads have ended.
-func (r *roots) run(ctx context.Context) {
+// Run reads until ctx ends, and returns when all reads have ended.
+func (r *Roots) Run(ctx context.Context) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	turns := map[string]*rootTurn{}
 	done := make(chan func(), maxRootReads)
 	for {
-		changed := r.changed.Changed()
+		changed := r.Changed.Changed()
 		wanted := r.wanted()
 		r.forget(turns, wanted)
 		soonest, busy := rootInterval, 0
@@ -100,7 +100,7 @@ func (r *roots) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-changed:
-		case <-r.attestors.New():
+		case <-r.Attestors.New():
 		case note := <-done:
 			note()
 		case <-time.After(soonest):
@@ -109,9 +109,9 @@ func (r *roots) run(ctx context.Context) {
 }
 
 // wanted lists the repositories, including those within documents.
-func (r *roots) wanted() []rootRead {
+func (r *Roots) wanted() []rootRead {
 	var list []rootRead
-	for _, entry := range r.documents() {
+	for _, entry := range r.Documents() {
 		root := entry.Root
 		if root == nil || root.TUF == nil {
 			continue
@@ -119,25 +119,25 @@ func (r *roots) wanted() []rootRead {
 		list = append(list, rootRead{
 			id: "trustroot-" + root.Hash, what: "TrustRoot " + root.Name, root: root,
 			fetch: func(ctx context.Context, folder string) ([]byte, error) {
-				return r.fetch.TrustRoot(ctx, root.TUF, folder)
+				return r.Fetch.TrustRoot(ctx, root.TUF, folder)
 			},
-			keep: func(text []byte) error { return r.trustRoots.Answer(root.Name, root.Hash, text) },
-			fail: func(why error) { r.trustRoots.Fail(root.Name, root.Hash, why) },
+			keep: func(text []byte) error { return r.TrustRoots.Answer(root.Name, root.Hash, text) },
+			fail: func(why error) { r.TrustRoots.Fail(root.Name, root.Hash, why) },
 		})
 	}
-	for _, t := range r.attestors.Wanted() {
+	for _, t := range r.Attestors.Wanted() {
 		list = append(list, rootRead{
 			id: "attestor-" + t.Key, what: t.String(),
-			fetch: func(ctx context.Context, folder string) ([]byte, error) { return r.fetch.Attestor(ctx, t, folder) },
-			keep:  func(text []byte) error { return r.attestors.Answer(t, text) },
-			fail:  func(why error) { r.attestors.Fail(t, why) },
+			fetch: func(ctx context.Context, folder string) ([]byte, error) { return r.Fetch.Attestor(ctx, t, folder) },
+			keep:  func(text []byte) error { return r.Attestors.Answer(t, text) },
+			fail:  func(why error) { r.Attestors.Fail(t, why) },
 		})
 	}
 	return list
 }
 
 // forget drops the turns of repositories that are no longer wanted, and adds those of new ones.
-func (r *roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
+func (r *Roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
 	ids, hashes := map[string]bool{}, map[string]bool{}
 	for _, one := range wanted {
 		ids[one.id] = true
@@ -167,17 +167,17 @@ func (r *roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
 	}
 }
 
-// unread is the number of repositories with a failed last attempt.
-func (r *roots) unread() int {
+// Unread is the number of repositories with a failed last attempt.
+func (r *Roots) Unread() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.away)
 }
 
-func (r *roots) read(ctx context.Context, one rootRead) error {
+func (r *Roots) read(ctx context.Context, one rootRead) error {
 	folder := ""
-	if r.folder != "" {
-		folder = filepath.Join(r.folder, "repositories", one.id)
+	if r.Folder != "" {
+		folder = filepath.Join(r.Folder, "repositories", one.id)
 	}
 	text, err := one.fetch(ctx, folder)
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *roots) read(ctx context.Context, one rootRead) error {
 }
 
 // note schedules the next read of a repository, and reports changes.
-func (r *roots) note(one rootRead, turn *rootTurn, err error) {
+func (r *Roots) note(one rootRead, turn *rootTurn, err error) {
 	turn.reading = false
 	r.noteAway(one.id, err != nil)
 	said := "read"
@@ -203,9 +203,9 @@ func (r *roots) note(one rootRead, turn *rootTurn, err error) {
 	}
 	turn.said = said
 	if err != nil {
-		r.log.Warn("the trusted root of a TUF repository could not be read; what was known of it before stays in use", slog.String("of", one.what), slog.String("error", said))
+		r.Log.Warn("the trusted root of a TUF repository could not be read; what was known of it before stays in use", slog.String("of", one.what), slog.String("error", said))
 	} else {
-		r.log.Info("the trusted root of a TUF repository was read", slog.String("of", one.what))
+		r.Log.Info("the trusted root of a TUF repository was read", slog.String("of", one.what))
 	}
 	if one.root == nil {
 		return
@@ -219,10 +219,10 @@ func (r *roots) note(one rootRead, turn *rootTurn, err error) {
 	}
 	r.failed[one.root.Hash] = said
 	r.mu.Unlock()
-	r.told(one.root.Name)
+	r.Reported(one.root.Name)
 }
 
-func (r *roots) noteAway(id string, away bool) {
+func (r *Roots) noteAway(id string, away bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.away, id)
@@ -235,8 +235,8 @@ func (r *roots) noteAway(id string, away bool) {
 	r.away[id] = true
 }
 
-// state returns why the content of a TrustRoot is not available; empty if it is.
-func (r *roots) state(root *trustroot.TrustRoot) string {
+// State returns why the content of a TrustRoot is not available; empty if it is.
+func (r *Roots) State(root *trustroot.TrustRoot) string {
 	if root.TUF == nil {
 		return ""
 	}

@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"cmp"
@@ -8,19 +8,19 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// keepers are the sinks of decisions.
-type keepers struct {
-	// every receives the decision of each endpoint: that of the mutating one on the object as
+// Sinks are the sinks of decisions.
+type Sinks struct {
+	// Every receives the decision of each endpoint: that of the mutating one on the object as
 	// written, and then that of the validating one on the object as it will be.
-	every []report.Sink
-	// last receives only the final decision: an object that the mutating endpoint admits comes to
+	Every []report.Sink
+	// Last receives only the final decision: an object that the mutating endpoint admits comes to
 	// the validating one, and a denied one never does.
-	last []report.Sink
+	Last []report.Sink
 }
 
 // pass passes the decision of a webhook endpoint to the sinks.
-func (r recorder) pass(review admission.Review) {
-	if len(r.sinks.every)+len(r.sinks.last) == 0 || review.Endpoint == admission.Policies || review.Cause == admission.NotAsked {
+func (r Recorder) pass(review admission.Review) {
+	if len(r.Sinks.Every)+len(r.Sinks.Last) == 0 || review.Endpoint == admission.Policies || review.Cause == admission.NotAsked {
 		return
 	}
 	d := report.Decided{Outcome: review.Outcome, Occasion: report.Occasion{
@@ -35,13 +35,13 @@ func (r recorder) pass(review admission.Review) {
 		d.Occasion.Undecided = string(review.Cause)
 		d.About = resourceOf(review)
 	}
-	for _, sink := range r.sinks.every {
+	for _, sink := range r.Sinks.Every {
 		sink.Take(d)
 	}
-	if toldAgain(review) {
+	if reportedAgain(review) {
 		return
 	}
-	for _, sink := range r.sinks.last {
+	for _, sink := range r.Sinks.Last {
 		sink.Take(d)
 	}
 }
@@ -56,11 +56,11 @@ func resourceOf(review admission.Review) report.Resource {
 }
 
 // Take implements report.Sink: a single decision goes to all sinks.
-func (s *keepers) Take(d report.Decided) {
-	for _, sink := range s.every {
+func (s *Sinks) Take(d report.Decided) {
+	for _, sink := range s.Every {
 		sink.Take(d)
 	}
-	for _, sink := range s.last {
+	for _, sink := range s.Last {
 		sink.Take(d)
 	}
 }

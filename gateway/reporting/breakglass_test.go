@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"bytes"
@@ -34,23 +34,23 @@ func openShop() breakglass.Opening {
 func TestBreakGlassIsTold(t *testing.T) {
 	for _, row := range []struct {
 		reason, event, name, note string
-		tell                      func(*glassTeller)
+		tell                      func(*BreakGlass)
 		scans                     bool
 	}{
-		{"opened", "opened", "BreakGlassOpened", `by on-call: "it burns"`, func(g *glassTeller) { g.Opened(openShop(), false) }, false},
-		{"changed", "changed", "BreakGlassChanged", "until 2030-03-17T", func(g *glassTeller) { g.Opened(openShop(), true) }, false},
-		{"expired", "expired", "BreakGlassClosed", "The time is over", func(g *glassTeller) { g.Closed(openShop(), breakglass.Expired) }, true},
-		{"incomplete", "incomplete", "BreakGlassClosed", "missing", func(g *glassTeller) { g.Closed(openShop(), breakglass.Incomplete) }, true},
-		{"too long", "too-long", "BreakGlassClosed", "longer than 24h", func(g *glassTeller) { g.Closed(openShop(), breakglass.TooLong) }, true},
-		{"by hand", "removed", "BreakGlassClosed", "Somebody", func(g *glassTeller) { g.Closed(openShop(), breakglass.Removed) }, true},
+		{"opened", "opened", "BreakGlassOpened", `by on-call: "it burns"`, func(g *BreakGlass) { g.Opened(openShop(), false) }, false},
+		{"changed", "changed", "BreakGlassChanged", "until 2030-03-17T", func(g *BreakGlass) { g.Opened(openShop(), true) }, false},
+		{"expired", "expired", "BreakGlassClosed", "The time is over", func(g *BreakGlass) { g.Closed(openShop(), breakglass.Expired) }, true},
+		{"incomplete", "incomplete", "BreakGlassClosed", "missing", func(g *BreakGlass) { g.Closed(openShop(), breakglass.Incomplete) }, true},
+		{"too long", "too-long", "BreakGlassClosed", "longer than 24h", func(g *BreakGlass) { g.Closed(openShop(), breakglass.TooLong) }, true},
+		{"by hand", "removed", "BreakGlassClosed", "Somebody", func(g *BreakGlass) { g.Closed(openShop(), breakglass.Removed) }, true},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var log bytes.Buffer
 			var records []decisionlog.BreakGlass
 			events, again := &written{}, make(chan struct{}, 1)
-			told := &glassTeller{
-				log: slog.New(slog.NewJSONHandler(&log, nil)), metrics: metrics.New(metrics.Build{}), events: events, again: again,
-				record: func(b decisionlog.BreakGlass) { records = append(records, b) },
+			told := &BreakGlass{
+				Log: slog.New(slog.NewJSONHandler(&log, nil)), Metrics: metrics.New(metrics.Build{}), Events: events, Again: again,
+				Record: func(b decisionlog.BreakGlass) { records = append(records, b) },
 			}
 			row.tell(told)
 			row.tell(told) // a scan that is to begin anyway holds nobody up
@@ -73,8 +73,8 @@ func TestBreakGlassIsTold(t *testing.T) {
 // TestGlassMemory: what a leader saved the next one reads, and what is broken is nothing.
 func TestGlassMemory(t *testing.T) {
 	client := fake.NewClientset()
-	of := func(holder string) openStore {
-		return newOpenStore(client.CoordinationV1(), "quaymaster", holder)
+	of := func(holder string) breakglass.Memory {
+		return NewOpenNamespaces(client.CoordinationV1(), "quaymaster", holder)
 	}
 	if open, err := of("a").Load(t.Context()); err != nil || len(open) != 0 {
 		t.Fatalf("%v, %v", open, err)

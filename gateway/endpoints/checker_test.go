@@ -1,4 +1,4 @@
-package gateway
+package endpoints
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ func TestCheckerWithKyverno(t *testing.T) {
 		{"the same outside of a cluster", background, nil, true, false},
 		{"a rule for admission is broken", errors.New("spec.rules[0].validate.patern: unknown field"), is(true), true, false},
 	} {
-		err := checker{policies: backgroundCheck{row.err}, kyverno: row.kyverno}.Check([]byte(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"}`))
+		err := Checker{Policies: backgroundCheck{row.err}, Kyverno: row.kyverno}.Check([]byte(`{"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy"}`))
 		_, warned := errors.AsType[*admission.Advice](err)
 		if warned != row.warned || (err != nil && !warned) != row.refused {
 			t.Errorf("%s: %v", row.reason, err)

@@ -1,0 +1,63 @@
+package certificates
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/quaymaster/quaymaster/webhook/certificate"
+)
+
+// Certificates holds the serving certificate, and the key of the replicas.
+type Certificates struct {
+	*certificate.Source
+	own *certificate.Own
+}
+
+// New serves the certificate of the own authority.
+func New(own *certificate.Own) *Certificates {
+	return &Certificates{Source: own.Source, own: own}
+}
+
+// NewSecretStore makes a store in a Secret.
+func NewSecretStore(secrets typed.SecretInterface, name string) certificate.Store {
+	return secretStore{secrets: secrets, name: name}
+}
+
+// Refresh reads the own authority again.
+func (c *Certificates) Refresh(ctx context.Context) error { return c.own.Refresh(ctx) }
+
+// Key returns the replicas' key once it is available; false if ctx ended first.
+func (c *Certificates) Key(ctx context.Context) ([]byte, bool) {
+	for {
+		changed := c.own.Changed()
+		if key := c.own.PeerKey(); key != nil {
+			return key, true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-changed:
+		}
+	}
+}
+
+// Ready returns the reason why no certificate can be served.
+func (c *Certificates) Ready() error {
+	if err := c.Source.Ready(); err != nil {
+		return err
+	}
+	if c.own.PeerKey() == nil {
+		return fmt.Errorf("the replicas' key: %w", c.own.Ready())
+	}
+	return nil
+}
+
+// Roots implements peers.Roots.
+func (c *Certificates) Roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(c.Bundle())
+	return pool
+}

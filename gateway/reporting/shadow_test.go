@@ -1,0 +1,47 @@
+package reporting
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/webhook/admission"
+)
+
+// TestShadowTellsItself: what a shadow would have said is counted apart, told as such,
+// and kept as what was admitted.
+func TestShadowTellsItself(t *testing.T) {
+	reasons := []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
+	check := &policy.Check{Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}, Rule: "r"}
+	review := admission.Review{
+		Endpoint: admission.Mutate, Operation: "CREATE", Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Cause: admission.Decided,
+		Outcome: gate.Outcome{Result: gate.Deny, Verdicts: []gate.Verdict{{Result: gate.Deny, Decisions: []policy.Decision{{Check: check, Result: policy.Fail, Reasons: reasons}}}}},
+	}
+	for _, shadow := range []bool{false, true} {
+		review.Shadow = shadow
+		told, kept := &counts{}, &shelf{}
+		Recorder{Log: slog.New(slog.DiscardHandler), Metrics: told, Events: told, Sinks: Sinks{Last: []report.Sink{kept}}}.Record(t.Context(), review)
+		if len(told.events) != 1 || len(kept.all) != 1 {
+			t.Fatalf("in shadow %v: %d events, %d kept", shadow, len(told.events), len(kept.all))
+		}
+		event, on := told.events[0], kept.all[0].Occasion
+		if shadow != (told.shadowed == 1 && told.shadowDecided == 1 && told.admitted == 0 && told.decided == 0) {
+			t.Errorf("in shadow %v: counted %+v", shadow, told)
+		}
+		if shadow != strings.HasPrefix(event.Note, "shadow") || shadow != (event.Action == "Admitted") {
+			t.Errorf("in shadow %v: the event %+v", shadow, event)
+		}
+		if on.Shadow != shadow || on.Allowed != shadow {
+			t.Errorf("in shadow %v: kept %+v", shadow, on)
+		}
+	}
+}
+
+// shelf keeps what it is handed.
+type shelf struct{ all []report.Decided }
+
+// Take implements report.Sink.
+func (s *shelf) Take(d report.Decided) { s.all = append(s.all, d) }
