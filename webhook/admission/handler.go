@@ -30,10 +30,11 @@ type Decider interface {
 	Decide(ctx context.Context, request gate.Request) gate.Outcome
 }
 
-// Namespaces and Failure are those of all endpoints.
 type (
+	// Namespaces is that of all endpoints.
 	Namespaces = review.Namespaces
-	Failure    = review.Failure
+	// Failure is that of all endpoints.
+	Failure = review.Failure
 )
 
 // Roles returns the roles that are bound to a user: "namespace:name" and "name".

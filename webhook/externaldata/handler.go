@@ -31,10 +31,11 @@ type Decider interface {
 	DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome
 }
 
-// Namespaces and Queue are those of all endpoints.
 type (
+	// Namespaces is that of all endpoints.
 	Namespaces = review.Namespaces
-	Queue      = review.Queue
+	// Queue is that of all endpoints.
+	Queue = review.Queue
 )
 
 // Config holds the required settings of a Handler.

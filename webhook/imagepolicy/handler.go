@@ -17,11 +17,13 @@ type Decider interface {
 	Decide(ctx context.Context, request gate.Request) gate.Outcome
 }
 
-// Namespaces, Failure and Queue are those of all endpoints.
 type (
+	// Namespaces is that of all endpoints.
 	Namespaces = review.Namespaces
-	Failure    = review.Failure
-	Queue      = review.Queue
+	// Failure is that of all endpoints.
+	Failure = review.Failure
+	// Queue is that of all endpoints.
+	Queue = review.Queue
 )
 
 // Config holds the required settings of a Handler.

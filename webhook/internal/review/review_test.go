@@ -99,10 +99,10 @@ func TestRun(t *testing.T) {
 		{"a result with an error", func(context.Context) (string, error) { return "a", errors.New("no labels") }, "a", review.Decided, true, false, 0},
 		{"a panic", func(context.Context) (string, error) { panic("x") }, "", review.Panicked, true, false, 0},
 		{"a result at the deadline", func(ctx context.Context) (string, error) { <-ctx.Done(); return "late", nil }, "late", review.Decided, false, false, time.Second},
-		{"no result after own work", func(context.Context) (string, error) { time.Sleep(time.Minute); return "", nil }, "", review.TimedOut, true, true, time.Second + review.Grace},
+		{"no result after own work", func(context.Context) (string, error) { <-time.After(time.Minute); return "", nil }, "", review.TimedOut, true, true, time.Second + review.Grace},
 		{"no result after a wait", func(ctx context.Context) (string, error) {
 			defer waiting.Begin(ctx)()
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			return "", nil
 		}, "", review.TimedOut, true, false, time.Second + review.Grace},
 	} {
