@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -55,6 +56,28 @@ type Request struct {
 	// Anonymous: the caller may name any namespace, so the pull credentials that the object
 	// names are not used.
 	Anonymous bool
+	// ClusterScoped: the object is in no namespace, whatever it or Subject names. Kinds of
+	// Kubernetes itself are recognised without it.
+	ClusterScoped bool
+}
+
+// isPlaced reports whether the object's namespace is that of a request of the API server.
+func (r Request) isPlaced() bool {
+	return r.Object.IsZero() || r.Object.IsDocument() || r.Subject.Request.IsWhole()
+}
+
+// place sets the namespace of a cluster-scoped object as the API server does: none, and the own name
+// and labels for a Namespace. A namespace that the object or the caller names has no effect, so
+// that no exclusion of that namespace covers the object.
+func (r Request) place(s *policy.Subject) {
+	if r.isPlaced() || !r.ClusterScoped && !constraint.IsClusterScoped(r.Object.Group(), r.Object.Kind()) {
+		return
+	}
+	s.Namespace, s.NamespaceKnown, s.NamespaceLabels = "", false, nil
+	if r.Object.Group() == "" && r.Object.Kind() == "Namespace" && r.Object.Name() != "" {
+		s.Namespace, s.NamespaceKnown = r.Object.Name(), true
+		s.NamespaceLabels = r.Object.Root().Member("metadata").Member("labels").Texts()
+	}
 }
 
 // ForImage returns the request of a Pod in the namespace with the image as its only
@@ -124,6 +147,7 @@ func (r Request) subject() *policy.Subject {
 	if s.Namespace == "" {
 		s.Namespace = r.Object.Namespace()
 	}
+	r.place(&s)
 	if s.Operation == "" {
 		s.Operation = "CREATE"
 	}

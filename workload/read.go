@@ -160,6 +160,9 @@ func (r *reader) unfold(v Value, from *origin, lists int) error {
 	}
 	if !isList {
 		object, err := v.object(from)
+		if err == nil {
+			object, err = object.labelled()
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", from.where, err)
 		}

@@ -59,7 +59,7 @@ func (from *foundation) excludes(request *gate.Request) bool {
 		return false
 	}
 	namespace := request.Subject.Namespace
-	if namespace == "" {
+	if namespace == "" && !request.ClusterScoped {
 		namespace = request.Object.Namespace()
 	}
 	return from.reader.Excludes(namespace)

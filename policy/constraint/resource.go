@@ -152,6 +152,12 @@ func named(others Resources, groups []string, name string) []Resource {
 	return list
 }
 
+// IsClusterScoped reports whether a kind of Kubernetes itself is in no namespace.
+func IsClusterScoped(group, kind string) bool {
+	cluster, _ := clusterScoped(group, kind)
+	return cluster
+}
+
 // clusterScoped reports whether objects of a kind are known to be in no namespace.
 func clusterScoped(group, kind string) (cluster, known bool) {
 	for _, r := range Known() {

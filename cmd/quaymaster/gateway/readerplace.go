@@ -20,6 +20,7 @@ func (r *Reader) Place(request *gate.Request) {
 	if object.IsZero() || object.IsDocument() || !r.ofCluster(object.Group(), object.Kind()) {
 		return
 	}
+	request.ClusterScoped = true
 	s.Namespace, s.NamespaceKnown, s.NamespaceLabels = "", false, nil
 	if object.Group() == "" && object.Kind() == "Namespace" {
 		s.Namespace, s.NamespaceKnown, s.NamespaceLabels = object.Name(), true, ownLabels(object)
