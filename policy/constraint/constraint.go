@@ -93,6 +93,9 @@ func compileRules(docs []admission.NamedRuleWithOperations, path string, resourc
 	var errs []error
 	for i := range docs {
 		r, err := compileRule(&docs[i], path+"["+strconv.Itoa(i)+"]", resources)
+		if err == nil {
+			err = r.checkReach(path + "[" + strconv.Itoa(i) + "]")
+		}
 		errs = append(errs, err)
 		list = append(list, r)
 	}

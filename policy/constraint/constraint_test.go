@@ -118,7 +118,7 @@ func TestMatches(t *testing.T) {
 		{"a generated name", rules("pods", ", resourceNames: [web]"), pod(), "yes"},
 		{"another generated name", rules("pods", ", resourceNames: [other]"), pod(), "no"},
 		{"a name, beside one that was generated from", rules("pods", ", resourceNames: [web]"), pod(kind("", "Pod", "shop"), func(s *policy.Subject) { s.Name = "db" }), "no"},
-		{"no name at all", rules("pods", ", resourceNames: ['']"), pod(func(s *policy.Subject) { s.Object = policy.ContentOf(map[string]any{}) }), "no"},
+		{"no name at all", rules("pods", ", resourceNames: [web]"), pod(func(s *policy.Subject) { s.Object = policy.ContentOf(map[string]any{}) }), "no"},
 		{"in a namespace", rules("'*'", ", scope: Namespaced"), pod(), "yes"},
 		{"in none", rules("'*'", ", scope: Cluster"), pod(), "no"},
 		{"a file names no namespace", rules("pods", ", scope: Namespaced"), pod(nowhere), "yes"},

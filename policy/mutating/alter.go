@@ -133,16 +133,16 @@ func (b *builder) selections(doc *admission.MatchResources, path string) ([]poli
 // kindsOf reads a rule for existing objects, for any operation, and returns the resources that
 // are not served.
 func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([]policy.Selection, []policy.Unserved, error) {
+	if doc.Scope != nil && *doc.Scope != admission.AllScopes {
+		return nil, nil, celpolicy.Unsupported(path+".scope", "a choice of objects by their scope")
+	}
 	names := doc.ResourceNames
-	doc.Operations, doc.ResourceNames = []admission.OperationType{admission.Create}, nil
+	doc.Operations, doc.ResourceNames = []admission.OperationType{admission.OperationAll}, nil
 	exact := admission.Exact
 	one := &admission.MatchResources{ResourceRules: []admission.NamedRuleWithOperations{doc}, MatchPolicy: &exact}
 	compiled, err := constraint.Compile(one, path, b.options.Kinds)
 	if err != nil {
 		return nil, nil, err
-	}
-	if doc.Scope != nil && *doc.Scope != admission.AllScopes {
-		return nil, nil, celpolicy.Unsupported(path+".scope", "a choice of objects by their scope")
 	}
 	if len(names) == 0 {
 		names = []string{""}

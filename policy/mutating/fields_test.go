@@ -80,7 +80,7 @@ func TestRefused(t *testing.T) {
 		{"too many targets", existing(namesOf(201)), "spec.targetMatchConstraints.resourceRules: want 1 to 200 kinds and names, found 201"},
 		{"targets of a kind that nobody knows", existing(strings.Replace(targets, "deployments", "widgets", 1)), "no kind is known"},
 		{"targets by labels that there cannot be", existing(targets + ", objectSelector: {matchExpressions: [{key: a, operator: Like}]}"), "spec.targetMatchConstraints.objectSelector"},
-		{"triggers that are subresources", strings.Replace(existing(targets), "[configmaps]", "[pods/exec]", 1), "spec.matchConstraints.resourceRules[0].resources[0]: a policy about what is there already whose triggers are pods/exec"},
+		{"triggers that are subresources", strings.Replace(existing(targets), "[configmaps]", "[pods/status]", 1), "spec.matchConstraints.resourceRules[0].resources[0]: a policy about what is there already whose triggers are pods/status"},
 		{"a wrong condition on targets", existing(targets) + "  targetMatchConditions: [{name: a, expression: '1'}]\n", "spec.targetMatchConditions[0].expression: the value is of type int"},
 		{"a trigger that is gone", strings.Replace(existing(targets), "CREATE, UPDATE", "CREATE, DELETE", 1), "spec.matchConstraints.resourceRules[0].operations[1]: the operation DELETE of a policy about what is there already is not supported"},
 		{"triggers of every kind", strings.Replace(existing(targets), "[configmaps]", "['*']", 1), "spec.matchConstraints.resourceRules[0].resources[0]"},
