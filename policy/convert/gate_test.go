@@ -310,22 +310,22 @@ func TestJudged(t *testing.T) {
 			}
 		}
 	}
-	const allow, deny = gate.Allow, gate.Deny
+	const allow, deny, unchecked = gate.Allow, gate.Deny, gate.Unchecked
 	for source, rows := range map[string]map[string]gate.Result{
 		"connaisseur": {
-			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "shop/free": allow, "other/app": deny,
+			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "shop/free": unchecked, "other/app": deny,
 			"shop/both": allow, "shop/both:one": deny, "shop/both:two": deny, "notary/app": allow, "notary/app:other": deny,
 		},
 		"containers": {
-			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "shop/free": allow, "other/app": deny,
+			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "shop/free": unchecked, "other/app": deny,
 			"shop/both": allow, "shop/both:one": deny, "shop/both:two": deny,
 		},
 		"openshift": {
-			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "other/app": allow,
+			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "other/app": unchecked,
 			"shop/both": allow, "shop/both:one": deny, "shop/both:two": deny,
 		},
 		"notation": {
-			"notary/app": allow, "notary/app:other": deny, "notary/builder": allow, "notary/builder:visitor": deny, "shop/free": allow, "shop/signed": deny,
+			"notary/app": allow, "notary/app:other": deny, "notary/builder": allow, "notary/builder:visitor": deny, "shop/free": unchecked, "shop/signed": deny,
 		},
 		"ratify-cosign":   {"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "other/app": deny},
 		"ratify-notation": {"notary/app": allow, "notary/app:other": deny, "shop/signed": deny},
@@ -334,7 +334,7 @@ func TestJudged(t *testing.T) {
 			"shop/both": allow, "shop/both:one": deny, "shop/both:two": deny,
 		},
 		"kyverno": {
-			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "shop/free": allow, "other/app": allow,
+			"shop/signed": allow, "shop/unsigned": deny, "shop/foreign": deny, "shop/free": unchecked, "other/app": unchecked,
 			"shop/both": allow, "shop/both:one": deny, "shop/both:two": deny, "notary/app": allow, "notary/app:other": deny,
 		},
 		"fulcio":           {"shop/keyless": allow, "shop/keyless:eve": deny, "shop/signed": deny, "team/keyless": allow, "team/keyless:eve": deny},

@@ -272,7 +272,7 @@ func TestBroken(t *testing.T) {
 		plan := set.Plan(t.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{container("nginx")}, nil })
 		got := len(plan.Results) == 1 && errors.Is(plan.Results[0].Err, why)
 		if got != c.asked {
-			t.Errorf("%s: undecided %t", c.reason, got)
+			t.Errorf("%s: indeterminate %t", c.reason, got)
 		}
 	}
 	if p := kyverno.Broken([]byte(foreign), "x", why); p == nil || !p.IsEmpty() || len(p.Targets) > 0 || !errors.Is(p.Broken, why) {

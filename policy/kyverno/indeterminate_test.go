@@ -85,7 +85,7 @@ func TestBrokenSelection(t *testing.T) {
 		broken := kyverno.Broken(document, "test", err)
 		for _, kind := range []string{"ConfigMap", "Pod", "Secret"} {
 			s := &policy.Subject{Version: "v1", Kind: kind, Namespace: "a", Operation: "CREATE", Object: policy.ContentOf(map[string]any{"kind": kind})}
-			if got := results(t, broken, s) == "r=undecided"; got != (kind == want) {
+			if got := results(t, broken, s) == "r=indeterminate"; got != (kind == want) {
 				t.Errorf("a broken rule about %s holds %s: %t", kinds, kind, got)
 			}
 		}
@@ -111,7 +111,7 @@ func TestOneInDoubt(t *testing.T) {
 		{"certain, and fails", pods + ", validate: {pattern: {kind: Node}}", "{}", "a=fail"},
 		{"preconditions that hold", pods + ", preconditions: {" + object + "}, " + holds, "{size: 9}", "a=pass"},
 		{"preconditions in doubt", pods + ", preconditions: {" + object + "}, " + holds, "{size: many}", "a=pass b=fail"},
-		{"preconditions in doubt, and fails", pods + ", preconditions: {" + object + "}, validate: {deny: {}}", "{size: many}", "a=undecided b=fail"},
+		{"preconditions in doubt, and fails", pods + ", preconditions: {" + object + "}, validate: {deny: {}}", "{size: many}", "a=indeterminate b=fail"},
 		{"an exclusion in doubt", pods + ", exclude: {any: [{resources: {namespaceSelector: {matchLabels: {free: 'yes'}}}}]}, " + holds, "{}", "a=pass b=fail"},
 		{"an exclusion that does not cover it", pods + ", exclude: {any: [{resources: {namespaces: [other]}}]}, " + holds, "{}", "a=pass"},
 		{"a match in doubt", "match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {free: 'yes'}}}}]}, " + holds, "{}", "a=pass b=fail"},
@@ -139,9 +139,9 @@ func TestDefaults(t *testing.T) {
 		{"a label", "{name: web, labels: {team: a}}", "request.object.metadata.labels.team", "r=pass", "r=fail"},
 		{"a function of an absent label", "{name: web}", "to_upper(request.object.metadata.labels.team)", "r=fail", "r=pass"},
 		{"a function of a label", "{name: web, labels: {team: d}}", "to_lower(request.object.metadata.labels.team)", "r=fail", "r=pass"},
-		{"a function of a label of another type", "{name: web, labels: {team: 1}}", "to_upper(request.object.metadata.labels.team)", "r=undecided", "r=undecided"},
-		{"a number that is none", "{name: web, labels: {team: a}}", "parse_json(request.object.metadata.labels.team)", "r=undecided", "r=undecided"},
-		{"a part of one element", "{name: web, finalizers: [a, null]}", "request.object.metadata.finalizers[].to_upper(@)", "r=undecided", "r=undecided"},
+		{"a function of a label of another type", "{name: web, labels: {team: 1}}", "to_upper(request.object.metadata.labels.team)", "r=indeterminate", "r=indeterminate"},
+		{"a number that is none", "{name: web, labels: {team: a}}", "parse_json(request.object.metadata.labels.team)", "r=indeterminate", "r=indeterminate"},
+		{"a part of one element", "{name: web, finalizers: [a, null]}", "request.object.metadata.finalizers[].to_upper(@)", "r=indeterminate", "r=indeterminate"},
 	} {
 		pod := subjectFrom(t, "{apiVersion: v1, kind: Pod, metadata: "+c.metadata+", spec: {containers: []}}")
 		for operator, want := range map[string]string{"Equals": c.equals, "NotEquals": c.notEquals} {

@@ -175,7 +175,7 @@ func TestSettings(t *testing.T) {
 	asked.User.Name = "bob"
 	equal(t, "a matchCondition that holds", results(t, gated, &asked), "r=fail")
 	gated = about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: 'object.none == 1'}]}, ")
-	equal(t, "a matchCondition that cannot be asked", results(t, gated, &asked), "r=undecided")
+	equal(t, "a matchCondition that cannot be asked", results(t, gated, &asked), "r=indeterminate")
 	if p := about(t, nil, rules, "failurePolicy: Ignore, "); !p.FailOpen || p.AuditOnly {
 		t.Errorf("%+v", p)
 	}
@@ -244,7 +244,7 @@ func TestExceptionsOfObjectRules(t *testing.T) {
 	}
 }
 
-// TestBrokenObjectRules: a rule that cannot be read is undecided for what it names, and
+// TestBrokenObjectRules: a rule that cannot be read is indeterminate for what it names, and
 // the document's other rules with it.
 func TestBrokenObjectRules(t *testing.T) {
 	for _, c := range []struct {
@@ -267,9 +267,9 @@ func TestBrokenObjectRules(t *testing.T) {
 			t.Fatalf("%s loads", c.rule)
 		}
 		p := kyverno.Broken([]byte(text), "test", why)
-		got := results(t, p, subjectFrom(t, "{apiVersion: v1, kind: "+c.kind+", metadata: {name: a}}")) == "r=undecided"
+		got := results(t, p, subjectFrom(t, "{apiVersion: v1, kind: "+c.kind+", metadata: {name: a}}")) == "r=indeterminate"
 		if got != c.asked {
-			t.Errorf("%s: undecided %t", c.reason, got)
+			t.Errorf("%s: indeterminate %t", c.reason, got)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestBrokenOperations(t *testing.T) {
 			if operation == "CONNECT" {
 				s.Subresource = "proxy"
 			}
-			if may := set.MayValidate(s); may && results(t, p, s) == "r=undecided" {
+			if may := set.MayValidate(s); may && results(t, p, s) == "r=indeterminate" {
 				got = append(got, operation)
 			}
 		}
@@ -318,7 +318,7 @@ func TestBrokenOperations(t *testing.T) {
 	p := kyverno.Broken([]byte("{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: 7}}"), "test", errors.New("broken"))
 	s := subjectFrom(t, fmt.Sprintf(podOf, "{}"))
 	s.Operation = "CREATE"
-	equal(t, "the creation of a pod, if no rule can be read", results(t, p, s), "unreadable=undecided")
+	equal(t, "the creation of a pod, if no rule can be read", results(t, p, s), "unreadable=indeterminate")
 	s.Operation = "DELETE"
 	equal(t, "its deletion, which a kubelet needs", results(t, p, s), "")
 	service := subjectFrom(t, "{apiVersion: v1, kind: Service, metadata: {name: a}}")
@@ -334,9 +334,9 @@ func TestUnconverted(t *testing.T) {
 	const not = "preconditions: {all: [{key: \"{{ request.object.spec.targetCPUUtilizationPercentage || `0` }}\", operator: GreaterThan, value: 1}]}, "
 	for _, c := range []struct{ rule, version, want string }{
 		{"validate: {pattern: {spec: {X(targetCPUUtilizationPercentage): null}}}}", "v1", "r=pass"},
-		{"validate: {pattern: {spec: {X(targetCPUUtilizationPercentage): null}}}}", "v2", "r=undecided"},
+		{"validate: {pattern: {spec: {X(targetCPUUtilizationPercentage): null}}}}", "v2", "r=indeterminate"},
 		{not + "validate: {deny: {}}}", "v1", "r=skip"},
-		{not + "validate: {deny: {}}}", "v2", "r=undecided"},
+		{not + "validate: {deny: {}}}", "v2", "r=indeterminate"},
 	} {
 		p := about(t, nil, kinds+c.rule, "")
 		equal(t, c.rule+" in "+c.version, results(t, p, subjectFrom(t, "{apiVersion: autoscaling/"+c.version+", "+of+"}}")), c.want)
@@ -518,7 +518,7 @@ func TestSubresources(t *testing.T) {
 		{"Pod/eviction", "policy", "v1", "Eviction", "eviction", "r=fail"},
 		{"Deployment/scale", "apps", "v1", "Deployment", "scale", "r=fail"},
 		{"Deployment/scale", "apps", "v1", "StatefulSet", "scale", ""},
-		{"Deployment/scale", "autoscaling", "v1", "Scale", "scale", "r=undecided"}, // of which kind is not known
+		{"Deployment/scale", "autoscaling", "v1", "Scale", "scale", "r=indeterminate"}, // of which kind is not known
 		{"scale", "autoscaling", "v1", "Scale", "scale", "r=fail"},
 		{"*", "", "v1", "Pod", "exec", ""},
 		{"Pod", "", "v1", "PodExecOptions", "exec", ""},

@@ -330,7 +330,7 @@ func TestActions(t *testing.T) {
 }
 
 // TestLookedUpAtOnce: where something of a rule is asked, all of its context is looked
-// up, and what cannot be makes the rule undecided. Where nothing is asked, nothing is.
+// up, and what cannot be makes the rule indeterminate. Where nothing is asked, nothing is.
 func TestLookedUpAtOnce(t *testing.T) {
 	const gone = "    context: [{name: keys, configMap: {name: gone}}]\n"
 	const asks = "    preconditions: {all: [{key: '{{ request.name }}', operator: Equals, value: web}]}\n"

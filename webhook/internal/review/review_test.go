@@ -118,7 +118,7 @@ func TestRun(t *testing.T) {
 				if isLate := row.cause == review.TimedOut; isLate != (done == 0) {
 					t.Errorf("a late call holds its slot until it returns: done %d times", done)
 				}
-				time.Sleep(2 * time.Minute)
+				<-time.After(2 * time.Minute)
 				synctest.Wait()
 				if done != 1 {
 					t.Errorf("done %d times", done)
