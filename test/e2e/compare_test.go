@@ -234,7 +234,7 @@ func TestCompare(t *testing.T) {
 			}
 		}
 		for name, want := range map[string]string{
-			"wrong": "wrongly-admitted", "absent": "could-not-look", "denied": "denied-only-there", "error": "error-there",
+			"wrong": "wrongly-admitted", "absent": "error", "denied": "denied-only-there", "error": "error-there",
 			"ghost": "only-there", "strict": "denied-only-there", "alone": "",
 		} {
 			if classes[name] != want {

@@ -140,11 +140,12 @@ func apply(ctx context.Context, client dynamic.Interface, mapper *restmapper.Def
 	return nil
 }
 
-// awaitServed waits until a definition's kinds can be listed: the condition
-// Established comes a moment before that.
+// awaitServed waits until a definition's kinds can be listed and discovery names them: the
+// condition Established comes a moment before the first, and the second later still.
 func awaitServed(ctx context.Context, client dynamic.Interface, mapper *restmapper.DeferredDiscoveryRESTMapper, definition *unstructured.Unstructured) error {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	ctx, cancel := context.WithTimeout(ctx, servedTimeout)
 	defer cancel()
@@ -156,12 +157,15 @@ func awaitServed(ctx context.Context, client dynamic.Interface, mapper *restmapp
 		name, _ := version["name"].(string)
 		resource := schema.GroupVersionResource{Group: group, Version: name, Resource: plural}
 		if err := process.Eventually(ctx, func(ctx context.Context) error {
-			_, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
+			if _, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+				return err
+			}
+			mapper.Reset()
+			_, err := mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind}, name)
 			return err
 		}); err != nil {
 			return fmt.Errorf("%s is not served: %w", resource, err)
 		}
 	}
-	mapper.Reset()
 	return nil
 }
