@@ -22,7 +22,7 @@ func TestPages(t *testing.T) {
 		{"image-proved", good, "svg.chain", "released-with-provenance"},
 		{"image-mirrored", mirrored, "svg.chain", "Mirror"},
 		{"image-denied", bad, "svg.chain", "wrong-key"},
-		{"image-unable", down, "svg.chain", "Could not look"},
+		{"image-unable", down, "svg.chain", "Could not be verified"},
 		{"decisions", server.URL + "/decisions", "table.rows tbody tr", "replicaset-controller"},
 		{"policies", server.URL + "/policies", "table.rows tbody tr", "released-with-provenance"},
 	} {
