@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,18 +111,19 @@ func TestRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				done, began := 0, time.Now()
-				r := review.Run(ctx, func() { done++ }, row.call)
+				var done atomic.Int32
+				began := time.Now()
+				r := review.Run(ctx, func() { done.Add(1) }, row.call)
 				if r.Value != row.value || r.Cause != row.cause || (r.Err != nil) != row.failed || r.Busy != row.busy || time.Since(began) != row.after {
 					t.Errorf("%+v after %s", r, time.Since(began))
 				}
-				if isLate := row.cause == review.TimedOut; isLate != (done == 0) {
-					t.Errorf("a late call holds its slot until it returns: done %d times", done)
+				if isLate := row.cause == review.TimedOut; isLate != (done.Load() == 0) {
+					t.Errorf("a late call holds its slot until it returns: done %d times", done.Load())
 				}
 				<-time.After(2 * time.Minute)
 				synctest.Wait()
-				if done != 1 {
-					t.Errorf("done %d times", done)
+				if done.Load() != 1 {
+					t.Errorf("done %d times", done.Load())
 				}
 			})
 		})
