@@ -30,8 +30,6 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-func getOptions() metav1.GetOptions { return metav1.GetOptions{} }
-
 // nobody is a prover that proves nothing.
 type nobody struct{ gate.Prover }
 
