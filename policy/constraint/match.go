@@ -9,11 +9,12 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/logic"
 )
 
 // ephemeral is the subresource by which containers are added to a running pod.
-const ephemeral = "ephemeralcontainers"
+const ephemeral = builtin.Ephemeral
 
 // lacking is the error where only images are known.
 func lacking(what string) error {

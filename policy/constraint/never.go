@@ -6,6 +6,7 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -34,24 +35,8 @@ func (k kind) mayBeIn(scope admission.ScopeType) bool {
 	return k.isGuess() || k.cluster == (scope == admission.ClusterScope)
 }
 
-// mayHave reports whether requests for a resource may have an operation. Resources outside of
-// Kubernetes may have any, except that their status and scale are only updated.
+// mayHave reports whether requests for a resource may have an operation.
 func (k kind) mayHave(o admission.OperationType) bool {
-	if o == admission.OperationAll {
-		return true
-	}
-	isBuiltin := !k.isGuess() && slices.ContainsFunc(Known(), func(r Resource) bool { return r.Group == k.group && r.Kind == k.name })
-	switch k.subresource {
-	case "status", "scale":
-		return o == admission.Update
-	case "":
-		return o != admission.Connect || !isBuiltin
-	case "exec", "attach", "portforward", "proxy":
-		return o == admission.Connect || !isBuiltin
-	case "eviction", "binding", "token":
-		return o == admission.Create || !isBuiltin
-	case ephemeral, "resize", "finalize", "approval":
-		return o == admission.Update || !isBuiltin
-	}
-	return true
+	_, known := builtin.Find(k.group, k.name)
+	return o == admission.OperationAll || builtin.MayHave(k.subresource, string(o), known && !k.isGuess())
 }

@@ -1,20 +1,20 @@
 package constraint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 )
 
 // Resource is a kind of object by the name that the API server has for it.
-type Resource struct {
-	// Name is the plural, lower-case name, as in deployments.
-	Name string
-	// Group is empty for the core group.
-	Group, Kind string
-	// Cluster: its objects are in no namespace.
-	Cluster bool
-}
+type Resource = builtin.Resource
+
+// Known returns the resources of Kubernetes itself (1.36), which are in any cluster;
+// those that run images come first.
+func Known() []Resource { return builtin.Resources() }
 
 // Resources lists the kinds of the API server in addition to those that Known returns.
 type Resources interface {
@@ -88,16 +88,12 @@ func (k *kind) suggestedBy(of string) (suggested, may bool) {
 }
 
 // checkSubresource refuses a subresource that a Kubernetes resource does not have, because it
-// would match nothing. A subresource with the name of another resource's is refused only if it is
-// known to belong to certain resources.
+// would match nothing.
 func checkSubresource(r Resource, subresource string) error {
-	of, known := map[string][]string{
-		"": nil, "*": nil, "status": nil, "proxy": nil, "binding": nil,
-		"scale": {"deployments", "replicasets", "replicationcontrollers", "statefulsets"},
-		"exec":  {"pods"}, "attach": {"pods"}, "portforward": {"pods"}, "log": {"pods"}, "eviction": {"pods"}, "resize": {"pods"}, ephemeral: {"pods"},
-		"token": {"serviceaccounts"}, "finalize": {"namespaces"}, "approval": {"certificatesigningrequests"},
-	}[subresource]
-	if !slices.Contains(Known(), r) || known && (of == nil || slices.Contains(of, r.Name)) {
+	if subresource == "log" && r.Name == "pods" && r.Group == "" {
+		return errors.New("pods/log is only read, and a read is not admitted: restrict it by RBAC")
+	}
+	if subresource == "" || subresource == "*" || !slices.Contains(Known(), r) || slices.Contains(r.Subresources(), subresource) {
 		return nil
 	}
 	return fmt.Errorf("%s has no subresource %q, and so it would match nothing", r.Name, subresource)
@@ -160,10 +156,6 @@ func IsClusterScoped(group, kind string) bool {
 
 // clusterScoped reports whether objects of a kind are known to be in no namespace.
 func clusterScoped(group, kind string) (cluster, known bool) {
-	for _, r := range Known() {
-		if r.Group == group && r.Kind == kind {
-			return r.Cluster, true
-		}
-	}
-	return false, false
+	r, known := builtin.Find(group, kind)
+	return r.Cluster, known
 }

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"slices"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -35,9 +34,7 @@ func (r *Reader) ofCluster(group, kind string) bool {
 			return !one.Namespaced
 		}
 	}
-	return slices.ContainsFunc(constraint.Known(), func(one constraint.Resource) bool {
-		return one.Group == group && one.Kind == kind && one.Cluster
-	})
+	return constraint.IsClusterScoped(group, kind)
 }
 
 func (r *Reader) servedKinds() []configuration.Resource {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 )
 
 // Variable is the request without its objects. Each member is made when it is read, since
@@ -159,11 +159,8 @@ func kindOf(s *policy.Subject) map[string]any {
 // resourceOf returns the resource of a built-in kind; empty for another, of which the
 // definition may choose any name.
 func resourceOf(s *policy.Subject) string {
-	known := slices.ContainsFunc(constraint.Known(), func(r constraint.Resource) bool { return r.Group == s.Group && r.Kind == s.Kind })
-	if !known {
-		return ""
-	}
-	return constraint.NameOf(s.Kind)
+	r, _ := builtin.Find(s.Group, s.Kind)
+	return r.Name
 }
 
 // userInfo returns the known parts of the user where no request came; nil for none.

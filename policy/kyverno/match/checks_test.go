@@ -325,3 +325,26 @@ func TestSpeaks(t *testing.T) {
 		}
 	}
 }
+
+// TestScopeOfKinds: namespaces beside kinds of the cluster alone match nothing, except where
+// another API may have a kind of that name in namespaces.
+func TestScopeOfKinds(t *testing.T) {
+	for _, c := range []struct {
+		reason, kinds string
+		refused       bool
+	}{
+		{"a kind of the cluster", "[StorageClass]", true},
+		{"two of them", "[ClusterRole, PersistentVolume]", true},
+		{"one of them and one in namespaces", "[ClusterRole, Role]", false},
+		{"a Namespace is selected by its own name", "[Namespace]", false},
+		{"a name that a widely used API has in namespaces, too", "[IPAddress]", false},
+		{"the same name of Kubernetes", "[networking.k8s.io/v1/IPAddress]", true},
+		{"another spelling of that name", "[IpAddress]", false},
+		{"a custom kind of the name", "[example.org/v1/StorageClass]", false},
+	} {
+		_, err := read(t, "any: [{resources: {kinds: "+c.kinds+", namespaces: [shop]}}]")
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), ".namespaces: ") {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+	}
+}

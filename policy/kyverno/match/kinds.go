@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
@@ -16,7 +17,7 @@ import (
 type kindSelector struct{ group, version, kind, subresource string }
 
 const (
-	ephemeralContainers = "ephemeralcontainers"
+	ephemeralContainers = builtin.Ephemeral
 	podKind             = "Pod"
 	wantKind            = "%q: want [group/][version/]Kind[/subresource]"
 )
@@ -55,7 +56,7 @@ func ofEveryKind(text string) (kindSelector, bool) {
 		return s, false
 	}
 	if len(parts) == 1 {
-		return s, isSubresource(sub)
+		return s, builtin.IsSubresource(sub)
 	}
 	return s, !slices.ContainsFunc(parts[:len(parts)-1], func(part string) bool { return part != "*" })
 }

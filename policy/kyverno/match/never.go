@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
@@ -26,36 +27,17 @@ func (f *filter) checkReach(path string) error {
 	return nil
 }
 
-// mayHave reports whether requests for what the selector selects may have an operation. What is not
-// Kubernetes' own may have any, except that status and scale are only updated.
+// mayHave reports whether requests for objects of the selector may have an operation.
 func (s kindSelector) mayHave(operation string) bool {
-	isBuiltin := slices.ContainsFunc(builtins(), func(b builtin) bool { return b.kind == s.kind && wildcard.Match(s.group, b.group) })
-	switch s.subresource {
-	case "":
-		return operation != "CONNECT" || !isBuiltin && !wildcard.Contains(s.kind)
-	case "scale", "status":
-		return operation == "UPDATE"
-	case "exec", "attach", "portforward", "proxy":
-		return operation == "CONNECT" || !isBuiltin
-	case "eviction", "binding", "token":
-		return operation == "CREATE" || !isBuiltin
-	case ephemeralContainers, "resize", "finalize", "approval":
-		return operation == "UPDATE" || !isBuiltin
-	}
-	return true
+	isBuiltin := len(s.builtins()) > 0 || s.subresource == "" && wildcard.Contains(s.kind)
+	return builtin.MayHave(s.subresource, operation, isBuiltin)
 }
 
-// isOfCluster reports whether the selector selects kinds of Kubernetes alone that are in no
+// isOfCluster reports whether the selector selects only kinds of Kubernetes that are in no
 // namespace. A Namespace is selected by its own name.
 func (s kindSelector) isOfCluster() bool {
-	switch s.kind {
-	case "Node", "PersistentVolume":
-		return wildcard.Match(s.group, "")
-	case "ClusterRole", "ClusterRoleBinding", "StorageClass", "VolumeAttachment", "CSIDriver", "CSINode", "PriorityClass", "RuntimeClass", "IngressClass",
-		"CertificateSigningRequest", "CustomResourceDefinition", "APIService":
-		return slices.ContainsFunc(builtins(), func(b builtin) bool { return b.kind == s.kind && wildcard.Match(s.group, b.group) })
-	}
-	return false
+	known := s.builtins()
+	return len(known) > 0 && s.kind != "Namespace" && !slices.ContainsFunc(known, func(r builtin.Resource) bool { return !r.Cluster })
 }
 
 // NeverAt reports whether the block matches at none of the operations.
