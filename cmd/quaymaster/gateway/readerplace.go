@@ -1,7 +1,6 @@
 package gateway
 
 import (
-
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/webhook/configuration"

@@ -20,7 +20,9 @@ type Resource struct {
 
 // Resources returns the resources of Kubernetes itself (1.36), which are in any cluster; those
 // that run images come first.
-func Resources() []Resource { return slices.Concat(workloads(), core(), groups(), configuration(), reviews()) }
+func Resources() []Resource {
+	return slices.Concat(workloads(), core(), groups(), configuration(), reviews())
+}
 
 func workloads() []Resource {
 	return []Resource{
