@@ -22,7 +22,7 @@ var layers = map[string]int{
 	"workload": 1, "registry/allowance": 0, "registry": 3, "registry/keychain": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/internal/effort": 2, "verify/trust": 3, "verify/trust/kms": 4,
 	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0, "verify/trust/trusttest": 0,
-	"policy/cue": 3, "policy/rego": 3, "policy/internal/field": 3, "policy/internal/builtin": 3, "policy/internal/logic": 0, "policy/internal/random": 3, "policy/sigstore/trustroot": 4, "policy/sigstore": 10,
+	"policy/cue": 3, "policy/rego": 3, "policy/internal/field": 3, "policy/internal/builtin": 3, "policy/internal/requirement": 0, "policy/internal/logic": 0, "policy/internal/random": 3, "policy/sigstore/trustroot": 4, "policy/sigstore": 10,
 	"policy/wildcard": 3, "policy/reference": 4, "policy": 5, "policy/jmespath": 7, "policy/variable": 8, "policy/condition": 9,
 	"policy/internal/document": 4, "policy/pattern/comparison": 8, "policy/pattern": 9,
 	"policy/patch/internal/jsonvalue": 8, "policy/patch/internal/mergekey": 8, "policy/patch/internal/operation": 9, "policy/patch/internal/yamltemplate": 9, "policy/patch": 10,

@@ -315,6 +315,7 @@ func TestHowMany(t *testing.T) {
 		text, err := json.Marshal(make([]struct {
 			Key      int    `json:"key"`
 			Operator string `json:"operator"`
+			Value    int    `json:"value"`
 		}, n))
 		if err != nil {
 			t.Fatal(err)

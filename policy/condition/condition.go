@@ -380,6 +380,9 @@ func (c *compiler) readCondition(object map[string]any, path string) (condition,
 	if _, ok := object["message"].(string); !ok && object["message"] != nil {
 		return one, fail(path+"/message", "want a string")
 	}
+	if _, ok := object["value"]; !ok { // an order would never hold, and a negation nearly always
+		return one, fail(path, "value is missing: write the value that %s compares with the key", name)
+	}
 	one.source, _ = object["key"].(string)
 	var errs [3]error
 	one.key, errs[0] = variable.CompileAt(c.engine, object["key"], path+"/key")

@@ -310,6 +310,7 @@ func TestCompileErrors(t *testing.T) {
 		{`[1]`, "/0: want a condition", "no condition"},
 		{`{"all": [{"key": "a", "operator": "Equals", "value": 1, "values": 2}]}`, "/all/0/values: unknown field", "misspelt"},
 		{`{"all": [{"operator": "Equals", "value": 1}]}`, "/all/0: key is missing", "no key"},
+		{`{"all": [{"key": "a", "operator": "NotEquals"}]}`, "/all/0: value is missing", "no value"},
 		{`{"all": [{"key": "a", "value": 1}]}`, "/all/0/operator: want the name", "no operator"},
 		{`{"all": [{"key": "a", "operator": "equals", "value": 1}]}`, `/all/0/operator: unknown operator "equals": want one of Equal, Equals, NotEqual,`, "case matters"},
 		{`{"all": [{"key": "a", "operator": "Equals", "value": 1, "message": 2}]}`, "/all/0/message: want a string", "no text"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/requirement"
 )
 
 const (
@@ -31,6 +32,8 @@ type Constraint struct {
 	namespace, object labels.Selector // nil: everything
 	exact             bool
 	resources         Resources // may be nil
+
+	namespaceRequirements []requirement.Requirement // those of namespace
 }
 
 // rule is a compiled rule with operations.
@@ -63,7 +66,7 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	if doc == nil || len(doc.ResourceRules) == 0 {
 		return nil, field.Fail(path+".resourceRules", "is empty: say which resources are meant")
 	}
-	c := &Constraint{resources: resources}
+	c := &Constraint{resources: resources, namespaceRequirements: requirements(doc.NamespaceSelector)}
 	var errs [5]error
 	c.rules, errs[0] = compileRules(doc.ResourceRules, path+".resourceRules", resources)
 	c.excluded, errs[1] = compileRules(doc.ExcludeResourceRules, path+".excludeResourceRules", resources)
@@ -79,7 +82,7 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
-	return c, nil
+	return c, checkExcluded(doc, path)
 }
 
 // SelectsObjects reports whether the constraint selects objects by their labels.
@@ -127,7 +130,7 @@ func compileRule(doc *admission.NamedRuleWithOperations, path string, resources 
 	if len(doc.ResourceNames) > maxNames {
 		errs = append(errs, field.Fail(path+".resourceNames", "%d are more than %d", len(doc.ResourceNames), maxNames))
 	}
-	errs = append(errs, r.compileResources(doc, path, resources))
+	errs = append(errs, checkNames(doc, path), r.compileResources(doc, path, resources))
 	return r, errors.Join(errs...)
 }
 
@@ -198,6 +201,9 @@ func selector(doc *meta.LabelSelector, path string) (labels.Selector, error) {
 	s, err := meta.LabelSelectorAsSelector(doc)
 	if err != nil {
 		return nil, &FieldError{Path: path, Err: err}
+	}
+	if why := requirement.Contradiction(requirements(doc)); why != "" {
+		return nil, field.Fail(path, "no labels meet it: %s", why)
 	}
 	return s, nil
 }

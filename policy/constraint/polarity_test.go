@@ -86,7 +86,7 @@ func TestPolarity(t *testing.T) {
 		{"at that operation", all + excluding(strings.Replace(rule("resources: [pods]"), "operations: ['*']", "operations: [DELETE]", 1)), request("", "Pod", deleted), "no"},
 		{"an image may be of an added container, which is excluded", rule("resources: [pods]") + excluding(rule("resources: [pods/ephemeralcontainers]")), request("", "Pod", bare), "only images"},
 		{"or which alone is not excluded", rule("resources: ['pods', 'pods/*']") + excluding(rule("resources: [pods]")), request("", "Pod", bare), "only images"},
-		{"all of it is excluded", rule("resources: [pods]") + excluding(rule("resources: ['pods', 'pods/*']")), request("", "Pod", bare), "no"},
+		{"all of it is excluded", rule("resources: [pods, services]") + excluding(rule("resources: ['pods', 'pods/*']")), request("", "Pod", bare), "no"},
 
 		// The body of a subresource may be of another kind than the object.
 		{"a Scale of the resource", rule("resources: [widgets/scale]"), scaled("example.com", "widgets"), "yes"},

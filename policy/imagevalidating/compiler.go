@@ -152,7 +152,7 @@ func (b *builder) build() error {
 		if err != nil {
 			return err
 		}
-		if err := r.match.Askable("spec.matchConstraints", !r.quiet); err != nil {
+		if err := errors.Join(r.match.Askable("spec.matchConstraints", !r.quiet), r.match.InNamespace(r.namespace, "spec.matchConstraints")); err != nil {
 			return err
 		}
 		b.out.Unserved = r.match.Unserved()

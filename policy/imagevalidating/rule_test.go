@@ -52,7 +52,7 @@ func TestMatching(t *testing.T) {
 		{"a namespace selector, and no namespace known", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    namespaceSelector: {matchLabels: {env: prod}}\n"), prod, gate.Error, "not known"},
 		{"a name", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [test]"), prod, gate.Deny, "unsigned"},
 		{"another name", edit(with(allSigned), "resources: [pods]", "resources: [pods], resourceNames: [other]"), prod, gate.Unchecked, ""},
-		{"excluded", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    excludeResourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*']}]\n"), prod, gate.Unchecked, ""},
+		{"excluded", edit(with(allSigned), "matchConstraints:\n", "matchConstraints:\n    excludeResourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*'], resourceNames: [test]}]\n"), prod, gate.Unchecked, ""},
 		{"another operation", edit(with(allSigned), "operations: [CREATE, UPDATE]", "operations: [UPDATE]"), prod, gate.Unchecked, ""},
 		{"audit", spec("  validationActions: [Audit]"), prod, gate.Allow, "unsigned"},
 		{"warn", spec("  validationActions: [Warn, Audit]"), prod, gate.Allow, "unsigned"},

@@ -148,3 +148,21 @@ func TestPatternsThatMatchLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestOneRuleThatMatchesNothing: it makes the whole document an error, since the objects that it was
+// meant for are not known; without it the other rule holds.
+func TestOneRuleThatMatchesNothing(t *testing.T) {
+	document := func(kinds string) []byte {
+		return []byte("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: two}\nspec:\n  rules:\n" +
+			"  - name: lives\n    match: {any: [{resources: {kinds: [Pod]}}]}\n    validate: {pattern: {metadata: {labels: {team: '?*'}}}}\n" +
+			"  - name: other\n    match: {any: [{resources: {kinds: " + kinds + ", namespaces: [shop]}}]}\n    validate: {pattern: {metadata: {labels: {team: '?*'}}}}\n")
+	}
+	compiler := newCompiler(t, nil)
+	if _, err := compiler.Compile(document("[Service]"), "test.yaml"); err != nil {
+		t.Errorf("both rules can match: %v", err)
+	}
+	_, err := compiler.Compile(document("[StorageClass]"), "test.yaml")
+	if err == nil || !strings.Contains(err.Error(), "spec.rules[1].match.any[0].resources.namespaces: ") {
+		t.Errorf("one rule can match nothing: %v", err)
+	}
+}

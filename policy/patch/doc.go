@@ -44,7 +44,7 @@
 // # JSON patch
 //
 // As in Kyverno, `add` creates missing parents and `remove` of a missing value does
-// nothing. Unlike in Kyverno, negative indices are refused, lists are not padded with
+// nothing. A negative index counts from the end. Unlike in Kyverno, lists are not padded with
 // null, and no operation replaces the whole object.
 //
 // A JSON patch is usually a YAML text with variables in it. Kyverno substitutes the

@@ -22,7 +22,8 @@ type Resource struct {
 	Subresources []string `json:"subresources,omitempty"`
 }
 
-// Served returns the resources of discovery that can be created or updated, in stable order.
+// Served returns the resources of discovery of which requests are admitted, in stable order: those
+// that can be created, updated or deleted, and those with subresources, which may be connected to.
 // Discovery often fails in part, when an aggregated API is down. Resources of the failed group
 // versions are taken from before, so that their webhooks stay in place.
 func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, before []Resource) []Resource {
@@ -45,7 +46,7 @@ func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, befor
 func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Resource {
 	var served []Resource
 	for _, r := range resources {
-		if strings.Contains(r.Name, "/") || !slices.ContainsFunc([]string{"create", "update", "patch"}, func(verb string) bool { return slices.Contains(r.Verbs, verb) }) {
+		if strings.Contains(r.Name, "/") {
 			continue
 		}
 		found := Resource{Group: version.Group, Version: version.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced}
@@ -53,6 +54,10 @@ func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Res
 			if name, ok := strings.CutPrefix(sub.Name, r.Name+"/"); ok {
 				found.Subresources = append(found.Subresources, name)
 			}
+		}
+		isAdmitted := slices.ContainsFunc([]string{"create", "update", "patch", "delete", "deletecollection"}, func(verb string) bool { return slices.Contains(r.Verbs, verb) })
+		if !isAdmitted && len(found.Subresources) == 0 {
+			continue
 		}
 		slices.Sort(found.Subresources)
 		served = append(served, found)

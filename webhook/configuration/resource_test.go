@@ -17,22 +17,27 @@ func TestServed(t *testing.T) {
 			{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: write},
 			{Name: "pods/ephemeralcontainers", Kind: "Pod", Namespaced: true, Verbs: write},
 			{Name: "componentstatuses", Kind: "ComponentStatus", Verbs: read},
+			{Name: "tickets", Kind: "Ticket", Verbs: metav1.Verbs{"get", "delete"}},
+			{Name: "queues", Kind: "Queue", Verbs: metav1.Verbs{"deletecollection"}},
+			{Name: "machines", Kind: "Machine", Verbs: read},
+			{Name: "machines/console", Kind: "Console", Verbs: metav1.Verbs{"get"}},
 		}},
 		{GroupVersion: "a/b/c", APIResources: []metav1.APIResource{{Name: "odd", Kind: "Odd", Verbs: write}}},
 	}
 	deployments := Resource{"apps", "v1", "deployments", "Deployment", true, nil}
 	pods := Resource{"", "v1", "pods", "Pod", true, []string{"ephemeralcontainers", "status"}}
 	tasks := Resource{"tekton.dev", "v1", "tasks", "Task", true, nil}
+	machines, queues, tickets := Resource{"", "v1", "machines", "Machine", false, []string{"console"}}, Resource{"", "v1", "queues", "Queue", false, nil}, Resource{"", "v1", "tickets", "Ticket", false, nil}
 	tests := []struct {
 		reason string
 		failed []schema.GroupVersion
 		before []Resource
 		want   []Resource
 	}{
-		{"what can be written, with its subresources, in order", nil, nil, []Resource{pods, deployments}},
-		{"what was served once and is no more is forgotten", nil, []Resource{tasks, pods}, []Resource{pods, deployments}},
-		{"what could not be looked at is remembered", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, []Resource{tasks, pods}, []Resource{pods, deployments, tasks}},
-		{"and what nobody saw stays unknown", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, nil, []Resource{pods, deployments}},
+		{"what is admitted: writes, deletions and connections, with its subresources, in order", nil, nil, []Resource{machines, pods, queues, tickets, deployments}},
+		{"what was served once and is no more is forgotten", nil, []Resource{tasks, pods}, []Resource{machines, pods, queues, tickets, deployments}},
+		{"what could not be looked at is remembered", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, []Resource{tasks, pods}, []Resource{machines, pods, queues, tickets, deployments, tasks}},
+		{"and what nobody saw stays unknown", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, nil, []Resource{machines, pods, queues, tickets, deployments}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

@@ -37,8 +37,10 @@ func (s kindSelector) mayHave(operation string) bool {
 // namespace. A Namespace is selected by its own name.
 func (s kindSelector) isOfCluster() bool {
 	known := s.builtins()
-	return len(known) > 0 && s.kind != "Namespace" && !slices.ContainsFunc(known, func(r builtin.Resource) bool { return !r.Cluster })
+	return len(known) > 0 && !s.isNamespace() && !slices.ContainsFunc(known, func(r builtin.Resource) bool { return !r.Cluster })
 }
+
+func (s kindSelector) isNamespace() bool { return s.kind == "Namespace" && len(s.builtins()) > 0 }
 
 // NeverAt reports whether the block matches at none of the operations.
 func (m Document) NeverAt(operations []string) bool {

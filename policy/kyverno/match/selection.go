@@ -27,6 +27,9 @@ func CompileSelection(match Document, exclude *Document, path, namespace string)
 	if err == nil && namespace != "" && !matched.reaches(namespace) {
 		errs = append(errs, field.Fail(path+".match", "names other namespaces than %s, and a Policy applies to its own alone: it would match nothing", namespace))
 	}
+	if err == nil && namespace != "" && matched.isOfCluster() {
+		errs = append(errs, field.Fail(path+".match", "selects kinds that are in no namespace, and a Policy applies to its own namespace alone: it would match nothing; write a ClusterPolicy"))
+	}
 	var excluded Block
 	if exclude != nil {
 		excluded, err = Compile(*exclude, path+".exclude")
@@ -47,6 +50,17 @@ func (b Block) reaches(namespace string) bool {
 		return !slices.ContainsFunc(b.filters, func(f filter) bool { return !inside(f) })
 	}
 	return slices.ContainsFunc(b.filters, inside)
+}
+
+// isOfCluster reports whether the block selects kinds in no namespace alone.
+func (b Block) isOfCluster() bool {
+	of := func(f filter) bool {
+		return len(f.kinds) > 0 && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return !k.isOfCluster() && !k.isNamespace() })
+	}
+	if b.all {
+		return slices.ContainsFunc(b.filters, of)
+	}
+	return len(b.filters) > 0 && !slices.ContainsFunc(b.filters, func(f filter) bool { return !of(f) })
 }
 
 // newSelection joins a match and an exclude. As in Kyverno an excluded Pod includes its

@@ -3,7 +3,6 @@ package match
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	literals "github.com/quaymaster/quaymaster/policy/internal/requirement"
 	"github.com/quaymaster/quaymaster/policy/wildcard"
 )
 
@@ -249,58 +249,25 @@ func (s *Selector) contradicts(other *Selector) string {
 	if s == nil || other == nil {
 		return ""
 	}
-	all := append(s.requirements(), other.requirements()...)
-	for i, a := range all {
-		for _, b := range all[:i] {
-			if a.Key == b.Key && !a.agrees(&b) {
-				return fmt.Sprintf("%s is to be %s and %s", a.Key, b.text(), a.text())
-			}
-		}
-	}
-	return ""
+	return literals.Contradiction(append(s.requirements(), other.requirements()...))
 }
 
 // requirements are those of the selector with literal keys and values.
-func (s *Selector) requirements() []requirement {
-	var list []requirement
+func (s *Selector) requirements() []literals.Requirement {
+	var list []literals.Requirement
 	for key, value := range s.MatchLabels {
 		switch {
 		case wildcard.Contains(key) || strings.Contains(key+value, "{{"):
 		case wildcard.Contains(value):
-			list = append(list, requirement{Key: key, Operator: "Exists"})
+			list = append(list, literals.Requirement{Key: key, Operator: "Exists"})
 		default:
-			list = append(list, requirement{Key: key, Operator: "In", Values: []string{value}})
+			list = append(list, literals.Requirement{Key: key, Operator: "In", Values: []string{value}})
 		}
 	}
 	for _, e := range s.MatchExpressions {
 		if !strings.Contains(e.Key+strings.Join(e.Values, ""), "{{") {
-			list = append(list, e)
+			list = append(list, literals.Requirement(e))
 		}
 	}
 	return list
-}
-
-// agrees reports whether one set of labels may meet two requirements of a key.
-func (e *requirement) agrees(other *requirement) bool {
-	present := func(r *requirement) bool { return r.Operator == "In" || r.Operator == "Exists" }
-	switch {
-	case e.Operator == "DoesNotExist":
-		return !present(other)
-	case other.Operator == "DoesNotExist":
-		return !present(e)
-	case e.Operator == "In" && other.Operator == "In":
-		return slices.ContainsFunc(e.Values, func(v string) bool { return slices.Contains(other.Values, v) })
-	case e.Operator == "In" && other.Operator == "NotIn":
-		return slices.ContainsFunc(e.Values, func(v string) bool { return !slices.Contains(other.Values, v) })
-	case e.Operator == "NotIn" && other.Operator == "In":
-		return other.agrees(e)
-	}
-	return true
-}
-
-func (e *requirement) text() string {
-	if len(e.Values) == 0 {
-		return e.Operator
-	}
-	return e.Operator + " " + strings.Join(e.Values, ", ")
 }

@@ -83,6 +83,27 @@ func TestOtherNamespaces(t *testing.T) {
 	}
 }
 
+// TestPolicyOfClusterKinds: a Policy about kinds that are in no namespace would match nothing.
+func TestPolicyOfClusterKinds(t *testing.T) {
+	for text, good := range map[string]bool{
+		"any: [{resources: {kinds: [Node]}}]":                                              false,
+		"any: [{resources: {kinds: [Namespace]}}]":                                         false,
+		"any: [{resources: {kinds: [Namespace, Pod]}}]":                                    true,
+		"any: [{resources: {kinds: [ClusterRole]}}, {resources: {kinds: [StorageClass]}}]": false,
+		"any: [{resources: {kinds: [ClusterRole]}}, {resources: {kinds: [Role]}}]":         true,
+		"all: [{resources: {kinds: [Node]}}, {resources: {names: [a]}}]":                   false,
+		"any: [{resources: {kinds: ['*']}}]":                                               true,
+		"any: [{resources: {kinds: [example.org/v1/Node]}}]":                               true,
+	} {
+		if _, err := match.CompileSelection(document(t, text), nil, "rule", "prod"); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "rule.match: selects kinds that are in no namespace") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, err := match.CompileSelection(document(t, text), nil, "rule", ""); err != nil {
+			t.Errorf("%s: of the cluster: %v", text, err)
+		}
+	}
+}
+
 func FuzzKinds(f *testing.F) {
 	for _, seed := range []string{"*", "*/*", "Pod/*", "*/scale", "*.scale", "scale", "apps/v1/Deployment/scale", "*/*/scale", "v1.demo/v1/Demo", "a/b/c/d/e", "./", "{{a}}"} {
 		f.Add(seed)

@@ -14,8 +14,7 @@ import (
 )
 
 var (
-	errMissing  = errors.New("there is nothing here")
-	errNegative = errors.New("a negative index: count from 0, or use - for the end")
+	errMissing = errors.New("there is nothing here")
 
 	// ErrWhole reports a pointer to the whole object.
 	ErrWhole = errors.New("the whole object cannot be replaced: name a field")
@@ -65,7 +64,8 @@ func Pointer(tokens []string) string {
 }
 
 // position reads the index of an element. The element after the last, and `-`, are
-// allowed to those that add one.
+// allowed to those that add one. A negative index counts from the end, as in Kyverno: -1 is the
+// last element, or for those that add one the position after it.
 func position(token string, size int, adds bool) (int, error) {
 	if token == "-" {
 		if !adds {
@@ -73,14 +73,18 @@ func position(token string, size int, adds bool) (int, error) {
 		}
 		return size, nil
 	}
-	if strings.HasPrefix(token, "-") {
-		return 0, errNegative
-	}
 	index, err := strconv.Atoi(token)
-	if err != nil || token[0] == '+' || len(token) > 1 && token[0] == '0' {
+	if err != nil || strconv.Itoa(index) != token {
 		return 0, fmt.Errorf("%q is no index of a list", token)
 	}
-	if index > size || index == size && !adds {
+	end := size
+	if adds {
+		end++
+	}
+	if index < 0 {
+		index += end
+	}
+	if index < 0 || index >= end {
 		return 0, fmt.Errorf("%w: the list has %d elements", errMissing, size)
 	}
 	return index, nil

@@ -1,0 +1,41 @@
+package requirement_test
+
+import (
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy/internal/requirement"
+)
+
+func TestContradiction(t *testing.T) {
+	in := func(values ...string) requirement.Requirement {
+		return requirement.Requirement{Key: "a", Operator: "In", Values: values}
+	}
+	notIn := func(values ...string) requirement.Requirement {
+		return requirement.Requirement{Key: "a", Operator: "NotIn", Values: values}
+	}
+	there, absent := requirement.Requirement{Key: "a", Operator: "Exists"}, requirement.Requirement{Key: "a", Operator: "DoesNotExist"}
+	elsewhere := requirement.Requirement{Key: "b", Operator: "DoesNotExist"}
+	for _, c := range []struct {
+		reason string
+		all    []requirement.Requirement
+		want   string
+	}{
+		{"nothing", nil, ""},
+		{"there and absent", []requirement.Requirement{there, absent}, "a is to be Exists and DoesNotExist"},
+		{"another key is absent", []requirement.Requirement{there, elsewhere}, ""},
+		{"the second key", []requirement.Requirement{elsewhere, there, absent}, "a is to be Exists and DoesNotExist"},
+		{"a value and absent", []requirement.Requirement{in("x"), absent}, "a is to be In x and DoesNotExist"},
+		{"not a value and absent", []requirement.Requirement{notIn("x"), absent}, ""},
+		{"not a value, and there", []requirement.Requirement{notIn("x"), there}, ""},
+		{"two values", []requirement.Requirement{in("x"), in("y")}, "a is to be In x and In y"},
+		{"a common value", []requirement.Requirement{in("x", "y"), in("y", "z")}, ""},
+		{"three lists, of which any two have a common value", []requirement.Requirement{in("x", "y"), in("y", "z"), in("z", "x")}, "a is to be In x, y and In y, z and In z, x"},
+		{"a value and not that value", []requirement.Requirement{notIn("x"), in("x")}, "a is to be NotIn x and In x"},
+		{"a value and not another", []requirement.Requirement{in("x"), notIn("y")}, ""},
+		{"two values, each taken away", []requirement.Requirement{in("x", "y"), notIn("x"), notIn("y")}, "a is to be In x, y and NotIn x and NotIn y"},
+	} {
+		if got := requirement.Contradiction(c.all); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
