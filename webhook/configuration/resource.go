@@ -22,10 +22,9 @@ type Resource struct {
 	Subresources []string `json:"subresources,omitempty"`
 }
 
-// Served returns the resources of discovery of which requests are admitted, in stable order: those
-// that can be created, updated or deleted, and those with subresources, which may be connected to.
-// Discovery often fails in part, when an aggregated API is down. Resources of the failed group
-// versions are taken from before, so that their webhooks stay in place.
+// Served returns the resources of discovery that can be created, changed or deleted, or have
+// subresources, in stable order. Where discovery fails in part, as when an aggregated API is down,
+// resources of the failed group versions are taken from before: their webhooks stay in place.
 func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, before []Resource) []Resource {
 	var served []Resource
 	for _, list := range lists {
@@ -46,20 +45,17 @@ func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, befor
 func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Resource {
 	var served []Resource
 	for _, r := range resources {
-		if strings.Contains(r.Name, "/") {
-			continue
-		}
 		found := Resource{Group: version.Group, Version: version.Version, Name: r.Name, Kind: r.Kind, Namespaced: r.Namespaced}
 		for _, sub := range resources {
 			if name, ok := strings.CutPrefix(sub.Name, r.Name+"/"); ok {
 				found.Subresources = append(found.Subresources, name)
 			}
 		}
-		isAdmitted := slices.ContainsFunc([]string{"create", "update", "patch", "delete", "deletecollection"}, func(verb string) bool { return slices.Contains(r.Verbs, verb) })
-		if !isAdmitted && len(found.Subresources) == 0 {
+		slices.Sort(found.Subresources)
+		writes := func(verb string) bool { return slices.Contains(r.Verbs, verb) }
+		if strings.Contains(r.Name, "/") || len(found.Subresources) == 0 && !slices.ContainsFunc([]string{"create", "update", "patch", "delete", "deletecollection"}, writes) {
 			continue
 		}
-		slices.Sort(found.Subresources)
 		served = append(served, found)
 	}
 	return served
