@@ -242,6 +242,7 @@ spec: {secretName: sidecar-web-tls, duration: 720h0m0s, renewBefore: 10m}
 
 func TestCompileRefuses(t *testing.T) {
 	const matching = "name: r\nmatch: {any: [{resources: {kinds: [Namespace]}}]}\n"
+	const within = "name: r\nmatch: {any: [{resources: {kinds: [ConfigMap]}}]}\n"
 	for name, test := range map[string]struct {
 		namespace, rule, path string
 	}{
@@ -260,12 +261,12 @@ func TestCompileRefuses(t *testing.T) {
 		"triggers of every kind":      {rule: "name: r\nmatch: {any: [{resources: {kinds: ['*']}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
 		"a subresource as trigger":    {rule: "name: r\nmatch: {any: [{resources: {kinds: [Pod/status]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match"},
 		"deletions":                   {rule: "name: r\nmatch: {any: [{resources: {kinds: [Pod], operations: [CREATE, DELETE]}}]}\ngenerate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {}}", path: "spec.rules[0].match.any[0].resources.operations[1]"},
-		"another namespace":           {namespace: "own", rule: matching + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: other, data: {}}", path: "spec.rules[0].generate.namespace"},
-		"no namespace, in a Policy":   {namespace: "own", rule: matching + "generate: {apiVersion: v1, kind: Namespace, name: a, data: {}}", path: "spec.rules[0].generate.namespace"},
+		"another namespace":           {namespace: "own", rule: within + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: other, data: {}}", path: "spec.rules[0].generate.namespace"},
+		"no namespace, in a Policy":   {namespace: "own", rule: within + "generate: {apiVersion: v1, kind: Namespace, name: a, data: {}}", path: "spec.rules[0].generate.namespace"},
 		"no targets":                  {rule: matching + "mutate: {targets: [], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets"},
 		"no patch":                    {rule: matching + "mutate: {targets: [{apiVersion: v1, kind: Pod}]}", path: "spec.rules[0].mutate"},
 		"a target of any kind":        {rule: matching + "mutate: {targets: [{apiVersion: v1, kind: '*'}], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets[0].kind"},
-		"a target in another place":   {namespace: "own", rule: matching + "mutate: {targets: [{apiVersion: v1, kind: Pod, namespace: other}], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets[0].namespace"},
+		"a target in another place":   {namespace: "own", rule: within + "mutate: {targets: [{apiVersion: v1, kind: Pod, namespace: other}], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets[0].namespace"},
 		"a selector that is none":     {rule: matching + "mutate: {targets: [{apiVersion: v1, kind: Pod, selector: {matchExpressions: [{key: a, operator: Is}]}}], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets[0].selector.matchExpressions[0].operator"},
 		"preconditions that are none": {rule: matching + "mutate: {targets: [{apiVersion: v1, kind: Pod, preconditions: {all: [{key: a, operator: Is, value: b}]}}], patchStrategicMerge: {a: b}}", path: "spec.rules[0].mutate.targets[0].preconditions"},
 	} {
