@@ -78,6 +78,7 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if err != nil {
 		return fail(err)
 	}
+	ast = numbered(ast)
 	query := &Query{
 		engine: e, source: source, ast: ast, slots: b.slots, holes: b.holes, pays: b.holes > 0 || calls(ast),
 		roots: reads, paths: readPaths(ast), simple: simpleOf(ast), callsInside: inside,

@@ -44,13 +44,9 @@ func (e *Engine) order(node jp.ASTNode) (jp.ASTNode, error) {
 	if !ok {
 		return node, nil
 	}
-	for i := range node.Children {
-		side := &node.Children[i]
-		if literal, isLiteral := side.Value, side.NodeType == jp.ASTLiteral; isLiteral && isScalar(*side) && kindOf(literal) != aNumber {
+	for _, side := range node.Children {
+		if literal, isLiteral := side.Value, side.NodeType == jp.ASTLiteral; isLiteral && isScalar(side) && kindOf(literal) != aNumber {
 			return node, fmt.Errorf("%s: %s has no order: write a number between backquotes, as in score %s `7.0`", operator, Text(literal), operator)
-		}
-		if side.NodeType == jp.ASTFunctionExpression && side.Value == "to_number" {
-			side.Value = orderedNumber
 		}
 	}
 	return call(orderOf+operator+")", node.Children...), nil
@@ -75,9 +71,9 @@ func condition(node jp.ASTNode) jp.ASTNode {
 	}))
 }
 
-// orders reports whether a tree compares by order.
+// orders reports whether a tree compares by order, or needs a number.
 func orders(node jp.ASTNode) bool {
-	if name, ok := node.Value.(string); ok && node.NodeType == jp.ASTFunctionExpression && (strings.HasPrefix(name, orderOf) || name == threeValued) {
+	if name, ok := node.Value.(string); ok && node.NodeType == jp.ASTFunctionExpression && (strings.HasPrefix(name, orderOf) || name == threeValued || name == orderedNumber) {
 		return true
 	}
 	return slices.ContainsFunc(node.Children, orders)
@@ -133,7 +129,25 @@ func brieflyOf(value any) string {
 	return shorten(Text(value))
 }
 
-// toNumber is to_number for a comparison: text that is no number is text, and not null.
+// numbered replaces to_number, which makes null of everything that is no number: the author of the
+// data would choose that a limit does not hold, or the default of the expression.
+func numbered(node jp.ASTNode) jp.ASTNode {
+	if node.NodeType == jp.ASTFunctionExpression && node.Value == "to_number" {
+		node.Value = orderedNumber
+	}
+	return node
+}
+
+// comparesNull reports whether a node may ask if to_number found a number, as by == and type.
+func (e *Engine) comparesNull(node jp.ASTNode) bool {
+	if node.NodeType == jp.ASTComparator {
+		_, isOrder := e.comparators[node.Value]
+		return !isOrder
+	}
+	return node.NodeType == jp.ASTFunctionExpression && node.Value == "type"
+}
+
+// toNumber is to_number: text that is no number is an error, and not null.
 func (r *run) toNumber(given []any) (any, error) {
 	switch v := given[0].(type) {
 	case nil, float64:

@@ -36,6 +36,9 @@ func (e *Engine) prepare(node jp.ASTNode, depth int) (jp.ASTNode, error) {
 		if err != nil {
 			return node, err
 		}
+		if !e.comparesNull(node) {
+			prepared = numbered(prepared)
+		}
 		*child = prepared
 	}
 	if node.NodeType == jp.ASTFilterProjection {
