@@ -115,14 +115,7 @@ type builder struct {
 // checkFields refuses expressions that read a field that none of the policy's kinds has, or
 // returns warnings for them.
 func (b *builder) checkFields(r *rule) error {
-	p := r.program
-	programs := slices.Concat(p.scope.Variables(), p.conditions, p.annotations.Programs())
-	for i := range p.validations {
-		programs = append(programs, p.validations[i].holds, p.validations[i].words)
-	}
-	for i := range p.extractors {
-		programs = append(programs, p.extractors[i].program)
-	}
+	programs := slices.Concat(r.program.scope.Variables(), r.program.expressions())
 	warnings, err := celpolicy.FieldCheck{Finder: b.schemas, EveryGroup: celpolicy.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.Kinds(), programs...)
 	b.out.Warnings = append(b.out.Warnings, warnings...)
 	return err
@@ -142,6 +135,10 @@ func (b *builder) build() error {
 		quiet: !b.spec.AdmissionEnabled(), mutate: isTrue(b.spec.ValidationConfigurations.MutateDigest),
 		verify: isTrue(b.spec.ValidationConfigurations.VerifyDigest), required: isTrue(b.spec.ValidationConfigurations.Required),
 		named: true,
+	}
+	celpolicy.OmitFromScans(b.out, program.expressions()...)
+	for _, a := range program.attestors {
+		celpolicy.OmitFromScans(b.out, a.Expressions()...)
 	}
 	r.references, err = b.compileReferences(b.spec.MatchImageReferences, "spec.matchImageReferences")
 	if err != nil {

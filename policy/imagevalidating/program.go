@@ -208,6 +208,15 @@ func (p *program) all() []*cel.Program {
 	return append(list, p.annotations.Programs()...)
 }
 
+// expressions are those that are evaluated about an object, without the attestors'; nil is none.
+func (p *program) expressions() []*cel.Program {
+	programs := slices.Concat(p.conditions, p.all())
+	for i := range p.extractors {
+		programs = append(programs, p.extractors[i].program)
+	}
+	return programs
+}
+
 func (p *program) attestor(name string) int {
 	return slices.IndexFunc(p.attestors, func(a *attestor.Attestor) bool { return a.Name == name })
 }

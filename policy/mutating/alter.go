@@ -54,7 +54,7 @@ func (b *builder) alteration(r *rule) (*alteration, error) {
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	a.requester = readsRequester(r.program, a.conditions)
+	a.requester = celpolicy.ReadsRequester(slices.Concat(r.program.expressions(), a.conditions)...)
 	return a, nil
 }
 
@@ -76,23 +76,6 @@ func derivable(doc *admission.MatchResources) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// readsRequester reports whether an expression reads the requester of the trigger: one of the
-// policy's, or a condition on targets.
-func readsRequester(p *program, conditions celpolicy.Conditions) bool {
-	programs := slices.Concat(p.conditions, conditions, p.annotations.Programs())
-	for i := range p.mutations {
-		programs = append(programs, p.mutations[i].makes)
-	}
-	for _, each := range programs {
-		for _, read := range each.Reads() {
-			if read.Variable == celpolicy.RequestName && (read.Field == "" || read.Field == "userInfo") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // selections reads the selected objects, each kind and name of its own.

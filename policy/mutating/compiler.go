@@ -129,6 +129,7 @@ func (b *builder) build() error {
 		}
 		b.out.Alterations = append(b.out.Alterations, alters)
 	}
+	celpolicy.OmitFromScans(b.out, program.expressions()...)
 	if err := b.checkFields(r, alters); err != nil {
 		return err
 	}
@@ -229,6 +230,15 @@ type mutation struct {
 	makes *cel.Program
 	// apply changes an object of its own kind. Nil means an unchanged object.
 	apply func(made ref.Val, target target) (map[string]any, error)
+}
+
+// expressions are those that are evaluated about an object.
+func (p *program) expressions() []*cel.Program {
+	programs := slices.Concat(p.conditions, p.annotations.Programs())
+	for i := range p.mutations {
+		programs = append(programs, p.mutations[i].makes)
+	}
+	return programs
 }
 
 func (b *builder) program() (*program, error) {

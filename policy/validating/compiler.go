@@ -107,6 +107,7 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
+	celpolicy.OmitFromScans(b.out, program.expressions()...)
 	if err := b.checkFields(r); err != nil {
 		return err
 	}
@@ -125,10 +126,7 @@ func (b *builder) checkFields(r *rule) error {
 	if r.match == nil {
 		return nil
 	}
-	programs := slices.Concat(r.program.scope.Variables(), r.program.conditions, r.program.annotations.Programs())
-	for i := range r.program.validations {
-		programs = append(programs, r.program.validations[i].holds, r.program.validations[i].words)
-	}
+	programs := slices.Concat(r.program.scope.Variables(), r.program.expressions())
 	warnings, err := celpolicy.FieldCheck{Finder: b.schemas, EveryGroup: celpolicy.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.Kinds(), programs...)
 	b.out.Warnings = append(b.out.Warnings, warnings...)
 	return err
@@ -173,6 +171,15 @@ type program struct {
 	conditions            celpolicy.Conditions
 	validations           []validation
 	annotations           celpolicy.Annotations
+}
+
+// expressions are those that are evaluated about an object; nil is none.
+func (p *program) expressions() []*cel.Program {
+	programs := slices.Concat(p.conditions, p.annotations.Programs())
+	for i := range p.validations {
+		programs = append(programs, p.validations[i].holds, p.validations[i].words)
+	}
+	return programs
 }
 
 // validation is one entry of spec.validations.

@@ -136,6 +136,15 @@ func (a *Attestor) PerImage() bool {
 // no activation.
 func (a *Attestor) Static() bool { return len(a.slots) == 0 }
 
+// Expressions returns the attestor's expressions.
+func (a *Attestor) Expressions() []*cel.Program {
+	programs := make([]*cel.Program, len(a.slots))
+	for i := range a.slots {
+		programs[i] = a.slots[i].program
+	}
+	return programs
+}
+
 // Secrets returns the pull secrets of the attestor's source as namespace/name. They
 // are in the namespace of the object; it is an error if that is not known.
 func (a *Attestor) Secrets(namespace string) ([]string, error) {

@@ -497,8 +497,7 @@ func TestNewPolicy(t *testing.T) {
 		{"which is no time", version, kind, "{name: a, annotations: {'" + policy.StaleAnnotation + "': ever}}", "", "metadata.annotations[" + policy.StaleAnnotation + "]"},
 		{"no score", version, kind, "{name: a, annotations: {policies.kyverno.io/scored: 'false'}}", "", "ValidatingPolicy/a false true false"},
 		{"a score", version, kind, "{name: a, annotations: {policies.kyverno.io/scored: 'true'}}", "", "ValidatingPolicy/a false false false"},
-		{"who asks", version, kind, "{name: a}", "request.userInfo", "ValidatingPolicy/a false false true"},
-		{"what they may do", version, kind, "{name: a}", "authorizer.path('/')", "ValidatingPolicy/a false false true"},
+		{"the words of an expression are no expression", version, kind, "{name: a}", "request.userInfo", "ValidatingPolicy/a false false false"},
 	} {
 		metadata, err := yaml.YAMLToJSON([]byte(c.metadata))
 		if err != nil {

@@ -1,7 +1,6 @@
 package celpolicy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -94,22 +93,10 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 		return nil, err
 	}
 	return &policy.Policy{
-		StaleIfError: stale, Unscanned: unscanned(data), Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
+		StaleIfError: stale, Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
 		Title: meta.Annotations[titleAnnotation], Category: meta.Annotations[categoryAnnotation], Severity: meta.Annotations[severityAnnotation],
 		Unscored: meta.Annotations[scoredAnnotation] == "false",
 	}, nil
-}
-
-// unscanned returns the reason why scans omit a document, judging by its text. The requester of
-// an existing object is unknown, and an expression would read a user without a name. In doubt the
-// document is omitted.
-func unscanned(data []byte) string {
-	for _, name := range []string{"userInfo", "authorizer"} {
-		if bytes.Contains(data, []byte(name)) {
-			return "an expression reads " + name + ", and of what is there nobody knows who asked for it"
-		}
-	}
-	return ""
 }
 
 // HashOf names a document's content.

@@ -8,6 +8,7 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
@@ -49,6 +50,25 @@ func ReadsKnown(p *cel.Program) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ReadsRequester reports whether one of the expressions may read the requester: as a member of the
+// request, or with the request as a whole. A nil expression reads nothing.
+func ReadsRequester(programs ...*cel.Program) bool {
+	return slices.ContainsFunc(programs, func(p *cel.Program) bool {
+		return p != nil && slices.ContainsFunc(p.Reads(), func(read cel.Read) bool {
+			return read.Variable == RequestName && (read.Field == "" || read.Field == "userInfo")
+		})
+	})
+}
+
+// OmitFromScans makes scans omit a policy with an expression that may read the requester, because
+// the requester of an existing object is unknown. The expressions decide, not the text of the
+// document: a description may contain the same words.
+func OmitFromScans(out *policy.Policy, programs ...*cel.Program) {
+	if out.Unscanned == "" && ReadsRequester(programs...) {
+		out.Unscanned = "an expression reads request.userInfo, and the requester of an existing object is unknown"
+	}
 }
 
 // IsOfObject reports whether something of the object or of the request is read.
