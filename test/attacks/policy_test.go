@@ -100,6 +100,28 @@ func asks(expression string) func(*scene) {
 	}
 }
 
+// impossible returns a policy that works, with selectors that match nothing in its place.
+func impossible() map[string]string {
+	const rule, rules = "operations: [CREATE, UPDATE], resources: [pods]}", "matchConstraints: {"
+	good := validating(proves)
+	bad := map[string]string{
+		"everything excluded":     strings.Replace(good, rules, rules+"excludeResourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: ['*'], resources: ['*']}], ", 1),
+		"labels that contradict":  strings.Replace(good, rules, rules+"objectSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: DoesNotExist}]}, ", 1),
+		"a namespace of no name":  strings.Replace(good, rules, rules+"namespaceSelector: {matchExpressions: [{key: a, operator: In, values: [b]}, {key: a, operator: In, values: [c]}]}, ", 1),
+		"a version in upper case": strings.Replace(good, "apiVersions: [v1]", "apiVersions: [V1]", 1),
+		"an empty name":           strings.Replace(good, rule, "resourceNames: [''], "+rule, 1),
+		"a scope of nothing":      strings.Replace(good, rule, "scope: Cluster, "+rule, 1),
+	}
+	for reason, text := range map[string]string{
+		"a kind that is misspelt": "kinds: [pods]",
+		"names of another filter": "kinds: [Pod], names: ['']",
+		"labels of two values":    "kinds: [Pod], selector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: In, values: [c]}]}",
+	} {
+		bad[reason] = strings.Replace(signedBy(ofKey), "kinds: [Pod]", text, 1)
+	}
+	return bad
+}
+
 func policyAttacks() []attack {
 	row := func(name, what, source string, play func(*scene)) attack {
 		return attack{name, what, source, everywhere(), play}
@@ -114,6 +136,39 @@ func policyAttacks() []attack {
 			mistaken(signedBy(ofKey), signedBy("{keyless: {issuer: ISSUER, subjectRegex: '.*'}}"))),
 		row("identity-without-a-subject", "A policy names an issuer and no subject, so that whoever has an account there could sign. It is refused as a whole, or denies.", "kyverno 17125: any signer of the authority",
 			mistaken(signedBy(ofKey), signedBy("{keyless: {}}"))),
+		row("selector-that-matches-nothing", "The selector of a policy matches nothing by its text, so that the policy would be silent. It is refused as a whole, and what it speaks of is not admitted.", "policies without effect", func(s *scene) {
+			image := s.signed("signed")
+			s.policies(validating(proves))
+			s.runs(image.Name, image)
+			s.again(ample)
+			s.broken = true
+			unsigned := s.built("unsigned").Name
+			for reason, text := range impossible() {
+				s.policies(text)
+				if s.refused(unsigned); s.t.Failed() {
+					s.t.Fatal(reason)
+				}
+			}
+		}),
+		{"cluster-scoped-object-in-a-namespace", "A rule leaves out a namespace, and an object of the cluster brings its name. The object is in none, and it is denied.", "a namespace that the object writes", []door{library, commandLine}, func(s *scene) {
+			s.policies("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: verbs}\nspec:\n  validationFailureAction: Enforce\n  rules:\n" +
+				"  - name: verbs\n    match: {any: [{resources: {kinds: [ClusterRole]}}]}\n    exclude: {any: [{resources: {namespaces: [" + namespace + "]}}]}\n" +
+				"    validate: {message: nay, deny: {conditions: {any: [{key: '{{ request.object.rules[].verbs[] }}', operator: AnyIn, value: [escalate]}]}}}\n")
+			of := func(verb string, metadata object) object {
+				return object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": []any{object{"apiGroups": []any{""}, "resources": []any{"pods"}, "verbs": []any{verb}}}}
+			}
+			s.admitted(of("get", object{"name": "web", "namespace": namespace}))
+			s.refused(of("escalate", object{"name": "web", "namespace": namespace}))
+			s.refused(of("escalate", object{"name": "web"}))
+		}},
+		{"forged-name-of-a-namespace", "A policy leaves out a namespace by the label of its name, and the file of another Namespace brings that label. The label is the name's, as in a cluster, and the pod is denied.", "a label that the API server writes", only(commandLine), func(s *scene) {
+			text := strings.Replace(validating(proves), "matchConstraints: {", "matchConstraints: {namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system]}]}, ", 1)
+			image := s.signed("signed")
+			s.policies(text)
+			s.labels = map[string]string{"kubernetes.io/metadata.name": "kube-system"}
+			s.runs(image.Name, image)
+			s.refused(s.built("unsigned").Name, policy.Unsigned)
+		}},
 		row("policy-that-says-true", "The policy's only expression is true, and it requires a proof. An image that nobody proved is denied.", "kyverno 16809", func(s *scene) {
 			s.policies(validating(proves))
 			image := s.signed("signed")
