@@ -369,6 +369,9 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %t %q, want %q", c.reason, ok, got, c.want)
 		}
 	}
+	if list, ok := constraint.Rough(read(t, strings.Replace(rules("services", ""), "v1", "V1", 1)), nil); !ok || len(list) == 0 || list[0].Kind != "Service" || list[0].Version != "*" {
+		t.Errorf("a misspelt version hides the kind: %+v", list)
+	}
 	if list, ok := constraint.Rough(read(t, many(200)), nil); !ok || len(list) != 400 {
 		t.Errorf("as many rules as are compared: %d %t", len(list), ok)
 	}

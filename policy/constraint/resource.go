@@ -1,7 +1,6 @@
 package constraint
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,13 +89,15 @@ func (k *kind) suggestedBy(of string) (suggested, may bool) {
 // checkSubresource refuses a subresource that a Kubernetes resource does not have, because it
 // would match nothing.
 func checkSubresource(r Resource, subresource string) error {
-	if subresource == "log" && r.Name == "pods" && r.Group == "" {
-		return errors.New("pods/log is only read, and a read is not admitted: restrict it by RBAC")
-	}
-	if subresource == "" || subresource == "*" || !slices.Contains(Known(), r) || slices.Contains(r.Subresources(), subresource) {
+	switch {
+	case subresource == "" || subresource == "*" || !slices.Contains(Known(), r):
 		return nil
+	case !slices.Contains(r.Subresources(), subresource):
+		return fmt.Errorf("%s has no subresource %q, and so it would match nothing", r.Name, subresource)
+	case subresource == "log":
+		return fmt.Errorf("%s/log is only read, and a read is not admitted: restrict it by RBAC", r.Name)
 	}
-	return fmt.Errorf("%s has no subresource %q, and so it would match nothing", r.Name, subresource)
+	return nil
 }
 
 // kinds represent the resource in the targets of a constraint.

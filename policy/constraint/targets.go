@@ -132,13 +132,13 @@ func roughly(doc *admission.MatchResources, resources Resources, asked func(*rul
 			k := &r.kinds[i]
 			k.guessed, k.unserved = false, k.guessed || k.unserved
 		}
-		r.versions = []string{"*"} // it is not evaluated in any
 		list = append(list, targetsOf([]rule{r}, asked)...)
 	}
 	return list, true
 }
 
-// readable returns a rule in which each misspelt field counts as its widest value.
+// readable returns a rule in which each misspelt field counts as its widest value, and which is
+// about every version, since it is evaluated in none.
 func readable(doc admission.NamedRuleWithOperations) *admission.NamedRuleWithOperations {
 	doc.Resources = slices.Clone(doc.Resources)
 	for i, text := range doc.Resources {
@@ -147,7 +147,7 @@ func readable(doc admission.NamedRuleWithOperations) *admission.NamedRuleWithOpe
 	if slices.ContainsFunc(doc.Operations, func(o admission.OperationType) bool { return !isOperation(o) }) || len(doc.Operations) == 0 {
 		doc.Operations = []admission.OperationType{admission.OperationAll}
 	}
-	doc.Scope = nil
+	doc.APIVersions, doc.Scope = []string{"*"}, nil
 	return &doc
 }
 

@@ -140,6 +140,9 @@ func (b *builder) build() error {
 	for _, a := range program.attestors {
 		celpolicy.OmitFromScans(b.out, a.Expressions()...)
 	}
+	if err := celpolicy.CheckEvaluated(b.out, !b.spec.AdmissionEnabled(), b.json); err != nil {
+		return err
+	}
 	r.references, err = b.compileReferences(b.spec.MatchImageReferences, "spec.matchImageReferences")
 	if err != nil {
 		return err

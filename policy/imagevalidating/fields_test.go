@@ -87,6 +87,7 @@ func TestRefused(t *testing.T) {
 		{"a timeout that Kubernetes does not have", "  webhookConfiguration: {timeoutSeconds: 31}", "spec.webhookConfiguration.timeoutSeconds"},
 		{"an unknown action", "  validationActions: [Enforce]", "spec.validationActions[0]"},
 		{"an unknown mode", "  evaluation: {mode: Envoy}", "spec.evaluation.mode"},
+		{"neither at admission nor in scans", "  evaluation: {admission: {enabled: false}, background: {enabled: false}}", "spec.evaluation.admission.enabled"},
 		{"an unknown controller", "  autogen: {podControllers: {controllers: [deployment]}}", "spec.autogen.podControllers.controllers[0]"},
 		{"an unknown provider", "  credentials: {providers: [gcr]}", "spec.credentials.providers[0]"},
 		{"a glob and an expression", "  matchImageReferences: [{glob: a/*, expression: 'true'}]", "spec.matchImageReferences[0]"},

@@ -200,6 +200,9 @@ func (b *builder) settings() error {
 		errs = append(errs, celpolicy.Unsupported("spec.evaluation.mode", "a mutation of documents that are no Kubernetes objects"))
 	}
 	if !b.spec.MutateExistingEnabled() {
+		if !b.spec.AdmissionEnabled() {
+			errs = append(errs, field.Fail("spec.evaluation.admission.enabled", "is false, and spec.evaluation.mutateExisting.enabled is not true, so that nothing would be changed"))
+		}
 		const unused = "says what is changed of what is there already, which spec.evaluation.mutateExisting.enabled does not ask for"
 		if b.spec.TargetMatchConstraints != nil {
 			errs = append(errs, field.Fail("spec.targetMatchConstraints", unused))

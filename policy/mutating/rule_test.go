@@ -293,8 +293,8 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a condition that does not hold", about("pods", label+"  matchConditions: [{name: a, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition that cannot be asked", about("pods", label+"  matchConditions: [{name: a, expression: 'dyn(object.spec).none == 1'}]\n"), subject(t, pod(onePod)), "indeterminate"},
 		{"an expression that fails", about("pods", merges("Object{metadata: Object.metadata{labels: {'a': string(dyn(object.spec).none)}}}")), subject(t, pod(onePod)), "indeterminate"},
-		{"a policy for scans, at admission", about("pods", label+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod), owner), "nothing"},
-		{"and on the command line", about("pods", label+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod)), "pass"},
+		{"a policy for scans, at admission", about("pods", label+"  evaluation: {admission: {enabled: false}, mutateExisting: {enabled: true}}\n"), subject(t, pod(onePod), owner), "nothing"},
+		{"and on the command line", about("pods", label+"  evaluation: {admission: {enabled: false}, mutateExisting: {enabled: true}}\n"), subject(t, pod(onePod)), "pass"},
 		{"a namespace that nobody knows", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod), unknown), "indeterminate"},
 		{"and that is known", strings.Replace(about("pods", label), "  mutations", "    namespaceSelector: {matchLabels: {team: a}}\n  mutations", 1), subject(t, pod(onePod)), "pass"},
 	} {

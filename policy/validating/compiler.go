@@ -108,6 +108,9 @@ func (b *builder) build() error {
 		return err
 	}
 	celpolicy.OmitFromScans(b.out, program.expressions()...)
+	if err := celpolicy.CheckEvaluated(b.out, !b.spec.AdmissionEnabled(), b.json); err != nil {
+		return err
+	}
 	if err := b.checkFields(r); err != nil {
 		return err
 	}

@@ -145,7 +145,8 @@ func policyAttacks() []attack {
 			unsigned := s.built("unsigned").Name
 			for reason, text := range impossible() {
 				s.policies(text)
-				if s.refused(unsigned); s.t.Failed() {
+				s.refused(unsigned)
+				if s.t.Failed() {
 					s.t.Fatal(reason)
 				}
 			}

@@ -54,6 +54,18 @@ func (s Settings) Apply(out *policy.Policy) (isJSON bool, err error) {
 	return isJSON, errors.Join(errs...)
 }
 
+// CheckEvaluated refuses a policy that nothing evaluates. Quiet: admission requests are not, and
+// isJSON: documents are that are no Kubernetes objects.
+func CheckEvaluated(out *policy.Policy, quiet, isJSON bool) error {
+	switch {
+	case isJSON && out.Namespace != "":
+		return field.Fail("spec.evaluation.mode", "JSON is for documents that are in no namespace, and a policy of a namespace would match none of them: write a policy of the cluster")
+	case !isJSON && quiet && out.Unscanned != "":
+		return field.Fail("spec.evaluation.admission.enabled", "is false, and scans leave the policy out, so that it would never be evaluated: %s", out.Unscanned)
+	}
+	return nil
+}
+
 // ActionOf returns the effect of a failure: the strictest of validationActions, and denying if
 // there are none.
 func ActionOf(actions []admission.ValidationAction) (policy.Action, error) {
