@@ -99,6 +99,9 @@ type Log struct {
 	Ignore bool `json:"ignore,omitempty"`
 	// Keys are PEM public keys that replace the trusted root's logs.
 	Keys []byte `json:"keys,omitempty"`
+	// Root is a trusted_root.json whose logs, with their periods of validity, replace those of
+	// the authority's trusted root. URL does not select among them.
+	Root []byte `json:"root,omitempty"`
 	// URL selects one log of the trusted root; empty means any of them. It is never contacted.
 	URL string `json:"url,omitempty"`
 }
@@ -110,6 +113,9 @@ type Timestamp struct {
 	// Chain is the timestamp authority's certificates in PEM; it replaces the trusted root's
 	// authorities.
 	Chain []byte `json:"chain,omitempty"`
+	// Root is a trusted_root.json whose timestamp authorities, with their periods of validity,
+	// replace those of the authority's trusted root.
+	Root []byte `json:"root,omitempty"`
 }
 
 // Notation is one scope of a Notary Project trust policy.

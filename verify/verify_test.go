@@ -193,6 +193,8 @@ func TestHash(t *testing.T) {
 		{"formats", func(a *verify.Authority) { a.Formats = []attest.Format{attest.Bundle} }, false},
 		{"the log", func(a *verify.Authority) { a.Log.Ignore = true }, false},
 		{"log keys", func(a *verify.Authority) { a.Log.Keys = []byte("k") }, false},
+		{"logs of another root", func(a *verify.Authority) { a.Log.Root = []byte("r") }, false},
+		{"timestamp authorities of another root", func(a *verify.Authority) { a.Timestamp.Root = []byte("r") }, false},
 		{"log URL", func(a *verify.Authority) { a.Log.URL = "u" }, false},
 		{"timestamps", func(a *verify.Authority) { a.Timestamp.Required = true }, false},
 		{"timestamp chain", func(a *verify.Authority) { a.Timestamp.Chain = []byte("c") }, false},

@@ -430,7 +430,7 @@ func TestUnusable(t *testing.T) {
 		{"a root without a log", keyless("ctlog: {trustRootRef: logless}"), "error"},
 		{"a root with a log without a key", keyless("ctlog: {trustRootRef: keyless}"), "error"},
 		{"a root without timestamp authorities", keyless("rfc3161timestamp: {trustRootRef: timeless}"), "error"},
-		{"a root with two of them", keyless("rfc3161timestamp: {trustRootRef: clocked}"), "error"},
+		{"a root with two of them", keyless("rfc3161timestamp: {trustRootRef: clocked}"), "checks"},
 		{"a Secret without a key", "{key: {secretRef: {name: bad}}}", "error"},
 		{"a Secret without a key, and a log", "{key: {secretRef: {name: bad}}, ctlog: {trustRootRef: good}}", "error"},
 		{"a policy that does not compile", "{key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, policy: {type: cue, configMapRef: {name: bad, key: k}}}]}", "error"},
@@ -454,7 +454,7 @@ func TestRootsOfAuthorities(t *testing.T) {
 	}
 	for _, c := range []struct {
 		reason, authority string
-		root, keys        bool
+		root, logs        bool
 		url               string
 	}{
 		{"the gateway's own", keyless("", "ctlog: {url: '"+public+"'}"), false, false, ""},
@@ -464,8 +464,8 @@ func TestRootsOfAuthorities(t *testing.T) {
 		{"a log of a key", "{key: {data: $KEY}, ctlog: {trustRootRef: corp}}", true, false, ""},
 	} {
 		a := authorityOf(t, options, "  authorities: ["+c.authority+"]\n")
-		if (len(a.TrustedRoot) > 0) != c.root || (len(a.Log.Keys) > 0) != c.keys || a.Log.URL != c.url {
-			t.Errorf("%s: a root %t, keys %t, %q", c.reason, len(a.TrustedRoot) > 0, len(a.Log.Keys) > 0, a.Log.URL)
+		if (len(a.TrustedRoot) > 0) != c.root || (len(a.Log.Root) > 0) != c.logs || a.Log.URL != c.url {
+			t.Errorf("%s: a root %t, logs %t, %q", c.reason, len(a.TrustedRoot) > 0, len(a.Log.Root) > 0, a.Log.URL)
 		}
 	}
 	both := strings.ReplaceAll("  authorities: [{key: {data: $BOTH}}]\n", "$BOTH", quoted(t, append(newSignerPEM(t), newSignerPEM(t)...)))

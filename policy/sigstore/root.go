@@ -1,18 +1,15 @@
 package sigstore
 
 import (
-	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"slices"
 
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 
-	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/verify"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 // names returns the TrustRoots that are named, each once.
@@ -91,35 +88,41 @@ func (c *Compiler) entry(ctx context.Context, r secretRef) (string, error) {
 	return "", nil
 }
 
-// beside adds a log's keys and a timestamp authority's chain to the gateway's own root.
-func (s *signer) beside(a *verify.Authority, roots map[string]*prototrust.TrustedRoot) error {
+// beside adds the logs and timestamp authorities of TrustRoots, with their periods of validity, to
+// the gateway's own root.
+func (s *signer) beside(a *verify.Authority, roots map[string]*prototrust.TrustedRoot) (err error) {
 	if s.refs.log != "" {
-		var keys bytes.Buffer
-		for _, log := range roots[s.refs.log].GetTlogs() {
-			der := log.GetPublicKey().GetRawBytes()
-			if _, err := x509.ParsePKIXPublicKey(der); err != nil {
-				return fmt.Errorf("the TrustRoot %s: the key of the log %s: %w", s.refs.log, log.GetBaseUrl(), err)
-			}
-			_ = pem.Encode(&keys, &pem.Block{Type: field.PublicKey, Bytes: der}) // a Buffer takes everything
-		}
-		a.Log.Keys = keys.Bytes()
-		if len(a.Log.Keys) == 0 {
+		logs := roots[s.refs.log].GetTlogs()
+		if len(logs) == 0 {
 			return fmt.Errorf("the TrustRoot %s has no transparency log", s.refs.log)
+		}
+		a.Log.Root, err = part(s.refs.log, &prototrust.TrustedRoot{Tlogs: logs})
+		if err != nil {
+			return err
 		}
 	}
 	if s.refs.tsa == "" {
 		return nil
 	}
 	authorities := roots[s.refs.tsa].GetTimestampAuthorities()
-	if len(authorities) != 1 {
-		return fmt.Errorf("the TrustRoot %s has %d timestamp authorities: want one, or name the root of the certificate authority, too", s.refs.tsa, len(authorities))
+	if len(authorities) == 0 {
+		return fmt.Errorf("the TrustRoot %s has no timestamp authority", s.refs.tsa)
 	}
-	var chain bytes.Buffer
-	for _, c := range authorities[0].GetCertChain().GetCertificates() {
-		_ = pem.Encode(&chain, &pem.Block{Type: field.Certificate, Bytes: c.GetRawBytes()})
+	a.Timestamp.Root, err = part(s.refs.tsa, &prototrust.TrustedRoot{TimestampAuthorities: authorities})
+	return err
+}
+
+// part returns a part of a TrustRoot as a root of its own.
+func part(name string, root *prototrust.TrustedRoot) ([]byte, error) {
+	root.MediaType = trustroot.MediaType
+	text, err := trustroot.Marshal(root)
+	if err == nil {
+		err = trust.CheckTrustedRoot(text)
 	}
-	a.Timestamp.Chain = chain.Bytes()
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("the TrustRoot %s: %w", name, err)
+	}
+	return text, nil
 }
 
 // compose makes one root: certificates of keyless.trustRootRef, logs of

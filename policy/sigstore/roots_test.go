@@ -6,6 +6,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
@@ -62,6 +65,8 @@ func TestTrustRootProves(t *testing.T) {
 	roots.Put(parseRoot(t, rootDocument("whole", map[string]any{"trustedRootJSON": string(ours.TrustedRoot())})))
 	roots.Put(parseRoot(t, strings.ReplaceAll(keysOf("sha512", ours), "sha-256", "sha512")))
 	roots.Put(parseRoot(t, rootDocument("tuf", map[string]any{"remote": map[string]any{"root": encode([]byte(`{"signed":{"_type":"root"}}`)), "mirror": "https://tuf.example"}})))
+	roots.Put(parseRoot(t, rootDocument("both", map[string]any{"trustedRootJSON": string(theirs.TrustedRoot(ours))})))
+	roots.Put(parseRoot(t, rootDocument("ended", map[string]any{"trustedRootJSON": ended(t, theirs)})))
 	digest := image.DigestOf([]byte("manifest"))
 	subject, err := image.MustParse("ghcr.io/org/app:v1").Pin(image.Descriptor{Digest: digest})
 	if err != nil {
@@ -71,6 +76,7 @@ func TestTrustRootProves(t *testing.T) {
 	store := verifytest.Must(trust.New(trust.Options{TrustedRoot: theirs.TrustedRoot()}))
 	const ann = "identities: [{issuer: 'https://issuer.example', subject: ann@example.com}]"
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))
+	stamped := func(c *verifytest.Claim) { c.NoLog, c.Stamps = true, []verifytest.Stamp{{}} }
 	for _, c := range []struct {
 		authority string
 		format    attest.Format
@@ -102,6 +108,13 @@ func TestTrustRootProves(t *testing.T) {
 		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: ours}", attest.Cosign, ours, func(c *verifytest.Claim) { c.Signer = key }, "", "a key, and our log"},
 		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: ours}", attest.Cosign, theirs, func(c *verifytest.Claim) { c.Signer = key }, verify.BadLogEntry, "a key, and their log"},
 		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, rfc3161timestamp: {trustRootRef: ours}", attest.Cosign, ours, func(c *verifytest.Claim) { c.Signer, c.NoLog, c.Stamps = key, true, []verifytest.Stamp{{}} }, "", "a key, and our timestamp"},
+		{"keyless: {" + ann + "}, ctlog: {trustRootRef: both}", attest.Cosign, theirs, nil, "", "one log of several"},
+		{"keyless: {" + ann + "}, ctlog: {trustRootRef: both}, signatureFormat: legacy", attest.Cosign, theirs, func(c *verifytest.Claim) { c.NoLog = true }, verify.NoLogEntry, "no entry of several logs"},
+		{"keyless: {" + ann + "}, ctlog: {trustRootRef: ended}", attest.Cosign, theirs, nil, verify.BadLogEntry, "a log whose period has ended"},
+		{"keyless: {" + ann + "}, rfc3161timestamp: {trustRootRef: both}", attest.Cosign, theirs, stamped, "", "one timestamp authority of several"},
+		{"keyless: {" + ann + "}, rfc3161timestamp: {trustRootRef: ended}", attest.Cosign, theirs, stamped, verify.BadTimestamp, "a timestamp authority whose period has ended"},
+		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: both}", attest.Cosign, theirs, func(c *verifytest.Claim) { c.Signer = key }, "", "a key, and one log of several"},
+		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: ended}", attest.Cosign, theirs, func(c *verifytest.Claim) { c.Signer = key }, verify.BadLogEntry, "a key, and a log whose period has ended"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			a := authorityOf(t, sigstore.Options{TrustRoots: roots}, "  authorities: [{"+c.authority+"}]\n")
@@ -120,6 +133,22 @@ func TestTrustRootProves(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ended is the root of a Sigstore whose logs and timestamp authority are no longer in use.
+func ended(t *testing.T, s *verifytest.Sigstore) string {
+	t.Helper()
+	root, err := trustroot.Unmarshal(s.TrustedRoot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range root.GetTlogs() {
+		log.PublicKey.ValidFor.End = timestamppb.New(log.GetPublicKey().GetValidFor().GetStart().AsTime().Add(time.Second))
+	}
+	for _, authority := range root.GetTimestampAuthorities() {
+		authority.ValidFor.End = timestamppb.New(authority.GetValidFor().GetStart().AsTime().Add(time.Second))
+	}
+	return string(verifytest.Must(trustroot.Marshal(root)))
 }
 
 func prove(t *testing.T, snapshot *trust.Snapshot, format attest.Format, s *verifytest.Sigstore, claim verifytest.Claim, subject image.Pinned, a verify.Authority) (verify.Fact, error) {

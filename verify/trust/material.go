@@ -159,15 +159,27 @@ func (c *composer) log() error {
 		}
 		return nil
 	}
-	trusted, err := c.root()
+	trusted, err := c.rootOr(wanted.Root)
 	if err != nil {
 		return err
 	}
 	if len(trusted.RekorLogs()) == 0 {
 		return errors.New("the trusted root has no transparency log; give its public key, another trusted root, or switch the log off")
 	}
+	if len(wanted.Root) > 0 {
+		c.material.logs = trusted.RekorLogs()
+		return nil
+	}
 	c.material.logs, err = selectLog(trusted.RekorLogs(), wanted.URL)
 	return err
+}
+
+// rootOr returns the root of one part of the trust; without one, the authority's.
+func (c *composer) rootOr(text []byte) (root.TrustedMaterial, error) {
+	if len(text) == 0 {
+		return c.root()
+	}
+	return parseRoot("of the authority", text)
 }
 
 func (c *composer) certificateLog() error {
@@ -217,12 +229,12 @@ func (c *composer) timestamps() error {
 	}
 	bounded := !a.NotBefore.IsZero() || !a.NotAfter.IsZero()
 	rootsSigner := a.Keyless != nil && len(a.Keyless.Roots) == 0
-	rootsLog := !a.Log.Ignore && len(a.Log.Keys) == 0
+	rootsLog := !a.Log.Ignore && len(a.Log.Keys)+len(a.Log.Root) == 0
 	onlyTime := bounded && a.Log.Ignore
 	if !a.Timestamp.Required && !rootsSigner && !rootsLog && !onlyTime {
 		return nil
 	}
-	trusted, err := c.root()
+	trusted, err := c.rootOr(a.Timestamp.Root)
 	if err != nil {
 		return err
 	}
