@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,11 @@ func TestTrustRootProves(t *testing.T) {
 	roots.Put(parseRoot(t, rootDocument("tuf", map[string]any{"remote": map[string]any{"root": encode([]byte(`{"signed":{"_type":"root"}}`)), "mirror": "https://tuf.example"}})))
 	roots.Put(parseRoot(t, rootDocument("both", map[string]any{"trustedRootJSON": string(theirs.TrustedRoot(ours))})))
 	roots.Put(parseRoot(t, rootDocument("ended", map[string]any{"trustedRootJSON": ended(t, theirs)})))
+	relabelled := verifytest.Must(trustroot.Unmarshal(ours.TrustedRoot()))
+	for i, log := range slices.Concat(relabelled.GetTlogs(), relabelled.GetCtlogs()) {
+		log.LogId.KeyId = []byte{byte(i)}
+	}
+	roots.Put(parseRoot(t, rootDocument("relabelled", map[string]any{"trustedRootJSON": string(verifytest.Must(trustroot.Marshal(relabelled)))})))
 	digest := image.DigestOf([]byte("manifest"))
 	subject, err := image.MustParse("ghcr.io/org/app:v1").Pin(image.Descriptor{Digest: digest})
 	if err != nil {
@@ -108,6 +114,9 @@ func TestTrustRootProves(t *testing.T) {
 		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: ours}", attest.Cosign, ours, func(c *verifytest.Claim) { c.Signer = key }, "", "a key, and our log"},
 		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: ours}", attest.Cosign, theirs, func(c *verifytest.Claim) { c.Signer = key }, verify.BadLogEntry, "a key, and their log"},
 		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, rfc3161timestamp: {trustRootRef: ours}", attest.Cosign, ours, func(c *verifytest.Claim) { c.Signer, c.NoLog, c.Stamps = key, true, []verifytest.Stamp{{}} }, "", "a key, and our timestamp"},
+		{"keyless: {" + ann + ", trustRootRef: relabelled}", attest.Cosign, ours, nil, "", "logs under other identifiers"},
+		{"keyless: {" + ann + ", trustRootRef: relabelled}", attest.Cosign, theirs, nil, verify.UntrustedChain, "theirs, with our logs under other identifiers"},
+		{"keyless: {" + ann + ", trustRootRef: relabelled}, signatureFormat: bundle", attest.Bundle, ours, nil, "", "a bundle, with logs under other identifiers"},
 		{"keyless: {" + ann + "}, ctlog: {trustRootRef: both}", attest.Cosign, theirs, nil, "", "one log of several"},
 		{"keyless: {" + ann + "}, ctlog: {trustRootRef: both}, signatureFormat: legacy", attest.Cosign, theirs, func(c *verifytest.Claim) { c.NoLog = true }, verify.NoLogEntry, "no entry of several logs"},
 		{"keyless: {" + ann + "}, ctlog: {trustRootRef: ended}", attest.Cosign, theirs, nil, verify.BadLogEntry, "a log whose period has ended"},

@@ -96,6 +96,17 @@ func logAttacks() []attack {
 			s.trusted = ended(s, s.trusted, ago(365*24*time.Hour))
 			s.refused(honest.Name, bad)
 		}},
+		{"key-after-its-end-without-its-time", "The same of a log that gives no time of its own (Rekor v2): a timestamp authority dates the signature. It is denied.", "GHSA-wqqc-jjcq-vfxm, CVE-2026-54787", everywhere(), func(s *scene) {
+			honest := s.built("honest")
+			s.check(s.SignBundle(honest, verifytest.Claim{
+				Signer: s.release, Records: []verifytest.Record{{Log: s.sigstore.Rekor2}}, Stamps: []verifytest.Stamp{{}},
+			}, nil))
+			s.policies(signedBy(ofPeople))
+			s.runs(honest.Name, honest)
+			s.again(ample)
+			s.trusted = ended(s, s.trusted, ago(365*24*time.Hour))
+			s.refused(honest.Name, bad)
+		}},
 		{"garbled-entry", "The annotation with the log entry is text that cannot be read. It is denied, and nothing ends.", invalid, everywhere(), judged(policy, signsLegacy(logged), func(s *scene, image gatetest.Image) error {
 			claim := by(s.key)
 			claim.Image = &verifytest.SimpleSigning{Reference: image.Repository, Digest: image.Manifest.Digest}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	sgbundle "github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	sgverify "github.com/sigstore/sigstore-go/pkg/verify"
 
@@ -202,7 +203,13 @@ func (p *proof) isKnown(entry *tlog.Entry) bool {
 func (p *proof) fact(result *sgverify.VerificationResult, useNow bool) (verify.Fact, error) {
 	fact := verify.Fact{
 		Subject: p.artifact.Digest, Format: attest.Bundle, Role: attest.Signature,
-		Entries: p.provedEntries(), SignedAt: signedAt(result),
+		SignedAt: signedAt(result),
+	}
+	fact.Entries = p.provedEntries(fact.SignedAt)
+	if p.wantsLog() && len(fact.Entries) == 0 {
+		return verify.Fact{}, &verify.Rejection{
+			Code: verify.BadLogEntry, Expected: "an entry of a transparency log that was in use at the time of signing", Found: "signed at " + stamp(fact.SignedAt),
+		}
 	}
 	if rejection := p.identify(&fact); rejection != nil {
 		return verify.Fact{}, rejection
@@ -256,7 +263,9 @@ func (p *proof) identify(fact *verify.Fact) *verify.Rejection {
 
 // provedEntries lists the entries of known logs. sigstore-go has refused the bundle if one of
 // them fails. The exception is an invalid promise, which it ignores where another entry verifies.
-func (p *proof) provedEntries() []verify.LogEntry {
+// An entry without a promise has no time of the log, and sigstore-go ignores the log's period of
+// validity for it: the trusted time of signing must be within the period.
+func (p *proof) provedEntries(signed time.Time) []verify.LogEntry {
 	if !p.wantsLog() {
 		return nil
 	}
@@ -271,12 +280,20 @@ func (p *proof) provedEntries() []verify.LogEntry {
 				continue
 			}
 			at = entry.IntegratedTime().UTC()
+		} else if !inUse(p.material.RekorLogs()[hex.EncodeToString([]byte(entry.LogKeyID()))], signed) {
+			continue
 		}
 		proved = append(proved, verify.LogEntry{
 			LogID: hex.EncodeToString([]byte(entry.LogKeyID())), Index: entry.LogIndex(), Time: at,
 		})
 	}
 	return proved
+}
+
+// inUse reports whether a log was valid at a time. Without a time it cannot be known,
+// and the entry counts, as in sigstore-go: a key needs no time of signing.
+func inUse(log *root.TransparencyLog, at time.Time) bool {
+	return at.IsZero() || !at.Before(log.ValidityPeriodStart) && (log.ValidityPeriodEnd.IsZero() || !at.After(log.ValidityPeriodEnd))
 }
 
 // signedAt is the earliest trusted time.

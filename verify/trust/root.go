@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"github.com/sigstore/sigstore-go/pkg/root"
+
+	"github.com/quaymaster/quaymaster/verify/internal/trustedroot"
 )
 
 // publicGood is the trusted root of the public-good Sigstore instance with its
@@ -65,7 +67,7 @@ func parseRoot(origin string, text []byte) (root.TrustedMaterial, error) {
 	if len(text) > MaxRoot {
 		return nil, fmt.Errorf("trusted root (%s): %d bytes are more than the bound of %d", origin, len(text), MaxRoot)
 	}
-	parsed, err := root.NewTrustedRootFromJSON(text)
+	parsed, err := trustedroot.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("trusted root (%s) cannot be read; want trusted_root.json of media type %s: %w", origin, root.TrustedRootMediaType01, err)
 	}

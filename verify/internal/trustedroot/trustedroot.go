@@ -1,0 +1,112 @@
+// Package trustedroot parses trusted_root.json and finds its logs by their keys.
+//
+// It follows the Sigstore client specification and RFC 6962, 3.2; sigstore-go parses the document.
+package trustedroot
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+
+	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
+	"github.com/sigstore/rekor-tiles/v2/pkg/note"
+	"github.com/sigstore/sigstore-go/pkg/root"
+)
+
+// Root is a trusted root whose logs are found by the identifiers of their keys as well.
+// sigstore-go finds a log only by the logId of the document, so a wrong one would refuse every
+// entry, and of two logs with one logId the first would be lost.
+type Root struct {
+	*root.TrustedRoot
+	logs, ctLogs map[string]*root.TransparencyLog
+}
+
+// RekorLogs implements root.TrustedMaterial.
+func (r *Root) RekorLogs() map[string]*root.TransparencyLog { return r.logs }
+
+// CTLogs implements root.TrustedMaterial.
+func (r *Root) CTLogs() map[string]*root.TransparencyLog { return r.ctLogs }
+
+// Parse parses trusted_root.json. The caller bounds its size.
+func Parse(text []byte) (*Root, error) {
+	document, err := root.NewTrustedRootProtobuf(text)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := root.NewTrustedRootFromProtobuf(document)
+	if err != nil {
+		return nil, err
+	}
+	r := &Root{TrustedRoot: parsed}
+	r.logs, err = identified(document.GetTlogs())
+	if err != nil {
+		return nil, fmt.Errorf("tlogs%w", err)
+	}
+	r.ctLogs, err = identified(document.GetCtlogs())
+	if err != nil {
+		return nil, fmt.Errorf("ctlogs%w", err)
+	}
+	return r, nil
+}
+
+// identified returns logs by their logId, and those whose logId is not of their key by the
+// identifiers of the key as well. A signature by the key is required under each identifier.
+func identified(documents []*prototrust.TransparencyLogInstance) (map[string]*root.TransparencyLog, error) {
+	logs := make(map[string]*root.TransparencyLog, len(documents))
+	keys := make(map[string]string, len(documents))
+	more := make(map[string]*root.TransparencyLog)
+	for i := range documents {
+		parsed, err := root.ParseTransparencyLogs(documents[i : i+1])
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		for id, log := range parsed {
+			key, err := keyIdentifier(log)
+			if err != nil {
+				return nil, fmt.Errorf("[%d]: %w", i, err)
+			}
+			if other, ok := keys[id]; ok && other != key {
+				return nil, fmt.Errorf("[%d]: its logId %s is the one of an earlier log with another key; give each log the identifier of its key", i, id)
+			}
+			logs[id], keys[id] = log, key
+			if of := identifiers(log, key); !slices.Contains(of, id) {
+				for _, one := range of {
+					more[one] = log
+				}
+			}
+		}
+	}
+	for id, log := range more {
+		if _, ok := logs[id]; !ok {
+			logs[id] = log
+		}
+	}
+	return logs, nil
+}
+
+// keyIdentifier is the SHA-256 of the key in PKIX form.
+func keyIdentifier(log *root.TransparencyLog) (string, error) {
+	der, err := x509.MarshalPKIXPublicKey(log.PublicKey)
+	if err != nil {
+		return "", fmt.Errorf("public key: %w", err)
+	}
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// identifiers are those of RFC 6962 (Rekor v1, certificate transparency) and of a signed note
+// (Rekor v2), which covers the host's name.
+func identifiers(log *root.TransparencyLog, key string) []string {
+	ids := []string{key}
+	u, err := url.Parse(log.BaseURL)
+	if err != nil || u.Hostname() == "" {
+		return ids
+	}
+	if _, named, err := note.KeyHash(u.Hostname(), log.PublicKey); err == nil {
+		ids = append(ids, hex.EncodeToString(named))
+	}
+	return ids
+}
