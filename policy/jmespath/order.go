@@ -158,7 +158,7 @@ func (r *run) toNumber(given []any) (any, error) {
 			return number, err
 		}
 	}
-	return nil, r.indeterminate(fmt.Errorf("to_number: %s is no number: %w", brieflyOf(given[0]), ErrNoOrder))
+	return nil, r.indeterminate(fmt.Errorf("to_number: %s is no number, and values of two kinds %w", brieflyOf(given[0]), ErrNoOrder))
 }
 
 // logic evaluates `&&` and `||`: an operand that is indeterminate counts unless the other
