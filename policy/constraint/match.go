@@ -213,10 +213,8 @@ func (k *kind) matchesGuess(s *policy.Subject, excluding bool) logic.Value {
 	if of, known := s.Resource(); known {
 		return logic.Is(of.Name == k.resource)
 	}
-	for _, r := range Known() {
-		if r.Group == s.Group && r.Kind == s.Kind {
-			return logic.Is(r.Name == k.resource)
-		}
+	if r, ok := builtin.Find(s.Group, s.Kind); ok {
+		return logic.Is(r.Name == k.resource)
 	}
 	switch suggested, may := k.suggestedBy(s.Kind); {
 	case suggested && !excluding:

@@ -130,8 +130,8 @@ func reviews() []Resource {
 
 // Find returns the resource of a kind.
 func Find(group, kind string) (r Resource, ok bool) {
-	for _, list := range [][]Resource{workloads(), core(), groups(), configuration(), reviews()} {
-		for _, r := range list {
+	for _, list := range []func() []Resource{workloads, core, groups, configuration, reviews} {
+		for _, r := range list() {
 			if r.Group == group && r.Kind == kind {
 				return r, true
 			}
