@@ -21,6 +21,7 @@ func TestReadsOfTheRequester(t *testing.T) {
 		{"a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: request.userInfo.username}]\n"), why},
 		{"background is off", head + asks("request.userInfo.username != 'eve'") + "  evaluation: {background: {enabled: false}}\n", "spec.evaluation.background.enabled is false"},
 		{"another member", head + asks("request.name != 'eve'"), ""},
+		{"the object as a whole", head + asks("[object].size() == 1"), ""},
 		{"a member of the object", head + asks("object.metadata.name != 'userInfo'"), ""},
 		{"a description", strings.Replace(head, "name: test", "name: test, annotations: {policies.kyverno.io/description: no userInfo and no authorizer}", 1) + asks("true"), ""},
 		{"a message without an expression", head + about("pods", "  validations: [{expression: 'true', message: not by request.userInfo}]\n"), ""},

@@ -102,7 +102,7 @@ func keyIdentifier(log *root.TransparencyLog) (string, error) {
 func identifiers(log *root.TransparencyLog, key string) []string {
 	ids := []string{key}
 	u, err := url.Parse(log.BaseURL)
-	if err != nil || u.Hostname() == "" {
+	if err != nil {
 		return ids
 	}
 	if _, named, err := note.KeyHash(u.Hostname(), log.PublicKey); err == nil {
