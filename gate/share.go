@@ -22,9 +22,10 @@ const (
 	maxFactKey = 4 << 10
 )
 
-// shareVersion changes with the meaning of a key or an answer: replicas of two versions do
-// not share facts.
-const shareVersion = "1"
+// shareVersion changes with the meaning of a key or an answer, and whenever verification becomes
+// stricter: facts that older rules accepted are verified again, whether a replica, the shared
+// store or a snapshot holds them.
+const shareVersion = "2"
 
 // String returns the key as peers are asked for it: a JSON array of its parts.
 func (k factKey) String() string {

@@ -158,7 +158,28 @@ func TestWhatIsNotShared(t *testing.T) {
 	}
 }
 
-// FuzzDecodeShared: whatever decodes speaks of the key alone, and is written and
+// TestFactsOfOlderRules: facts that another version of the rules of verification accepted are
+// not adopted, from a replica, the shared store or a snapshot. Today's version is the twin.
+func TestFactsOfOlderRules(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	key := aKey("https://example.test/p")
+	raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: []verify.Fact{aFact(key, `{"a":1}`, now)}}, at: now}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, adopted := range map[string]bool{shareVersion: true, "1": false, "": false, "999": false} {
+		other := strings.Replace(key.String(), `["`+shareVersion+`"`, `["`+version+`"`, 1)
+		if _, err := parseFactKey(other); (err == nil) != adopted {
+			t.Errorf("version %q of a key: %v", version, err)
+		}
+		answer := strings.Replace(string(raw), `[\"`+shareVersion+`\"`, `[\"`+version+`\"`, 1)
+		if _, err := decodeShared([]byte(answer), key, now); (err == nil) != adopted {
+			t.Errorf("version %q of an answer: %v", version, err)
+		}
+	}
+}
+
+// FuzzDecodeShared: an answer that decodes is about the key alone, and is written and
 // read again as the same.
 func FuzzDecodeShared(f *testing.F) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
