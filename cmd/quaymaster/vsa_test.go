@@ -272,7 +272,7 @@ func TestSummaryPolicyPage(t *testing.T) {
 	ci := h.ci(t)
 	page, err := os.ReadFile("../../docs/vsa.md")
 	ok(t, err)
-	_, rest, found := strings.Cut(string(page), "An ImageValidatingPolicy takes it in place of a signature:\n\n```yaml\n")
+	_, rest, found := strings.Cut(string(page), "An ImageValidatingPolicy accepts it in place of a signature:\n\n```yaml\n")
 	text, _, ended := strings.Cut(rest, "```")
 	if !found || !ended {
 		t.Fatal("no policy")
