@@ -99,7 +99,7 @@ type Log struct {
 	Ignore bool `json:"ignore,omitempty"`
 	// Keys are PEM public keys that replace the trusted root's logs.
 	Keys []byte `json:"keys,omitempty"`
-	// Root is a trusted_root.json whose logs, with their periods of validity, replace those of
+	// Root is a trusted_root.json. Its logs, with their periods of validity, replace those of
 	// the authority's trusted root. URL does not select among them.
 	Root []byte `json:"root,omitempty"`
 	// URL selects one log of the trusted root; empty means any of them. It is never contacted.
@@ -113,7 +113,7 @@ type Timestamp struct {
 	// Chain is the timestamp authority's certificates in PEM; it replaces the trusted root's
 	// authorities.
 	Chain []byte `json:"chain,omitempty"`
-	// Root is a trusted_root.json whose timestamp authorities, with their periods of validity,
+	// Root is a trusted_root.json. Its timestamp authorities, with their periods of validity,
 	// replace those of the authority's trusted root.
 	Root []byte `json:"root,omitempty"`
 }

@@ -31,7 +31,7 @@ func TestRefused(t *testing.T) {
 	compile(t, head+about("pods", merges(slices.Repeat([]string{"Object{}"}, 200)...)))
 	for _, c := range []struct{ reason, text, want string }{
 		{"a resource of which no webhook is called", head + strings.NewReplacer(`[""]`, "['*']", "[pods]", "[tokenreviews]").Replace(good), "spec.matchConstraints.resourceRules[0]: a rule about TokenReview"},
-		{"neither at admission nor of what is there", head + good + "  evaluation: {admission: {enabled: false}}\n", "spec.evaluation.admission.enabled: is false"},
+		{"neither at admission nor for existing objects", head + good + "  evaluation: {admission: {enabled: false}}\n", "spec.evaluation.admission.enabled: is false"},
 		{"an unknown field", head + good + "  nosuch: 1\n", "spec.nosuch: unknown field"},
 		{"another API", strings.Replace(head, "/v1", "/v2", 1) + good, "is no MutatingPolicy"},
 		{"another kind", strings.Replace(head, "MutatingPolicy", "ValidatingPolicy", 1) + good, "is no MutatingPolicy"},

@@ -119,11 +119,11 @@ func TestTrustRootProves(t *testing.T) {
 		{"keyless: {" + ann + ", trustRootRef: relabelled}, signatureFormat: bundle", attest.Bundle, ours, nil, "", "a bundle, with logs under other identifiers"},
 		{"keyless: {" + ann + "}, ctlog: {trustRootRef: both}", attest.Cosign, theirs, nil, "", "one log of several"},
 		{"keyless: {" + ann + "}, ctlog: {trustRootRef: both}, signatureFormat: legacy", attest.Cosign, theirs, func(c *verifytest.Claim) { c.NoLog = true }, verify.NoLogEntry, "no entry of several logs"},
-		{"keyless: {" + ann + "}, ctlog: {trustRootRef: ended}", attest.Cosign, theirs, nil, verify.BadLogEntry, "a log whose period has ended"},
+		{"keyless: {" + ann + "}, ctlog: {trustRootRef: ended}", attest.Cosign, theirs, nil, verify.BadLogEntry, "a log after its period"},
 		{"keyless: {" + ann + "}, rfc3161timestamp: {trustRootRef: both}", attest.Cosign, theirs, stamped, "", "one timestamp authority of several"},
-		{"keyless: {" + ann + "}, rfc3161timestamp: {trustRootRef: ended}", attest.Cosign, theirs, stamped, verify.BadTimestamp, "a timestamp authority whose period has ended"},
+		{"keyless: {" + ann + "}, rfc3161timestamp: {trustRootRef: ended}", attest.Cosign, theirs, stamped, verify.BadTimestamp, "a timestamp authority after its period"},
 		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: both}", attest.Cosign, theirs, func(c *verifytest.Claim) { c.Signer = key }, "", "a key, and one log of several"},
-		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: ended}", attest.Cosign, theirs, func(c *verifytest.Claim) { c.Signer = key }, verify.BadLogEntry, "a key, and a log whose period has ended"},
+		{"key: {data: " + quoted(t, key.PublicPEM()) + "}, ctlog: {trustRootRef: ended}", attest.Cosign, theirs, func(c *verifytest.Claim) { c.Signer = key }, verify.BadLogEntry, "a key, and a log after its period"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			a := authorityOf(t, sigstore.Options{TrustRoots: roots}, "  authorities: [{"+c.authority+"}]\n")
@@ -144,7 +144,7 @@ func TestTrustRootProves(t *testing.T) {
 	}
 }
 
-// ended is the root of a Sigstore whose logs and timestamp authority are no longer in use.
+// ended is the root of a Sigstore after the periods of its logs and timestamp authority.
 func ended(t *testing.T, s *verifytest.Sigstore) string {
 	t.Helper()
 	root, err := trustroot.Unmarshal(s.TrustedRoot())

@@ -16,7 +16,7 @@ func TestReadsOfTheRequester(t *testing.T) {
 		{"by a key that is computed", head + asks(`dyn(request)[object.metadata.name] == "eve"`), why},
 		{"whether there is one", head + asks("has(request.userInfo)"), why},
 		{"the request as a whole", head + asks("[request].size() == 1"), why},
-		{"a variable", head + about("pods", "  variables: [{name: who, expression: request.userInfo}]\n  validations: [{expression: variables.who.username != 'eve'}]\n"), why},
+		{"a variable", head + about("pods", "  variables: [{name: requester, expression: request.userInfo}]\n  validations: [{expression: variables.requester.username != 'eve'}]\n"), why},
 		{"a condition", head + about("pods", "  matchConditions: [{name: a, expression: request.userInfo.username != 'eve'}]\n  validations: [{expression: 'true'}]\n"), why},
 		{"a message", head + about("pods", "  validations: [{expression: 'true', messageExpression: request.userInfo.username}]\n"), why},
 		{"background is off", head + asks("request.userInfo.username != 'eve'") + "  evaluation: {background: {enabled: false}}\n", "spec.evaluation.background.enabled is false"},

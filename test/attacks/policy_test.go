@@ -136,7 +136,7 @@ func policyAttacks() []attack {
 			mistaken(signedBy(ofKey), signedBy("{keyless: {issuer: ISSUER, subjectRegex: '.*'}}"))),
 		row("identity-without-a-subject", "A policy names an issuer and no subject, so that whoever has an account there could sign. It is refused as a whole, or denies.", "kyverno 17125: any signer of the authority",
 			mistaken(signedBy(ofKey), signedBy("{keyless: {}}"))),
-		row("selector-that-matches-nothing", "The selector of a policy matches nothing by its text, so that the policy would be silent. It is refused as a whole, and what it speaks of is not admitted.", "policies without effect", func(s *scene) {
+		row("selector-that-matches-nothing", "The selector of a policy matches nothing by its text, so that the policy would be silent. It is refused as a whole, and the images of its kinds are not admitted.", "policies without effect", func(s *scene) {
 			image := s.signed("signed")
 			s.policies(validating(proves))
 			s.runs(image.Name, image)

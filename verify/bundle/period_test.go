@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// during returns a trusted root whose log at a URL was in use in a period; the others are unchanged.
+// during returns a trusted root with a period for the log at a URL; the others are unchanged.
 func during(t *testing.T, root []byte, url string, start, end time.Time) []byte {
 	t.Helper()
 	var content map[string]any

@@ -290,8 +290,8 @@ func (p *proof) provedEntries(signed time.Time) []verify.LogEntry {
 	return proved
 }
 
-// inUse reports whether a log was valid at a time. Without a time it cannot be known,
-// and the entry counts, as in sigstore-go: a key needs no time of signing.
+// inUse reports whether a log was valid at a time. An unknown time
+// (zero) counts, as in sigstore-go: the signature of a key needs no time of signing.
 func inUse(log *root.TransparencyLog, at time.Time) bool {
 	return at.IsZero() || !at.Before(log.ValidityPeriodStart) && (log.ValidityPeriodEnd.IsZero() || !at.After(log.ValidityPeriodEnd))
 }

@@ -34,10 +34,10 @@ func TestServed(t *testing.T) {
 		before []Resource
 		want   []Resource
 	}{
-		{"what is admitted: writes, deletions and connections, with its subresources, in order", nil, nil, []Resource{machines, pods, queues, tickets, deployments}},
-		{"what was served once and is no more is forgotten", nil, []Resource{tasks, pods}, []Resource{machines, pods, queues, tickets, deployments}},
-		{"what could not be looked at is remembered", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, []Resource{tasks, pods}, []Resource{machines, pods, queues, tickets, deployments, tasks}},
-		{"and what nobody saw stays unknown", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, nil, []Resource{machines, pods, queues, tickets, deployments}},
+		{"resources with writes, deletions or connections, with their subresources, in order", nil, nil, []Resource{machines, pods, queues, tickets, deployments}},
+		{"a resource that is no longer served is removed", nil, []Resource{tasks, pods}, []Resource{machines, pods, queues, tickets, deployments}},
+		{"a resource of a failed group version is kept", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, []Resource{tasks, pods}, []Resource{machines, pods, queues, tickets, deployments, tasks}},
+		{"a failed group version without an earlier state adds nothing", []schema.GroupVersion{{Group: "tekton.dev", Version: "v1"}}, nil, []Resource{machines, pods, queues, tickets, deployments}},
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {

@@ -141,5 +141,5 @@ func Find(group, kind string) (r Resource, ok bool) {
 }
 
 // IsNamedAlike reports whether a widely used API of another group has a kind of this name or
-// spelling whose scope or subresources differ: the IPAddress of Cluster API is in namespaces.
+// spelling with another scope or other subresources: the IPAddress of Cluster API is in namespaces.
 func IsNamedAlike(kind string) bool { return strings.EqualFold(kind, "IPAddress") }

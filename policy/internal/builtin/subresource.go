@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Subresources of Kubernetes' resources whose requests have one operation alone.
+// Subresources of Kubernetes' resources with requests of one operation, UPDATE.
 const (
 	// Ephemeral adds containers to a running pod.
 	Ephemeral = "ephemeralcontainers"

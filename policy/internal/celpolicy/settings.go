@@ -54,8 +54,8 @@ func (s Settings) Apply(out *policy.Policy) (isJSON bool, err error) {
 	return isJSON, errors.Join(errs...)
 }
 
-// CheckEvaluated refuses a policy that nothing evaluates. Quiet: admission requests are not, and
-// isJSON: documents are that are no Kubernetes objects.
+// CheckEvaluated refuses a policy that nothing evaluates. A quiet policy is not evaluated at
+// admission; a JSON policy is evaluated only for documents that are no Kubernetes objects.
 func CheckEvaluated(out *policy.Policy, quiet, isJSON bool) error {
 	switch {
 	case isJSON && out.Namespace != "":

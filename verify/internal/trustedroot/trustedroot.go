@@ -16,7 +16,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 )
 
-// Root is a trusted root whose logs are found by the identifiers of their keys as well.
+// Root is a trusted root that finds its logs by the identifiers of their keys as well.
 // sigstore-go finds a log only by the logId of the document, so a wrong one would refuse every
 // entry, and of two logs with one logId the first would be lost.
 type Root struct {
@@ -52,8 +52,8 @@ func Parse(text []byte) (*Root, error) {
 	return r, nil
 }
 
-// identified returns logs by their logId, and those whose logId is not of their key by the
-// identifiers of the key as well. A signature by the key is required under each identifier.
+// identified returns logs by their logId, and those with a logId of another key by the
+// identifiers of their own as well. A signature by the key is required under each identifier.
 func identified(documents []*prototrust.TransparencyLogInstance) (map[string]*root.TransparencyLog, error) {
 	logs := make(map[string]*root.TransparencyLog, len(documents))
 	keys := make(map[string]string, len(documents))
