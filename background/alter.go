@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/patch"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/patch"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // maxAttempts bounds the immediate attempts for a target that changes concurrently.

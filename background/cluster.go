@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/patch"
+	"github.com/quaymaster/quaymaster/policy/lang/patch"
 )
 
 // The errors of a Cluster that are handled separately, by errors.Is.

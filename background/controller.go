@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // ruleID identifies a rule.

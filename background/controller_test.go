@@ -17,11 +17,11 @@ import (
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/generating"
-	"github.com/quaymaster/quaymaster/policy/generating/record"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/kyverno/match"
-	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
 // bench is a cluster with policies, and who leads in it.
@@ -154,7 +154,7 @@ func (b *bench) tellings() int {
 }
 
 // compile makes a policy of a rule.
-func (b *bench) compile(name, text string, s generating.Settings) *policy.Policy {
+func (b *bench) compile(name, text string, s generate.Settings) *policy.Policy {
 	b.t.Helper()
 	var w struct {
 		Name     string          `json:"name"`
@@ -168,17 +168,17 @@ func (b *bench) compile(name, text string, s generating.Settings) *policy.Policy
 		b.t.Fatal(err)
 	}
 	p := &policy.Policy{Kind: "ClusterPolicy", Name: name, Source: "test", Hash: fmt.Sprintf("%x", text), Created: time.Now()}
-	r := generating.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude, SkipGenerated: w.Skip}
+	r := generate.Rule{Name: w.Name, Path: "spec.rules[0]", Match: w.Match, Exclude: w.Exclude, SkipGenerated: w.Skip}
 	o := rulecontext.Options{Engine: b.engine}
 	if w.Mutate != nil {
-		a, err := generating.CompileTargets(o, s, r, w.Mutate)
+		a, err := generate.CompileTargets(o, s, r, w.Mutate)
 		if err != nil {
 			b.t.Fatal(err)
 		}
 		p.Alterations = append(p.Alterations, a)
 		return p
 	}
-	g, err := generating.CompileGenerate(o, s, r, w.Generate)
+	g, err := generate.CompileGenerate(o, s, r, w.Generate)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func (b *bench) wantGone(key string) {
 
 func TestMadeWhenTheTriggerComes(t *testing.T) {
 	in(t, func(b *bench) {
-		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.policies(b.compile("deny", denyRule, generate.Settings{}))
 		b.lead()
 		b.namespace("team", "")
 		synctest.Wait()
@@ -306,7 +306,7 @@ func TestTriggersBeforeTheirRule(t *testing.T) {
 			in(t, func(b *bench) {
 				b.namespace("team", "")
 				b.after(time.Hour)
-				b.policies(b.compile("deny", denyRule, generating.Settings{Existing: test.existing}))
+				b.policies(b.compile("deny", denyRule, generate.Settings{Existing: test.existing}))
 				b.lead()
 				b.after(time.Minute)
 				if got := b.server.object(deny) != nil; got != test.want {
@@ -339,7 +339,7 @@ func TestKeptAsTheRuleSays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(b *bench) {
-				b.policies(b.compile("deny", test.rule, generating.Settings{}))
+				b.policies(b.compile("deny", test.rule, generate.Settings{}))
 				b.lead()
 				b.namespace("team", "")
 				synctest.Wait()
@@ -377,7 +377,7 @@ func TestPutRightAfterARestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(b *bench) {
-				b.policies(b.compile("deny", denyRule, generating.Settings{}))
+				b.policies(b.compile("deny", denyRule, generate.Settings{}))
 				b.lead()
 				b.namespace("team", "")
 				b.after(time.Hour)
@@ -427,7 +427,7 @@ func TestGoesWithTriggerAndPolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(b *bench) {
-				b.policies(b.compile("deny", test.rule, generating.Settings{}))
+				b.policies(b.compile("deny", test.rule, generate.Settings{}))
 				b.lead()
 				b.namespace("team", "")
 				b.after(time.Minute)
@@ -444,12 +444,12 @@ func TestGoesWithTriggerAndPolicy(t *testing.T) {
 
 func TestAChangedPolicyChangesWhatIsThere(t *testing.T) {
 	in(t, func(b *bench) {
-		p := b.compile("deny", denyRule, generating.Settings{})
+		p := b.compile("deny", denyRule, generate.Settings{})
 		b.policies(p)
 		b.lead()
 		b.namespace("team", "")
 		b.after(time.Minute)
-		changed := b.compile("deny", strings.ReplaceAll(denyRule, "podSelector: {}", "podSelector: {}, policyTypes: [Egress]"), generating.Settings{})
+		changed := b.compile("deny", strings.ReplaceAll(denyRule, "podSelector: {}", "podSelector: {}, policyTypes: [Egress]"), generate.Settings{})
 		changed.Created = p.Created
 		b.policies(changed)
 		b.after(time.Minute)
@@ -471,7 +471,7 @@ func TestTheRequester(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(b *bench) {
-				b.policies(b.compile("owner", ownerRule, generating.Settings{}))
+				b.policies(b.compile("owner", ownerRule, generate.Settings{}))
 				b.lead()
 				if test.forged {
 					b.server.userPuts(b.object(`{apiVersion: v1, kind: Namespace, metadata: {name: team, annotations: {quaymaster.dev/requester: '{"username":"alice","bound":{}}'}}}`))
@@ -498,7 +498,7 @@ func TestTheRequester(t *testing.T) {
 func TestForbiddenThenAllowed(t *testing.T) {
 	in(t, func(b *bench) {
 		b.server.forbid("networkpolicies", true)
-		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.policies(b.compile("deny", denyRule, generate.Settings{}))
 		b.lead()
 		b.namespace("team", "")
 		b.after(time.Hour)
@@ -518,7 +518,7 @@ func TestForbiddenThenAllowed(t *testing.T) {
 // What was not done before a restart is done after it.
 func TestForbiddenUntilARestart(t *testing.T) {
 	in(t, func(b *bench) {
-		once := b.compile("deny", strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false"), generating.Settings{})
+		once := b.compile("deny", strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false"), generate.Settings{})
 		b.server.forbid("networkpolicies", true)
 		b.policies(once)
 		b.lead()
@@ -542,7 +542,7 @@ func TestAKindThatIsServedLater(t *testing.T) {
 	in(t, func(b *bench) {
 		served := b.server.kinds
 		b.server.kinds = served[:3]
-		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.policies(b.compile("deny", denyRule, generate.Settings{}))
 		b.lead()
 		b.namespace("team", "")
 		b.after(time.Minute)
@@ -564,7 +564,7 @@ func TestAChainEnds(t *testing.T) {
 name: chain
 match: {any: [{resources: {kinds: [ConfigMap]}}]}
 generate: {apiVersion: v1, kind: ConfigMap, name: "{{request.object.metadata.name}}x", namespace: team, synchronize: true, data: {data: {a: b}}}
-`, generating.Settings{}))
+`, generate.Settings{}))
 		b.lead()
 		b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: team}}"))
 		b.after(time.Hour)
@@ -589,19 +589,19 @@ func TestGeneratedTriggers(t *testing.T) {
 name: first
 match: {any: [{resources: {kinds: [Namespace]}}]}
 generate: {apiVersion: v1, kind: ConfigMap, name: made, namespace: "{{request.object.metadata.name}}", synchronize: true, data: {data: {a: b}}}
-`, generating.Settings{})
+`, generate.Settings{})
 			second := b.compile("second", `
 name: second
 match: {any: [{resources: {kinds: [ConfigMap]}}]}
 `+skip+`
 generate: {apiVersion: v1, kind: Secret, name: "{{request.object.metadata.name}}", namespace: team, synchronize: true, data: {stringData: {a: b}}}
-`, generating.Settings{})
+`, generate.Settings{})
 			changes := b.compile("changes", `
 name: changes
 match: {any: [{resources: {kinds: [ConfigMap]}}]}
 `+skip+`
 mutate: {targets: [{apiVersion: v1, kind: Secret, name: "of-{{request.object.metadata.name}}", namespace: team}], patchStrategicMerge: {metadata: {labels: {seen: 'yes'}}}}
-`, generating.Settings{})
+`, generate.Settings{})
 			for _, name := range []string{"of-made", "of-users"} {
 				b.server.userPuts(b.object("{apiVersion: v1, kind: Secret, metadata: {name: " + name + ", namespace: team}}"))
 			}
@@ -626,7 +626,7 @@ mutate: {targets: [{apiVersion: v1, kind: Secret, name: "of-{{request.object.met
 // Who undoes what a rule wants, at once and for ever, does not keep the gateway busy.
 func TestAFightIsSlow(t *testing.T) {
 	in(t, func(b *bench) {
-		b.policies(b.compile("deny", denyRule, generating.Settings{}))
+		b.policies(b.compile("deny", denyRule, generate.Settings{}))
 		b.lead()
 		b.namespace("team", "")
 		synctest.Wait()
@@ -667,7 +667,7 @@ func (b *bench) pod(name, secret string) {
 // nothing when their object goes on to another; those that are there keep it.
 func TestManyComeAndGo(t *testing.T) {
 	in(t, func(b *bench) {
-		b.policies(b.compile("certificate", sharedRule, generating.Settings{}))
+		b.policies(b.compile("certificate", sharedRule, generate.Settings{}))
 		b.lead()
 		b.pod("first", "x")
 		for i := range 20 {
@@ -707,7 +707,7 @@ func TestTriggersShare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, func(b *bench) {
-				b.policies(b.compile("certificate", sharedRule, generating.Settings{}))
+				b.policies(b.compile("certificate", sharedRule, generate.Settings{}))
 				b.lead()
 				b.pod("one", "x")
 				b.pod("two", test.second)
@@ -754,14 +754,14 @@ func TestAlter(t *testing.T) {
 		spec := b.server.object("scaledobjects/shop/" + name)["spec"].(map[string]any)
 		return spec["triggers"].([]any)[0].(map[string]any)["metadata"].(map[string]any)["serverAddress"].(string)
 	}
-	start := func(b *bench, s generating.Settings) {
+	start := func(b *bench, s generate.Settings) {
 		b.server.userPuts(b.object(fmt.Sprintf(scaled, "asks", "true")))
 		b.server.userPuts(b.object(fmt.Sprintf(scaled, "does-not", "false")))
 		b.policies(b.compile("address", addressRule, s))
 	}
 	t.Run("follows its trigger", func(t *testing.T) {
 		in(t, func(b *bench) {
-			start(b, generating.Settings{})
+			start(b, generate.Settings{})
 			b.lead()
 			address(b, "one")
 			b.after(time.Second)
@@ -782,7 +782,7 @@ func TestAlter(t *testing.T) {
 	})
 	t.Run("what happened while nobody led", func(t *testing.T) {
 		in(t, func(b *bench) {
-			start(b, generating.Settings{})
+			start(b, generate.Settings{})
 			b.lead()
 			address(b, "one")
 			b.after(time.Hour)
@@ -799,7 +799,7 @@ func TestAlter(t *testing.T) {
 	})
 	t.Run("what is as it was is left alone", func(t *testing.T) {
 		in(t, func(b *bench) {
-			start(b, generating.Settings{})
+			start(b, generate.Settings{})
 			b.lead()
 			address(b, "one")
 			b.after(time.Hour)
@@ -819,7 +819,7 @@ func TestAlter(t *testing.T) {
 				address(b, "one")
 				b.lead()
 				b.after(time.Hour)
-				start(b, generating.Settings{OnPolicyUpdate: existing})
+				start(b, generate.Settings{OnPolicyUpdate: existing})
 				b.after(time.Minute)
 				if got := at(b, "asks") == "one"; got != existing {
 					t.Errorf("it is %s", at(b, "asks"))
@@ -829,7 +829,7 @@ func TestAlter(t *testing.T) {
 	}
 	t.Run("conflicts", func(t *testing.T) {
 		in(t, func(b *bench) {
-			start(b, generating.Settings{})
+			start(b, generate.Settings{})
 			b.server.conflicts = 5
 			b.lead()
 			address(b, "one")
@@ -841,7 +841,7 @@ func TestAlter(t *testing.T) {
 	})
 	t.Run("forbidden, then allowed", func(t *testing.T) {
 		in(t, func(b *bench) {
-			start(b, generating.Settings{})
+			start(b, generate.Settings{})
 			b.server.forbid("scaledobjects", true)
 			b.lead()
 			address(b, "one")
@@ -867,7 +867,7 @@ match: {any: [{resources: {kinds: [ConfigMap]}}]}
 mutate:
   targets: [{apiVersion: v1, kind: ConfigMap, namespace: team, name: count}]
   patchStrategicMerge: {data: {count: "{{ add(to_number(target.data.count), `+"`1`"+`) }}"}}
-`, generating.Settings{}))
+`, generate.Settings{}))
 		b.lead()
 		b.server.userPuts(b.object(`{apiVersion: v1, kind: ConfigMap, metadata: {name: count, namespace: team}, data: {count: "0"}}`))
 		b.after(10 * time.Minute)
@@ -882,7 +882,7 @@ mutate:
 
 func TestServerSideApply(t *testing.T) {
 	in(t, func(b *bench) {
-		b.policies(b.compile("deny", denyRule, generating.Settings{Apply: true}))
+		b.policies(b.compile("deny", denyRule, generate.Settings{Apply: true}))
 		b.lead()
 		b.namespace("team", "")
 		b.after(time.Second)
@@ -910,7 +910,7 @@ func TestMadeOnceForTriggersBeforeTheRule(t *testing.T) {
 		once := strings.ReplaceAll(denyRule, "synchronize: true", "synchronize: false")
 		b.policies()
 		b.lead()
-		b.policies(b.compile("deny", once, generating.Settings{Existing: true}))
+		b.policies(b.compile("deny", once, generate.Settings{Existing: true}))
 		b.after(time.Hour)
 		b.wantThere(deny)
 		b.server.userDeletes(deny)
@@ -927,7 +927,7 @@ func TestVersionsOfATrigger(t *testing.T) {
 	in(t, func(b *bench) {
 		b.server.kinds = append(b.server.kinds, background.Kind{Version: "v2", Kind: "Namespace", Resource: "namespaces"})
 		other := strings.NewReplacer("name: deny", "name: other", "kinds: [Namespace]", "kinds: [v2/Namespace]", "default-deny", "other").Replace(denyRule)
-		b.policies(b.compile("deny", strings.ReplaceAll(denyRule, "kinds: [Namespace]", "kinds: [v1/Namespace]"), generating.Settings{}), b.compile("other", other, generating.Settings{}))
+		b.policies(b.compile("deny", strings.ReplaceAll(denyRule, "kinds: [Namespace]", "kinds: [v1/Namespace]"), generate.Settings{}), b.compile("other", other, generate.Settings{}))
 		b.lead()
 		b.namespace("team", "")
 		b.after(time.Minute)
@@ -955,7 +955,7 @@ func TestTheNameFollowsTheTrigger(t *testing.T) {
 name: named
 match: {any: [{resources: {kinds: [ConfigMap], selector: {matchLabels: {wants: "?*"}}}}]}
 generate: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, name: "{{request.object.metadata.labels.wants}}", namespace: team, synchronize: true, data: {spec: {podSelector: {}}}}
-`, generating.Settings{}))
+`, generate.Settings{}))
 		b.lead()
 		b.server.userPuts(b.object("{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: team, labels: {wants: one}}}"))
 		b.after(time.Second)
@@ -973,7 +973,7 @@ func TestWhatWasThereBefore(t *testing.T) {
 	for _, synchronize := range []bool{true, false} {
 		t.Run(fmt.Sprintf("synchronize %v", synchronize), func(t *testing.T) {
 			in(t, func(b *bench) {
-				b.policies(b.compile("deny", strings.ReplaceAll(denyRule, "synchronize: true", fmt.Sprintf("synchronize: %v", synchronize)), generating.Settings{}))
+				b.policies(b.compile("deny", strings.ReplaceAll(denyRule, "synchronize: true", fmt.Sprintf("synchronize: %v", synchronize)), generate.Settings{}))
 				b.lead()
 				b.server.userPuts(b.object("{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: default-deny, namespace: team, labels: {mine: x}, finalizers: [a/b]}, spec: {podSelector: mine}}"))
 				b.namespace("team", "")
@@ -992,11 +992,11 @@ func TestWhatWasThereBefore(t *testing.T) {
 
 func TestExcludedNamespacesAreLeftAlone(t *testing.T) {
 	in(t, func(b *bench) {
-		b.policies(b.compile("deny", denyRule, generating.Settings{Existing: true}), b.compile("copy", `
+		b.policies(b.compile("deny", denyRule, generate.Settings{Existing: true}), b.compile("copy", `
 name: copy
 match: {any: [{resources: {kinds: [ConfigMap]}}]}
 generate: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, name: "{{request.object.metadata.name}}", namespace: team, synchronize: true, data: {spec: {podSelector: {}}}}
-`, generating.Settings{}))
+`, generate.Settings{}))
 		b.lead()
 		b.namespace("kube-system", "")
 		b.namespace("team", "")

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // ensure creates or updates an object as a rule requires. It returns the object's key.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/generating/record"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
 // nobody leads in this example, and there is nothing to be done.

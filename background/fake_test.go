@@ -13,8 +13,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/patch"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/patch"
 )
 
 // server is an API server in memory: versions, watches, conflicts, defaults and what

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // kept is a generated object.

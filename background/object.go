@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // metadataOf returns the metadata of an object, which may be nil.

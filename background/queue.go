@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
-	"github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // key identifies a trigger, independent of the version.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/policy/generating/record"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // TestWhatWaitsIsBounded: triggers that wait hold so much together, however large their

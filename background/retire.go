@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // inherit handles a generated object of a deleted trigger: it is deleted, unless another trigger

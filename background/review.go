@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // The labels of generated objects. They name the rule and the trigger in Kyverno's spelling, for

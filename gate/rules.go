@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/patch"
+	"github.com/quaymaster/quaymaster/policy/lang/patch"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

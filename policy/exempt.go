@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy/reference"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/reference"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // With returns a set of the same policies with these exceptions. An exception without rules is an

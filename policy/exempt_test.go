@@ -9,7 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/reference"
+	"github.com/quaymaster/quaymaster/policy/lang/reference"
 )
 
 // rule asks for one check of each image that its patterns concern.

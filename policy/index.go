@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/policy/reference"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/reference"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // listed is the number of rules up to which each rule is evaluated, so that a user sees why each

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy/reference"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/reference"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // indexed asks for a check of each image that its patterns concern.

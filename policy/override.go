@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/verify"
 )
 

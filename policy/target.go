@@ -3,7 +3,7 @@ package policy
 import (
 	"slices"
 
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // Target is a kind of object in a policy's words.

@@ -3,7 +3,7 @@ package policy
 import (
 	"slices"
 
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // Unasked returns why no rule can hold for a kind when an object is admitted: the API

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // UnconvertedError reports that a rule names other versions of a resource than the one of

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // pods is the target of policies that match images, whichever workload runs them.

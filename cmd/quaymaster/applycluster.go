@@ -20,8 +20,8 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
-	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

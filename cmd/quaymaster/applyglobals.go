@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
-	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

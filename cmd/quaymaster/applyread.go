@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/imagevalidating"
-	"github.com/quaymaster/quaymaster/policy/kyverno"
-	"github.com/quaymaster/quaymaster/policy/mutating"
-	"github.com/quaymaster/quaymaster/policy/sigstore"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
-	"github.com/quaymaster/quaymaster/policy/validating"
 )
 
 var update = flag.Bool("update", false, "write generated documentation and golden files anew")

@@ -6,7 +6,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/override"
+	"github.com/quaymaster/quaymaster/policy/dialect/override"
 )
 
 // Overriding returns a gate of policies with one ImageOverride. The match is that of

@@ -18,8 +18,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/patch"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/patch"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/workload"
 )

@@ -19,7 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	generated "github.com/quaymaster/quaymaster/policy/generating/record"
+	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"

@@ -25,8 +25,8 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/policy"
-	generated "github.com/quaymaster/quaymaster/policy/generating/record"
-	"github.com/quaymaster/quaymaster/policy/patch"
+	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/lang/patch"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )

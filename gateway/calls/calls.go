@@ -17,7 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/internal/redact"
-	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
-	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // TestCalls: only hosts that are listed are asked for policies, and what does not

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
 )
 
 // Rules implements the calls of rules' contexts: to the API server with the gateway's own

@@ -5,7 +5,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
-	generated "github.com/quaymaster/quaymaster/policy/generating/record"
+	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
 // Requesters records the requester of triggers for rules that need it.

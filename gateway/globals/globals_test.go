@@ -34,7 +34,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 

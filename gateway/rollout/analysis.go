@@ -15,7 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/held"
+	"github.com/quaymaster/quaymaster/policy/rollout"
 	"github.com/quaymaster/quaymaster/scan/trial"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
@@ -113,19 +113,19 @@ func (t *Analysis) round(ctx context.Context, changed <-chan struct{}) error {
 	case errors.Is(err, errNone), errors.Is(err, errDamaged):
 		ledger = c.Effective.ledger.Load()
 		if ledger == nil { // the guard starts: existing policies are approved
-			ledger = held.New(versionsOf(there)...)
+			ledger = rollout.New(versionsOf(there)...)
 			c.Log.Info("the guard begins: the policies that are there are approved", slog.Int("policies", len(there)), slog.String("since", err.Error()))
 		}
 	case err != nil:
 		return err
 	}
-	var plain []held.Version
+	var plain []rollout.Version
 	var waiting []string
 	for id, each := range there {
 		before, known := ledger.Before(id)
 		switch {
 		case known && before.Hash == each.version.Hash:
-		case ledger.Of(each.version, now) == held.Itself:
+		case ledger.Of(each.version, now) == rollout.Itself:
 			plain = append(plain, each.version)
 		default:
 			waiting = append(waiting, id)
@@ -144,8 +144,8 @@ func (t *Analysis) round(ctx context.Context, changed <-chan struct{}) error {
 	return t.tryAll(ctx, changed, waiting, there)
 }
 
-func versionsOf(there map[string]candidate) []held.Version {
-	var list []held.Version
+func versionsOf(there map[string]candidate) []rollout.Version {
+	var list []rollout.Version
 	for _, c := range there {
 		list = append(list, c.version)
 	}
@@ -193,7 +193,7 @@ func (t *Analysis) inOrder(waiting []string, there map[string]candidate) []strin
 }
 
 // approve stores the approval of a version.
-func (t *Analysis) approve(ctx context.Context, v held.Version) error {
+func (t *Analysis) approve(ctx context.Context, v rollout.Version) error {
 	ledger, version, err := t.config.Approvals.load(ctx)
 	if err != nil {
 		return err
@@ -246,7 +246,7 @@ func (t *Analysis) try(ctx context.Context, of candidate, now *tried) (approved 
 }
 
 // nextSteps lists the remedies for a held policy.
-const nextSteps = "let what it names be as it wants it, have it audit first, or accept it by the annotation " + held.Annotation + ": " + held.Accepted
+const nextSteps = "let what it names be as it wants it, have it audit first, or accept it by the annotation " + rollout.Annotation + ": " + rollout.Accepted
 
 func heldNote(found trial.Result) string {
 	note := "held: " + found.Summary()

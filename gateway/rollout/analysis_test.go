@@ -22,7 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/held"
+	"github.com/quaymaster/quaymaster/policy/rollout"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/trial"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -60,7 +60,7 @@ func newAnalysis(t *testing.T, secret []byte) *Analysis {
 // TestLedgerIsDamaged: the leader writes it anew, with what it knows; where it knows nothing,
 // all that is there is approved, as without the guard. What a later version wrote is left.
 func TestLedgerIsDamaged(t *testing.T) {
-	later, err := held.New().Encode()
+	later, err := rollout.New().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +68,12 @@ func TestLedgerIsDamaged(t *testing.T) {
 		reason string
 		secret []byte
 		knows  bool // what was approved
-		want   held.Standing
+		want   rollout.Standing
 	}{
-		{"damaged, and it is known what was approved", []byte("x"), true, held.Itself},
-		{"emptied", nil, true, held.Itself},
-		{"damaged, at a start", []byte("x"), false, held.Itself},
-		{"whole, and nothing was approved", later, false, held.Audited},
+		{"damaged, and it is known what was approved", []byte("x"), true, rollout.Itself},
+		{"emptied", nil, true, rollout.Itself},
+		{"damaged, at a start", []byte("x"), false, rollout.Itself},
+		{"whole, and nothing was approved", later, false, rollout.Audited},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			tries := newAnalysis(t, row.secret)
@@ -84,7 +84,7 @@ func TestLedgerIsDamaged(t *testing.T) {
 			}
 			v := there["ClusterPolicy/signed"].version
 			if row.knows {
-				now.ledger.Store(held.New(v))
+				now.ledger.Store(rollout.New(v))
 			}
 			tries.of[v.ID] = tried{hash: v.Hash, next: time.Now().Add(time.Hour)} // not now
 			if err := tries.round(t.Context(), nil); err != nil {
@@ -102,7 +102,7 @@ func TestLedgerIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	tries := newAnalysis(t, newer.Bytes())
-	if err := tries.round(t.Context(), nil); !errors.Is(err, held.ErrVersion) || errors.Is(err, errDamaged) || !strings.Contains(err.Error(), approvalSecret) {
+	if err := tries.round(t.Context(), nil); !errors.Is(err, rollout.ErrVersion) || errors.Is(err, errDamaged) || !strings.Contains(err.Error(), approvalSecret) {
 		t.Errorf("of a later version: %v", err)
 	}
 }
@@ -117,13 +117,13 @@ func TestNameIsUsedAgain(t *testing.T) {
 		reason string
 		went   time.Duration // ago
 		text   string
-		want   held.Standing
+		want   rollout.Standing
 		by     string
 		before int
 	}{
-		{"its name is used again", 24 * time.Hour, another, held.Audited, ByRollout, 0},
-		{"it is replaced by force", time.Second, another, held.Previous, "", 1},
-		{"it comes back as it was", 24 * time.Hour, labelPolicy, held.Itself, "", 1},
+		{"its name is used again", 24 * time.Hour, another, rollout.Audited, ByRollout, 0},
+		{"it is replaced by force", time.Second, another, rollout.Previous, "", 1},
+		{"it comes back as it was", 24 * time.Hour, labelPolicy, rollout.Itself, "", 1},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			tries := newAnalysis(t, nil)
@@ -134,7 +134,7 @@ func TestNameIsUsedAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			found.Remove(key)
-			c.approve("", held.New(all...).There(time.Now().Add(-row.went)))
+			c.approve("", rollout.New(all...).There(time.Now().Add(-row.went)))
 			p := put(found, key, row.text)
 			_, all, err = now.approvable(found)
 			if err != nil {
@@ -176,7 +176,7 @@ func TestWhatAuditsIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now.ledger.Store(held.New(all...))
+		now.ledger.Store(rollout.New(all...))
 		now.sources = []string{auditCluster}
 		found.Publish()
 		if row.remove {
@@ -224,12 +224,12 @@ func TestTenantsWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Effective.ledger.Store(held.New())
-	for round, want := range []held.Standing{held.Audited, held.Itself} {
+	c.Effective.ledger.Store(rollout.New())
+	for round, want := range []rollout.Standing{rollout.Audited, rollout.Itself} {
 		if err := tries.round(t.Context(), c.Policies.Changed()); err != nil {
 			t.Fatal(err)
 		}
-		if all, own := c.Effective.stands("ClusterPolicy/signed"), c.Effective.stands("Policy/a/own"); all != held.Itself || own != want {
+		if all, own := c.Effective.stands("ClusterPolicy/signed"), c.Effective.stands("Policy/a/own"); all != rollout.Itself || own != want {
 			t.Errorf("round %d: the cluster's is %s, and the namespace's %s, want %s", round, all, own, want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/quaymaster/quaymaster/gateway"
-	"github.com/quaymaster/quaymaster/policy/held"
+	"github.com/quaymaster/quaymaster/policy/rollout"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
@@ -45,7 +45,7 @@ func NewStore(secrets typed.SecretInterface) Store { return Store{secrets} }
 
 // load returns the ledger and its version; errNoLedger where there is none, and errDamaged with
 // the version of an invalid one.
-func (s Store) load(ctx context.Context) (*held.Ledger, string, error) {
+func (s Store) load(ctx context.Context) (*rollout.Ledger, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	secret, err := s.secrets.Get(ctx, approvalSecret, metav1.GetOptions{})
@@ -55,8 +55,8 @@ func (s Store) load(ctx context.Context) (*held.Ledger, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("secret %s: %w", approvalSecret, err)
 	}
-	ledger, err := held.Decode(secret.Data[approvalEntry])
-	if err != nil && !errors.Is(err, held.ErrVersion) {
+	ledger, err := rollout.Decode(secret.Data[approvalEntry])
+	if err != nil && !errors.Is(err, rollout.ErrVersion) {
 		return nil, secret.ResourceVersion, fmt.Errorf("secret %s: %w: %w", approvalSecret, errDamaged, err)
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (s Store) load(ctx context.Context) (*held.Ledger, string, error) {
 }
 
 // save writes the ledger over a version; an empty version means that there is none.
-func (s Store) save(ctx context.Context, ledger *held.Ledger, version string) error {
+func (s Store) save(ctx context.Context, ledger *rollout.Ledger, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	text, err := ledger.Encode()
@@ -136,7 +136,7 @@ func (c Config) firstApprovals(ctx context.Context) bool {
 			c.approve(Source, ledger)
 			return true
 		}
-		if lasting := apierrors.IsForbidden(err) || errors.Is(err, held.ErrVersion); lasting || time.Since(began) > approvalWait {
+		if lasting := apierrors.IsForbidden(err) || errors.Is(err, rollout.ErrVersion); lasting || time.Since(began) > approvalWait {
 			c.Log.Error("what the guard approved cannot be read: every policy is in force as it is written, untried", slog.String("error", err.Error()))
 			c.approve(Source, nil)
 			return true

@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/held"
+	"github.com/quaymaster/quaymaster/policy/rollout"
 )
 
 // Config holds the dependencies of the components of a rollout.
@@ -43,7 +43,7 @@ type Events interface {
 }
 
 // approve puts approvals into force.
-func (c Config) approve(source string, ledger *held.Ledger) {
+func (c Config) approve(source string, ledger *rollout.Ledger) {
 	c.Effective.ledger.Store(ledger)
 	c.Policies.Republish(source)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/held"
+	"github.com/quaymaster/quaymaster/policy/rollout"
 )
 
 // The values of AuditedBy for policies.
@@ -61,16 +61,16 @@ func isWithin(path, source string) bool {
 type Effective struct {
 	sources []string // with policies that only audit
 	// ledger is nil where nothing is held: without the guard, and until the approvals are loaded.
-	ledger  atomic.Pointer[held.Ledger]
+	ledger  atomic.Pointer[rollout.Ledger]
 	compile func(catalog.Document) catalog.Entry
 	// beside makes the policies that follow from others.
 	beside func([]*policy.Policy) ([]*policy.Policy, error)
 	log    *slog.Logger
 
 	mu       sync.Mutex
-	versions map[*policy.Policy]held.Version
-	former   map[string]*policy.Policy // compiled, by the hash of the approved version
-	standing map[string]held.Standing  // of policies that are not in force themselves, by ID
+	versions map[*policy.Policy]rollout.Version
+	former   map[string]*policy.Policy   // compiled, by the hash of the approved version
+	standing map[string]rollout.Standing // of policies that are not in force themselves, by ID
 }
 
 // maxVersions bounds the cached versions, which may be of deleted policies.
@@ -91,7 +91,7 @@ func NewEffective(sources []string, log *slog.Logger) *Effective {
 func (f *Effective) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.versions, f.former, f.standing = map[*policy.Policy]held.Version{}, map[string]*policy.Policy{}, map[string]held.Standing{}
+	f.versions, f.former, f.standing = map[*policy.Policy]rollout.Version{}, map[string]*policy.Policy{}, map[string]rollout.Standing{}
 }
 
 // Of is catalog.Options.InForce.
@@ -110,26 +110,26 @@ func (f *Effective) Of(key string, text []byte, p *policy.Policy) *policy.Policy
 	standing := ledger.Of(v, time.Now())
 	made := p
 	switch standing {
-	case held.Itself:
-	case held.Audited:
+	case rollout.Itself:
+	case rollout.Audited:
 		made = policy.Audited(p, ByRollout)
-	case held.Previous:
+	case rollout.Previous:
 		made = f.previous(key, p, ledger)
 		if made == nil {
-			made, standing = p, held.Itself
+			made, standing = p, rollout.Itself
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.standing, p.ID())
-	if standing != held.Itself {
+	if standing != rollout.Itself {
 		f.standing[p.ID()] = standing
 	}
 	return made
 }
 
 // previous is the previously approved version, compiled; nil if that is no longer possible.
-func (f *Effective) previous(key string, p *policy.Policy, ledger *held.Ledger) *policy.Policy {
+func (f *Effective) previous(key string, p *policy.Policy, ledger *rollout.Ledger) *policy.Policy {
 	before, _ := ledger.Before(p.ID())
 	f.mu.Lock()
 	made, known := f.former[before.Hash]
@@ -156,14 +156,14 @@ func (f *Effective) previous(key string, p *policy.Policy, ledger *held.Ledger) 
 func (f *Effective) Compiler(compile func(catalog.Document) catalog.Entry) { f.compile = compile }
 
 // version parses a policy's version, once.
-func (f *Effective) version(p *policy.Policy, text []byte) (held.Version, error) {
+func (f *Effective) version(p *policy.Policy, text []byte) (rollout.Version, error) {
 	f.mu.Lock()
 	v, known := f.versions[p]
 	f.mu.Unlock()
 	if known {
 		return v, nil
 	}
-	v, err := held.Read(p, text)
+	v, err := rollout.Read(p, text)
 	if err != nil {
 		return v, err
 	}
@@ -183,7 +183,7 @@ func (f *Effective) Count(entries []catalog.Entry) (source, guard int) {
 		case f == nil || entry.Policy == nil:
 		case audits(f.sources, entry.Key):
 			source++
-		case f.stands(entry.Policy.ID()) != held.Itself:
+		case f.stands(entry.Policy.ID()) != rollout.Itself:
 			guard++
 		}
 	}
@@ -191,13 +191,13 @@ func (f *Effective) Count(entries []catalog.Entry) (source, guard int) {
 }
 
 // stands returns the effective version of a policy.
-func (f *Effective) stands(id string) held.Standing {
+func (f *Effective) stands(id string) rollout.Standing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if standing, is := f.standing[id]; is {
 		return standing
 	}
-	return held.Itself
+	return rollout.Itself
 }
 
 // Why describes why an entry is not in force as written; empty if it is.
@@ -209,11 +209,11 @@ func (f *Effective) Why(entry catalog.Entry) string {
 		return "it only audits: " + BySetting + " names its source"
 	}
 	switch f.stands(entry.Policy.ID()) {
-	case held.Previous:
+	case rollout.Previous:
 		return "the guard holds it: it waits to be tried against what runs, and the version before stays in force"
-	case held.Audited:
+	case rollout.Audited:
 		return "the guard holds it: it waits to be tried against what runs, and only audits until then"
-	case held.Itself:
+	case rollout.Itself:
 	}
 	return ""
 }
@@ -249,7 +249,7 @@ func (f *Effective) Besides(beside func([]*policy.Policy) ([]*policy.Policy, err
 // approvable returns the versions that the ledger may contain, with their policies, by ID, and
 // all existing versions. Policies that audit because of their source are only in the latter; they
 // are evaluated when that ends.
-func (f *Effective) approvable(of *catalog.Catalog) (found map[string]candidate, there []held.Version, failed error) {
+func (f *Effective) approvable(of *catalog.Catalog) (found map[string]candidate, there []rollout.Version, failed error) {
 	found = map[string]candidate{}
 	of.Texts(func(entry catalog.Entry, text []byte) {
 		v, err := f.version(entry.Policy, text)
@@ -267,7 +267,7 @@ func (f *Effective) approvable(of *catalog.Catalog) (found map[string]candidate,
 
 // candidate is a policy that is in force or held.
 type candidate struct {
-	version held.Version
+	version rollout.Version
 	policy  *policy.Policy
 	entry   catalog.Entry
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/held"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/rollout"
 )
 
 const labelPolicy = `apiVersion: kyverno.io/v1
@@ -81,16 +81,16 @@ func TestInForce(t *testing.T) {
 	now, found := newCatalog(t, nil)
 	const key = kinds.FromCluster + "/clusterpolicies/signed"
 	first := put(found, key, labelPolicy)
-	if first.AuditedBy != "" || now.stands(first.ID()) != held.Itself {
+	if first.AuditedBy != "" || now.stands(first.ID()) != rollout.Itself {
 		t.Errorf("nothing is known, and it is %q", first.AuditedBy)
 	}
 	there, all, err := now.approvable(found)
 	if err != nil || len(there) != 1 || len(all) != 1 {
 		t.Fatalf("%v of %v, %v", there, all, err)
 	}
-	now.ledger.Store(held.New(versionsOf(there)...))
+	now.ledger.Store(rollout.New(versionsOf(there)...))
 	changed := strings.Replace(labelPolicy, "team:", "tier:", 1)
-	if p := put(found, key, changed); p.AuditedBy != "" || !strings.Contains(p.Source, "as it was approved") || now.stands(p.ID()) != held.Previous {
+	if p := put(found, key, changed); p.AuditedBy != "" || !strings.Contains(p.Source, "as it was approved") || now.stands(p.ID()) != rollout.Previous {
 		t.Errorf("a change: %+v", p)
 	}
 	if _, guard := now.Count(found.Snapshot().Entries); guard != 1 || !strings.Contains(now.Why(found.Snapshot().Entries[0]), "the version before stays in force") {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/held"
+	"github.com/quaymaster/quaymaster/policy/rollout"
 	"github.com/quaymaster/quaymaster/scan/trial"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
@@ -47,8 +47,8 @@ func (d *Review) Analyze(ctx context.Context, raw []byte) (warnings []string, er
 		return []string{"quaymaster: this policy only audits: the setting policies.audit names the cluster's policies"}, nil
 	}
 	ledger := now.ledger.Load()
-	v, err := held.Read(entry.Policy, raw)
-	if err != nil || ledger.Of(v, time.Now()) == held.Itself {
+	v, err := rollout.Read(entry.Policy, raw)
+	if err != nil || ledger.Of(v, time.Now()) == rollout.Itself {
 		return nil, err
 	}
 	until := time.Now().Add(reviewTime)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 

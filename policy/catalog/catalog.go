@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 )
 
 // maxDocument bounds a document; the API server takes 3 MiB of JSON.

@@ -11,9 +11,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/imagevalidating"
-	"github.com/quaymaster/quaymaster/policy/override"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/dialect/override"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 

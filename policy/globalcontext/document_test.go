@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
 func compiler(t testing.TB) *globalcontext.Compiler {

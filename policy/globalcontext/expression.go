@@ -3,7 +3,7 @@ package globalcontext
 import (
 	"context"
 
-	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // Expressions answers globalContext.Get of expressions in CEL from a Store.

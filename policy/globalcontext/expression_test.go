@@ -6,8 +6,8 @@ import (
 
 	celgo "github.com/google/cel-go/cel"
 
-	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // TestExpressions: expressions in CEL read entries by both spellings, and what is

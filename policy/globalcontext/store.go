@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
 const (

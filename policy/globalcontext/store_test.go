@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
 
 // clock is a clock that is moved by hand.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/workload"
 )

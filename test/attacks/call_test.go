@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 )
 
 // ear answers every call of policies, so that only the product can keep one from being

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // Absent lists the kinds that a policy names and the API server does not serve.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // Deviations returns, for a policy's condition, a sentence for each kind that the policy names if

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // TestNamespacesDecideForThemselves: what is confined to a namespace makes no

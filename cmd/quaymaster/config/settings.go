@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 )
 
 // Mirrors is the set of mirrors. RegistryMirror resources of the cluster

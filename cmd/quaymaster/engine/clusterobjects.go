@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster"
-	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // ClusterObjects implements resource.Get and related functions with the caller's own rights in a

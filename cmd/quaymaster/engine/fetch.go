@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/internal/redact"
-	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 )
 
 const (

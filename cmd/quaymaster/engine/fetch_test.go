@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 )
 
 // TestTexts: a policy at an address is fetched once, over TLS alone, and what does

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quaymaster/quaymaster/policy/cel"
-	"github.com/quaymaster/quaymaster/policy/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // FileObjects implements resource.Get of expressions from files, for ConfigMaps alone. Other

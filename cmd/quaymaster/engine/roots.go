@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/quaymaster/quaymaster/policy/imagevalidating/attestor"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // maxRuleConfig bounds an image's configuration, in bytes, as package gate does.

@@ -18,11 +18,11 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/imagevalidating"
-	"github.com/quaymaster/quaymaster/policy/mutating"
-	"github.com/quaymaster/quaymaster/policy/sigstore"
-	"github.com/quaymaster/quaymaster/policy/validating"
 )
 
 // compilers makes the compilers of every dialect, and their dependencies.

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
-	generated "github.com/quaymaster/quaymaster/policy/generating/record"
+	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/configuration"

@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 )
 
 // teller reports the state of documents: each replica in its log, and the leader in the cluster.

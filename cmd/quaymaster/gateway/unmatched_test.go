@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/sigstore"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 )
 
 // TestHeldNamesNoImage: what was refused since no ClusterImagePolicy names it stays refused

@@ -10,8 +10,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/cel"
-	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 var (

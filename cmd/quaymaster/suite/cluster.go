@@ -9,9 +9,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

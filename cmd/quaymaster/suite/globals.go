@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/policy/cel"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/jmespath"
-	"github.com/quaymaster/quaymaster/policy/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

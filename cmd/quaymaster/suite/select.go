@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/wildcard"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
-	"github.com/quaymaster/quaymaster/policy/reference"
+	"github.com/quaymaster/quaymaster/policy/lang/reference"
 )
 
 // reader converts the fields that it supports.

@@ -17,7 +17,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestImages compares patterns with what policy/reference says of them.
+// TestImages compares patterns with what policy/lang/reference says of them.
 func TestImages(t *testing.T) {
 	m := must(converttest.NewMatcher())(t)
 	for _, c := range []struct {

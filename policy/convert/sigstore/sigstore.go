@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
-	"github.com/quaymaster/quaymaster/policy/reference"
+	"github.com/quaymaster/quaymaster/policy/lang/reference"
 )
 
 // included is the label by which a namespace opts in.

@@ -11,8 +11,8 @@ import (
 	celgo "github.com/google/cel-go/cel"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quaymaster/quaymaster/policy/cel"
 	"github.com/quaymaster/quaymaster/policy/convert"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // Digest is one that no image has.

@@ -1,0 +1,12 @@
+// Package generate compiles the Kyverno rules that generate or change other objects.
+//
+// It compiles the `generate` rules and the `mutate` rules with `targets` of kyverno.io/v1
+// (Kyverno 1.19, "Generate Rules" and "Mutate Existing Resources") into policy.Generation and
+// policy.Alteration. It only computes the objects: package background writes them, and the API
+// server authorizes the writes.
+//
+// Refused with their path are `clone` and `cloneList`, kinds that are known only with a trigger
+// (variables and wildcards in `apiVersion` and `kind`, rules for every kind), subresources, and
+// the operations DELETE and CONNECT: the results are derived from existing triggers. A namespaced
+// Policy creates and changes objects of its own namespace alone.
+package generate

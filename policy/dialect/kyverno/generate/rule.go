@@ -1,0 +1,211 @@
+package generate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/lang/condition"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/variable"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+)
+
+const (
+	// maxTargets bounds the targets of a rule; honest ones have one to three.
+	maxTargets = 50
+	// maxLoops bounds the loops of a rule.
+	maxLoops = 50
+	// maxElements bounds the passes of all loops of a rule for one object, and so its objects;
+	// the API server accepts objects with some ten thousand elements.
+	maxElements = 1000
+	// maxMade bounds the memory of a rule's objects, in bytes: they exist at the same time. The
+	// author of a trigger may choose how often a rule copies how much of it.
+	maxMade = 16 << 20
+)
+
+// Rule holds the fields that all such rules share, as they are written.
+type Rule struct {
+	// Name is the rule's, unique in its policy; Path is its location, for errors.
+	Name, Path string
+	// Match selects triggers, and Exclude, which may be nil, leaves some out.
+	Match   match.Document
+	Exclude *match.Document
+	Context []rulecontext.Document
+	// Preconditions are any, all or the old form; nil for none.
+	Preconditions any
+	// ImageExtractors say where images are, for rules that read them.
+	ImageExtractors map[string][]rule.Extractor
+	// NewForm: match and exclude may not be written without any and all.
+	NewForm bool
+	// SkipGenerated is skipBackgroundRequests.
+	SkipGenerated bool
+}
+
+// triggers is the part of a rule that selects its objects.
+type triggers struct {
+	*rule.Head
+	targets       []policy.Target
+	preconditions *condition.Conditions // nil for none
+	requester     bool
+	skipGenerated bool
+	// own is the one namespace of a Policy; empty for a ClusterPolicy.
+	own string
+}
+
+// compileTriggers reads the common fields of both types of rules. Does is the rule's action, for
+// its variables.
+func compileTriggers(o rulecontext.Options, r Rule, does any) (triggers, error) {
+	t := triggers{own: o.Namespace, skipGenerated: r.SkipGenerated}
+	errs := []error{operations(r.Match, r.Path+".match")}
+	var err error
+	t.Head, err = rule.Compile(rule.Options{Context: o, OldForm: !r.NewForm}, rule.Document{
+		Name: r.Name, Match: r.Match, Exclude: r.Exclude, Context: r.Context, ImageExtractors: r.ImageExtractors,
+	}, r.Path)
+	errs = append(errs, err)
+	t.preconditions, err = rule.Preconditions(o.Reading(r.Context), r.Preconditions, r.Path+".preconditions", t.Entries()...)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return t, err
+	}
+	errs = nil
+	for _, target := range t.Head.Targets() {
+		if target.Subresource == "ephemeralcontainers" {
+			continue // follows from a rule about pods, which is about the pod here
+		}
+		errs = append(errs, watchable(target, r.Path+".match"))
+		if t.own != "" {
+			target.Namespaces = []string{t.own}
+		}
+		t.targets = append(t.targets, target)
+	}
+	t.requester, err = needsRequester(r, does)
+	return t, errors.Join(append(errs, err)...)
+}
+
+// operations refuses those after which the trigger does not exist.
+func operations(m match.Document, path string) error {
+	var errs []error
+	check := func(list []string, path string) {
+		for i, operation := range list {
+			if operation == "DELETE" || operation == "CONNECT" {
+				errs = append(errs, document.Unsupported(path+"["+strconv.Itoa(i)+"]", "the operation "+operation+" of a rule about other objects"))
+			}
+		}
+	}
+	check(m.Resources.Operations, path+".resources.operations")
+	for i, f := range m.Any {
+		check(f.Resources.Operations, fmt.Sprintf("%s.any[%d].resources.operations", path, i))
+	}
+	for i, f := range m.All {
+		check(f.Resources.Operations, fmt.Sprintf("%s.all[%d].resources.operations", path, i))
+	}
+	return errors.Join(errs...)
+}
+
+// watchable refuses kinds of triggers that cannot be watched.
+func watchable(t policy.Target, path string) error {
+	switch {
+	case wildcard.Contains(t.Kind):
+		return document.Unsupported(path, "a rule about other objects whose triggers are of many kinds ("+t.Kind+")")
+	case t.Subresource != "":
+		return document.Unsupported(path, "a rule about other objects whose trigger is a subresource ("+t.Kind+"/"+t.Subresource+")")
+	}
+	return nil
+}
+
+// Targets returns the kinds of triggers.
+func (t *triggers) Targets() []policy.Target { return t.targets }
+
+// NeedsRequester reports whether the rule reads the requester of the trigger.
+func (t *triggers) NeedsRequester() bool { return t.requester }
+
+// Selects reports whether the rule may match an object; an indeterminate match counts.
+func (t *triggers) Selects(s *policy.Subject) bool {
+	if s.Subresource != "" || s.Document {
+		return false
+	}
+	applies, err := t.Applies(s)
+	return err != nil || applies
+}
+
+// ask evaluates whether the rule matches the object of a case. The answer is nil if it does, and
+// then the context is the data for its expressions.
+func (t *triggers) ask(ctx context.Context, about policy.Case) (variable.Context, *rule.Answer) {
+	s := about.Subject
+	if s.Operation == "DELETE" || s.Operation == "CONNECT" || s.Subresource != "" || s.Object.IsZero() {
+		return nil, &rule.Answer{}
+	}
+	data, answer, doubt := t.Ask(ctx, about)
+	if answer == nil && doubt != nil {
+		answer = rule.Undecided(doubt)
+	}
+	if answer != nil {
+		return nil, answer
+	}
+	return data, met(t.preconditions, data, t.Path()+".preconditions")
+}
+
+// met evaluates preconditions. A generated object may grant rights; so a rule with indeterminate
+// preconditions is not applied.
+func met(preconditions *condition.Conditions, data variable.Context, path string) *rule.Answer {
+	if preconditions == nil {
+		return nil
+	}
+	held, err := preconditions.Evaluate(data)
+	switch {
+	case err != nil:
+		return rule.Undecided(field.Below(path, err))
+	case held.Indeterminate:
+		return rule.Undecided(field.Below(path, held.Cause()))
+	case !held.Held:
+		return rule.Skip("preconditions not met: " + held.Words())
+	}
+	return nil
+}
+
+// text fills in a template that must give a string with something in it.
+func text(t *variable.Template, data variable.Context, path string) (string, error) {
+	value, err := t.Execute(data)
+	if err != nil {
+		return "", field.Below(path, err)
+	}
+	switch value.(type) {
+	case string, float64, bool:
+	default:
+		return "", field.Fail(path, "want a string, and it is %s", jmespath.Text(value))
+	}
+	return jmespath.Text(value), nil
+}
+
+// plainKind refuses an apiVersion and a kind that are not known beforehand.
+func plainKind(apiVersion, kind, path string) error {
+	var errs []error
+	for _, f := range []struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind}} {
+		switch place := path + "." + f.name; {
+		case f.value == "":
+			errs = append(errs, field.Fail(place, "is empty"))
+		case wildcard.Contains(f.value) || containsVariable(f.value):
+			errs = append(errs, document.Unsupported(place, "a wildcard or a variable ("+f.value+")"))
+		case f.name == "kind" && containsSlash(f.value):
+			errs = append(errs, document.Unsupported(place, "a subresource or a kind with its group ("+f.value+")"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// decode reads a part of a rule strictly.
+func decode(part, into any, path string) error {
+	data, err := json.Marshal(part)
+	if err != nil {
+		return field.Below(path, err)
+	}
+	return document.Decode(data, into, path)
+}

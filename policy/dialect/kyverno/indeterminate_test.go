@@ -1,0 +1,154 @@
+package kyverno_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+)
+
+// TestIndeterminateExclude: an exclusion that depends on what is not known takes no rule
+// away: a pass stays a pass, and a failure is indeterminate and names what is missing.
+func TestIndeterminateExclude(t *testing.T) {
+	const deny = "validate: {message: denied, deny: {conditions: {all: [{key: '{{ request.object.bad }}', operator: Equals, value: true}]}}}}"
+	object := func(s *policy.Subject, kind string, bad bool) *policy.Subject {
+		s.Object = policy.ContentOf(map[string]any{"kind": kind, "bad": bad, "metadata": map[string]any{"labels": map[string]any{"free": "yes"}}})
+		return s
+	}
+	for _, c := range []struct {
+		reason, selection string
+		subject           func() *policy.Subject
+		kind, names       string
+	}{
+		{"labels of an Eviction", "match: {any: [{resources: {kinds: [Pod/eviction]}}]}, exclude: {any: [{resources: {selector: {matchLabels: {free: 'yes'}}}}]}", func() *policy.Subject {
+			return &policy.Subject{Version: "v1", Kind: "Pod", Subresource: "eviction", Namespace: "prod", NamespaceKnown: true, Name: "a", Operation: "CREATE"}
+		}, "Eviction", "its subresource eviction brings another object"},
+		{"labels of the namespace", "match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {namespaceSelector: {matchLabels: {free: 'yes'}}}}]}", func() *policy.Subject {
+			return &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "prod", Name: "a", Operation: "CREATE"}
+		}, "Pod", "labels of the object's namespace"},
+		{"a match by labels of the namespace", "match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {free: 'yes'}}}}]}", func() *policy.Subject {
+			return &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "prod", Name: "a", Operation: "CREATE"}
+		}, "Pod", "labels of the object's namespace"},
+		{"roles", "match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{clusterRoles: [cluster-admin]}]}", func() *policy.Subject {
+			return &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "prod", NamespaceKnown: true, Name: "a", Operation: "CREATE", User: policy.User{Name: "eve"}}
+		}, "Pod", "the user's roles"},
+	} {
+		p := about(t, nil, "{name: r, "+c.selection+", "+deny, "")
+		if got := results(t, p, object(c.subject(), c.kind, false)); got != "r=pass" {
+			t.Errorf("%s: of an object that the rule admits: %s", c.reason, got)
+		}
+		validated := p.Validations[0].Validate(t.Context(), policy.Case{Subject: object(c.subject(), c.kind, true)})
+		if validated.Result != policy.Indeterminate || !strings.Contains(validated.Reasons[0].Message, c.names) || validated.Reasons[0].Code != policy.PolicyError {
+			t.Errorf("%s: of an object that it refuses: %s %v", c.reason, validated.Result, validated.Reasons)
+		}
+	}
+}
+
+// TestOfTheCluster: an exclusion and an exception by labels of namespaces cover no object
+// that is in none.
+func TestOfTheCluster(t *testing.T) {
+	binding := &policy.Subject{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding", Name: "mine", Operation: "CREATE", Object: policy.ContentOf(map[string]any{"kind": "ClusterRoleBinding"})}
+	const bindings = "match: {any: [{resources: {kinds: [ClusterRoleBinding, RoleBinding]}}]}"
+	for _, selector := range []string{"{matchLabels: {env: sandbox}}", "{matchExpressions: [{key: env, operator: NotIn, values: [prod]}]}", "{}"} {
+		p := about(t, nil, "{name: r, "+bindings+", exclude: {any: [{resources: {namespaceSelector: "+selector+"}}]}, validate: {message: denied, deny: {}}}", "")
+		if got := results(t, p, binding); got != "r=fail" {
+			t.Errorf("excluded by %s: %s", selector, got)
+		}
+		e, err := newCompiler(t, nil).CompileException([]byte("{apiVersion: kyverno.io/v2, kind: PolicyException, metadata: {name: e, namespace: a}, spec: {exceptions: [{policyName: p, ruleNames: [r]}], "+
+			"match: {any: [{resources: {namespaceSelector: "+selector+"}}]}}}"), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if covers, err := e.Scope.Covers(t.Context(), binding); covers || err != nil {
+			t.Errorf("excepted by %s: %t, %v", selector, covers, err)
+		}
+		role := *binding
+		role.Kind, role.Namespace, role.NamespaceKnown, role.NamespaceLabels = "RoleBinding", "a", true, map[string]string{"env": "sandbox"}
+		if got := results(t, p, &role); got != "" {
+			t.Errorf("of a namespace that is excluded by %s: %s", selector, got)
+		}
+	}
+}
+
+// TestBrokenSelection: a policy that is broken by a user which no request has holds the
+// kinds that it names, and no others.
+func TestBrokenSelection(t *testing.T) {
+	const text = "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [KINDS]}, subjects: [{kind: ServiceAccount, name: ci}]}]}, validate: {deny: {}}}]}}"
+	for kinds, want := range map[string]string{"ConfigMap": "ConfigMap", "pods": "Pod"} {
+		document := []byte(strings.Replace(text, "KINDS", kinds, 1))
+		_, err := newCompiler(t, nil).Compile(document, "test")
+		if err == nil || !strings.Contains(err.Error(), "spec.rules[0].match.any[0].subjects[0].namespace: is empty") {
+			t.Fatalf("%s: %v", kinds, err)
+		}
+		broken := kyverno.Broken(document, "test", err)
+		for _, kind := range []string{"ConfigMap", "Pod", "Secret"} {
+			s := &policy.Subject{Version: "v1", Kind: kind, Namespace: "a", Operation: "CREATE", Object: policy.ContentOf(map[string]any{"kind": kind})}
+			if got := results(t, broken, s) == "r=indeterminate"; got != (kind == want) {
+				t.Errorf("a broken rule about %s holds %s: %t", kinds, kind, got)
+			}
+		}
+	}
+}
+
+// TestOneInDoubt: under applyRules One a rule that passes ends its policy only where it is
+// certain that it applies; else the author of the object would choose the policy's rule.
+func TestOneInDoubt(t *testing.T) {
+	const (
+		pods  = "match: {any: [{resources: {kinds: [Pod]}}]}"
+		holds = "validate: {pattern: {kind: Pod}}"
+		many  = "all: [{key: '{{ %.spec.size }}', operator: GreaterThan, value: 5}]"
+		deny  = ", {name: b, " + pods + ", validate: {deny: {}}}"
+	)
+	object := strings.ReplaceAll(many, "%", "request.object")
+	loop := func(list, body string) string {
+		return "{list: '" + list + "', preconditions: {" + strings.ReplaceAll(many, "%.spec", "element") + "}, " + body + "}"
+	}
+	const element = "pattern: {name: '*'}"
+	for _, c := range []struct{ reason, rule, spec, want string }{
+		{"certain", pods + ", " + holds, "{}", "a=pass"},
+		{"certain, and fails", pods + ", validate: {pattern: {kind: Node}}", "{}", "a=fail"},
+		{"preconditions that hold", pods + ", preconditions: {" + object + "}, " + holds, "{size: 9}", "a=pass"},
+		{"preconditions in doubt", pods + ", preconditions: {" + object + "}, " + holds, "{size: many}", "a=pass b=fail"},
+		{"preconditions in doubt, and fails", pods + ", preconditions: {" + object + "}, validate: {deny: {}}", "{size: many}", "a=indeterminate b=fail"},
+		{"an exclusion in doubt", pods + ", exclude: {any: [{resources: {namespaceSelector: {matchLabels: {free: 'yes'}}}}]}, " + holds, "{}", "a=pass b=fail"},
+		{"an exclusion that does not cover it", pods + ", exclude: {any: [{resources: {namespaces: [other]}}]}, " + holds, "{}", "a=pass"},
+		{"a match in doubt", "match: {any: [{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {free: 'yes'}}}}]}, " + holds, "{}", "a=pass b=fail"},
+		{"an element that is concerned", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + "]}", "{list: [{name: a, size: 9}]}", "a=pass"},
+		{"an element in doubt", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + "]}", "{list: [{name: a, size: many}]}", "a=pass b=fail"},
+		{"an element in doubt beside one that is concerned", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + "]}", "{list: [{name: a, size: many}, {name: b, size: 9}]}", "a=pass"},
+		{"a list in doubt beside one that is concerned", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + ", {list: request.object.spec.more, " + element + "}]}", "{list: [{name: a, size: many}], more: [{name: b}]}", "a=pass"},
+		{"a list in doubt beside an empty one", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + ", {list: request.object.spec.more, " + element + "}]}", "{list: [{name: a, size: many}], more: []}", "a=pass b=fail"},
+		{"a list in a list in doubt", pods + ", validate: {foreach: [{list: request.object.spec.list, foreach: [" + loop("element.list", element) + "]}]}", "{list: [{list: [{name: a, size: many}]}]}", "a=pass b=fail"},
+	} {
+		pod := subjectFrom(t, strings.Replace(podOf, "%s", c.spec, 1))
+		pod.NamespaceKnown = false
+		if got := results(t, about(t, nil, "{name: a, "+c.rule+"}"+deny, "applyRules: One, "), pod); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestDefaults: the default of a variable replaces an absent value, and no failed evaluation,
+// in a rule that denies the default as in one that denies all else.
+func TestDefaults(t *testing.T) {
+	const deny = ", context: [{name: v, variable: {jmesPath: %s, default: d}}], validate: {deny: {conditions: {any: [{key: '{{ v }}', operator: %s, value: d}]}}}"
+	for _, c := range []struct{ reason, metadata, path, equals, notEquals string }{
+		{"an absent label", "{name: web}", "request.object.metadata.labels.team", "r=fail", "r=pass"},
+		{"a label", "{name: web, labels: {team: a}}", "request.object.metadata.labels.team", "r=pass", "r=fail"},
+		{"a function of an absent label", "{name: web}", "to_upper(request.object.metadata.labels.team)", "r=fail", "r=pass"},
+		{"a function of a label", "{name: web, labels: {team: d}}", "to_lower(request.object.metadata.labels.team)", "r=fail", "r=pass"},
+		{"a function of a label of another type", "{name: web, labels: {team: 1}}", "to_upper(request.object.metadata.labels.team)", "r=indeterminate", "r=indeterminate"},
+		{"a number that is none", "{name: web, labels: {team: a}}", "parse_json(request.object.metadata.labels.team)", "r=indeterminate", "r=indeterminate"},
+		{"a part of one element", "{name: web, finalizers: [a, null]}", "request.object.metadata.finalizers[].to_upper(@)", "r=indeterminate", "r=indeterminate"},
+	} {
+		pod := subjectFrom(t, "{apiVersion: v1, kind: Pod, metadata: "+c.metadata+", spec: {containers: []}}")
+		for operator, want := range map[string]string{"Equals": c.equals, "NotEquals": c.notEquals} {
+			rule := "{name: r, match: {any: [{resources: {kinds: [Pod]}}]}" + fmt.Sprintf(deny, "'"+c.path+"'", operator) + "}"
+			if got := results(t, about(t, nil, rule, "background: false, "), pod); got != want {
+				t.Errorf("%s: %s: %s, want %s", c.reason, operator, got, want)
+			}
+		}
+	}
+}

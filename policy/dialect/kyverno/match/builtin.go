@@ -1,0 +1,59 @@
+package match
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+)
+
+// builtins returns the kinds of Kubernetes that the selector names, not by a pattern; none if it
+// may select a kind of another API.
+func (s kindSelector) builtins() []builtin.Resource {
+	return s.builtinsBy(func(r builtin.Resource) bool { return r.Kind == s.kind })
+}
+
+func (s kindSelector) builtinsBy(named func(builtin.Resource) bool) []builtin.Resource {
+	if s.group == "*" && builtin.IsNamedAlike(s.kind) {
+		return nil
+	}
+	return slices.DeleteFunc(builtin.Resources(), func(r builtin.Resource) bool { return !named(r) || !wildcard.Match(s.group, r.Group) })
+}
+
+// rightKind returns the spelling of a kind of Kubernetes that is written in another case
+// or as the plural; empty for all other kinds, which may be custom ones.
+func (s kindSelector) rightKind() string {
+	if s.group == "core" && len(kindSelector{kind: s.kind}.builtins()) > 0 {
+		return "v1/" + s.kind
+	}
+	misspelt := s.builtinsBy(func(r builtin.Resource) bool {
+		return strings.EqualFold(s.kind, r.Kind) || strings.EqualFold(s.kind, r.Name)
+	})
+	if len(misspelt) == 0 || misspelt[0].Kind == s.kind {
+		return ""
+	}
+	return misspelt[0].Kind
+}
+
+// checkSubresource refuses a subresource that a kind of Kubernetes does not have. A kind
+// of the same name in a group that is written out may be a custom one.
+func (s kindSelector) checkSubresource(path string) error {
+	if s.subresource == "" {
+		return nil
+	}
+	for _, r := range s.builtins() {
+		has := r.Subresources()
+		if s.kind == podKind && s.subresource == "log" {
+			return field.Fail(path, "%s/log is only read, and a read is not admitted: restrict it by RBAC", s.kind)
+		}
+		if len(has) == 0 {
+			return field.Fail(path, "%s has no subresources, and %s/%s would match nothing; for a custom kind of that name write its group, as in GROUP/VERSION/%s", s.kind, s.kind, s.subresource, s.kind)
+		}
+		if !wildcard.Match(s.subresource, "") && !slices.ContainsFunc(has, func(sub string) bool { return wildcard.Match(s.subresource, sub) }) {
+			return field.Fail(path, "%s has no subresource %q, and would match nothing: it has %s", s.kind, s.subresource, strings.Join(has, ", "))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+package match
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quaymaster/quaymaster/policy/internal/document"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	literals "github.com/quaymaster/quaymaster/policy/internal/requirement"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+)
+
+// A selector that can match nothing by its text alone is an error, whichever object comes:
+// its rule, or its exclusion, would have no effect.
+
+func compileFilter(r resourceFilter, path string) (filter, error) {
+	f := filter{resourceFilter: r, names: r.Resources.Names, empty: r.empty()}
+	d := &r.Resources
+	resources := document.Join(path, "resources")
+	var errs []error
+	if d.Name != nil {
+		errs = append(errs, checkName(*d.Name, resources+".name"))
+		if len(d.Names) > 0 {
+			errs = append(errs, field.Fail(resources+".name", "Kyverno takes name or names, and here are both: write names"))
+		}
+		f.names = append(slices.Clone(f.names), *d.Name)
+	}
+	for i, text := range d.Kinds {
+		kind, err := parseKind(text, at(resources+".kinds", i))
+		errs = append(errs, err)
+		if err == nil {
+			f.kinds = append(f.kinds, kind)
+		}
+	}
+	for i, name := range d.Names {
+		errs = append(errs, checkName(name, at(resources+".names", i)))
+	}
+	for i, namespace := range d.Namespaces {
+		errs = append(errs, checkNamespace(namespace, at(resources+".namespaces", i)))
+	}
+	for i, operation := range d.Operations {
+		if !isOperation(operation) {
+			errs = append(errs, field.Fail(at(resources+".operations", i), "unknown operation %q: want CREATE, UPDATE, DELETE or CONNECT", operation))
+		}
+	}
+	if _, empty := d.Annotations[""]; empty {
+		errs = append(errs, field.Fail(resources+".annotations", "has an empty key, which no annotation has"))
+	}
+	if s := d.Selector; s != nil && !s.selects() {
+		errs = append(errs, field.Fail(resources+".selector", "has no requirement, and so would match everything: name labels, or leave it out"))
+	}
+	errs = append(errs, r.checkVariables(path), r.checkUsers(path), d.Selector.Validate(resources+".selector"), d.NamespaceSelector.Validate(resources+".namespaceSelector"))
+	if errors.Join(errs...) == nil {
+		errs = append(errs, f.checkReach(resources))
+	}
+	return f, errors.Join(errs...)
+}
+
+func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+func isOperation(text string) bool {
+	return slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, text)
+}
+
+// checkName refuses a pattern that no name of an object matches.
+func checkName(name, path string) error {
+	switch {
+	case name == "":
+		return field.Fail(path, "is empty, which no name is")
+	case strings.Contains(name, "{{"):
+		return field.Fail(path, "%q: variables are not filled in here, and no name has braces", name)
+	case strings.ContainsAny(name, "/%") || name == "." || name == "..":
+		return field.Fail(path, "%q matches no name: names have no / and no %%", name)
+	}
+	return nil
+}
+
+// checkNamespace refuses a pattern that no name of a namespace matches.
+func checkNamespace(name, path string) error {
+	if name == "" {
+		return field.Fail(path, "is empty, which no namespace is; what is in none is selected by its kind")
+	}
+	i := strings.IndexFunc(name, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-*?", r) })
+	if i >= 0 || !wildcard.Contains(name) && len(validation.IsDNS1123Label(name)) > 0 {
+		return field.Fail(path, "%q matches no namespace: their names are lower-case letters, digits and hyphens", name)
+	}
+	return nil
+}
+
+// checkUsers refuses users and roles that Kyverno refuses, and those that no request has.
+func (r *resourceFilter) checkUsers(path string) error {
+	var errs []error
+	for i, s := range r.Subjects {
+		place := at(document.Join(path, "subjects"), i)
+		switch {
+		case !slices.Contains([]string{"User", "Group", "ServiceAccount"}, s.Kind):
+			errs = append(errs, field.Fail(place+".kind", "unknown kind %q: want User, Group or ServiceAccount", s.Kind))
+		case s.Name == "":
+			errs = append(errs, field.Fail(place+".name", "is empty, which no user, group and account is"))
+		case s.Kind == "ServiceAccount" && s.Namespace == "":
+			errs = append(errs, field.Fail(place+".namespace", "is empty, and an account is in a namespace: name it, * for every one"))
+		case s.Kind == "ServiceAccount" && strings.ContainsAny(s.Name+s.Namespace, ":/"):
+			errs = append(errs, field.Fail(place+".name", "%q in the namespace %q matches no account: write the account's name alone", s.Name, s.Namespace))
+		}
+	}
+	for i, role := range r.Roles {
+		namespace, name, found := strings.Cut(role, ":")
+		if !found || namespace == "" || name == "" || strings.Contains(name, ":") {
+			errs = append(errs, field.Fail(at(document.Join(path, "roles"), i), "%q: want NAMESPACE:NAME", role))
+		}
+	}
+	for i, role := range r.ClusterRoles {
+		if role == "" {
+			errs = append(errs, field.Fail(at(document.Join(path, "clusterRoles"), i), "is empty, which no role is"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// overlap refuses filters which must all match, and of which two can match no object
+// together.
+func (b Block) overlap(path string) error {
+	for i := range b.filters {
+		for k := range b.filters[:i] {
+			if what := b.filters[k].disjoint(&b.filters[i]); what != "" {
+				return field.Fail(at(document.Join(path, "all"), i), "no object has the %s of this filter and those of all[%d], and so the block would match nothing", what, k)
+			}
+		}
+	}
+	return nil
+}
+
+// disjoint names the field in which no object meets two filters; empty if one may.
+func (f *filter) disjoint(other *filter) string {
+	literals := func(a, b []string) bool { // two lists that have nothing in common
+		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, wildcard.Contains) && !slices.ContainsFunc(b, wildcard.Contains) &&
+			!slices.ContainsFunc(a, func(text string) bool { return slices.Contains(b, text) })
+	}
+	kinds := len(f.kinds) > 0 && len(other.kinds) > 0
+	for _, a := range f.kinds {
+		kinds = kinds && !slices.ContainsFunc(other.kinds, a.meets)
+	}
+	switch {
+	case kinds:
+		return "kinds"
+	case literals(f.names, other.names):
+		return "names"
+	case literals(f.Resources.Namespaces, other.Resources.Namespaces):
+		return "namespaces"
+	case literals(f.Resources.Operations, other.Resources.Operations):
+		return "operations"
+	case f.Resources.Selector.contradicts(other.Resources.Selector) != "":
+		return "labels"
+	case f.Resources.NamespaceSelector.contradicts(other.Resources.NamespaceSelector) != "":
+		return "labels of the namespace"
+	}
+	return ""
+}
+
+// meets reports whether one object may be of two kinds.
+func (s kindSelector) meets(other kindSelector) bool {
+	same := func(a, b string) bool { return a == b || wildcard.Contains(a) || wildcard.Contains(b) }
+	later := func(a, b kindSelector) bool { return a.subresource == "" && b.subresource == ephemeralContainers }
+	return same(s.group, other.group) && same(s.version, other.version) && same(s.kind, other.kind) &&
+		(same(s.subresource, other.subresource) || later(s, other) || later(other, s))
+}
+
+// Validate refuses selectors that could not be evaluated, and those that no labels meet.
+// A text with a variable is looked at once it is filled in.
+func (s *Selector) Validate(path string) error {
+	if s == nil {
+		return nil
+	}
+	var errs []error
+	for key, value := range s.MatchLabels {
+		errs = append(errs, checkLabel(key, value, path+".matchLabels["+key+"]"))
+	}
+	for i, e := range s.MatchExpressions {
+		errs = append(errs, e.validate(at(document.Join(path, "matchExpressions"), i)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if why := s.contradicts(s); why != "" {
+		return field.Fail(path, "no labels meet it: %s", why)
+	}
+	return nil
+}
+
+func checkLabel(key, value, path string) error {
+	if problem := labelKey(key); problem != "" {
+		return field.Fail(path, "%q is no label: %s", key, problem)
+	}
+	if problem := labelValue(value); problem != "" {
+		return field.Fail(path, "%q is no value of a label: %s", value, problem)
+	}
+	return nil
+}
+
+func (e *requirement) validate(path string) error {
+	switch e.Operator {
+	case "In", "NotIn":
+		if len(e.Values) == 0 {
+			return field.Fail(path+".values", "%s wants at least one value", e.Operator)
+		}
+	case "Exists", "DoesNotExist":
+		if len(e.Values) > 0 {
+			return field.Fail(path+".values", "%s wants no values", e.Operator)
+		}
+	default:
+		return field.Fail(path+".operator", "unknown operator %q: want In, NotIn, Exists or DoesNotExist", e.Operator)
+	}
+	if e.Key == "" {
+		return field.Fail(path+".key", "is empty")
+	}
+	if problem := labelKey(e.Key); problem != "" || wildcard.Contains(e.Key) {
+		return field.Fail(path+".key", "%q is no label: %s", e.Key, cmp.Or(problem, "wildcards are for matchLabels"))
+	}
+	for i, value := range e.Values {
+		if problem := labelValue(value); problem != "" || wildcard.Contains(value) {
+			return field.Fail(at(path+".values", i), "%q is no value of a label: %s", value, cmp.Or(problem, "wildcards are for matchLabels"))
+		}
+	}
+	return nil
+}
+
+func labelKey(key string) string {
+	if wildcard.Contains(key) || strings.Contains(key, "{{") {
+		return ""
+	}
+	return strings.Join(validation.IsQualifiedName(key), "; ")
+}
+
+func labelValue(value string) string {
+	if wildcard.Contains(value) || strings.Contains(value, "{{") {
+		return ""
+	}
+	return strings.Join(validation.IsValidLabelValue(value), "; ")
+}
+
+// contradicts returns why no labels meet two selectors together, or one with itself; empty
+// if some may.
+func (s *Selector) contradicts(other *Selector) string {
+	if s == nil || other == nil {
+		return ""
+	}
+	return literals.Contradiction(append(s.requirements(), other.requirements()...))
+}
+
+// requirements are those of the selector with literal keys and values.
+func (s *Selector) requirements() []literals.Requirement {
+	var list []literals.Requirement
+	for key, value := range s.MatchLabels {
+		switch {
+		case wildcard.Contains(key) || strings.Contains(key+value, "{{"):
+		case wildcard.Contains(value):
+			list = append(list, literals.Requirement{Key: key, Operator: "Exists"})
+		default:
+			list = append(list, literals.Requirement{Key: key, Operator: "In", Values: []string{value}})
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		if !strings.Contains(e.Key+strings.Join(e.Values, ""), "{{") {
+			list = append(list, literals.Requirement(e))
+		}
+	}
+	return list
+}

@@ -1,0 +1,122 @@
+package validate
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rule"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/lang/pattern"
+	"github.com/quaymaster/quaymaster/policy/lang/variable"
+)
+
+// one is a rule's pattern.
+type one struct {
+	path    string
+	pattern *pattern.Pattern
+}
+
+func (c compiler) pattern(doc any, path string) (checker, error) {
+	p, err := pattern.Compile(c.context().Engine, doc)
+	if err != nil {
+		return nil, field.Below(path, err)
+	}
+	return &one{path: path, pattern: p}, nil
+}
+
+// looked returns the value that patterns are matched against: the element of a foreach, or the
+// object; false if there is none.
+func (q *question) looked() (any, bool) {
+	if q.scoped {
+		return q.element, true
+	}
+	if q.deletes() {
+		return nil, false
+	}
+	return q.about.Subject.Object.Map(), true
+}
+
+func (o *one) check(q *question, data variable.Context) outcome {
+	looked, ok := q.looked()
+	if !ok {
+		return outcome{}
+	}
+	switch r := o.pattern.Match(data, looked); {
+	case r.Held:
+		return passed()
+	case r.Err != nil:
+		return undecided(o.path, r.Err)
+	case r.Skip:
+		return answered(rule.Skip("the pattern does not apply: " + at(r)))
+	default:
+		return outcome{result: policy.Fail, reasons: []policy.Reason{{
+			Code: policy.Violated, Message: q.rule.message.failed(data, r.Path), Where: r.Path, Found: r.Why,
+		}}}
+	}
+}
+
+func at(r pattern.Result) string {
+	if r.Path == "" {
+		return r.Why
+	}
+	return r.Path + ": " + r.Why
+}
+
+// several are patterns of which one is to hold.
+type several struct {
+	path     string
+	patterns []*pattern.Pattern
+}
+
+func (c compiler) anyPattern(docs []any, path string) (checker, error) {
+	if len(docs) == 0 || len(docs) > maxPatterns {
+		return nil, field.Fail(path, "want 1 to %d patterns, found %d", maxPatterns, len(docs))
+	}
+	s := &several{path: path}
+	for i, doc := range docs {
+		p, err := pattern.Compile(c.context().Engine, doc)
+		if err != nil {
+			return nil, field.Below(path+"["+strconv.Itoa(i)+"]", err)
+		}
+		s.patterns = append(s.patterns, p)
+	}
+	return s, nil
+}
+
+func (s *several) check(q *question, data variable.Context) outcome {
+	looked, ok := q.looked()
+	if !ok {
+		return outcome{}
+	}
+	var failures, skips, found []string
+	var unknown *outcome
+	for i, p := range s.patterns {
+		r := p.Match(data, looked)
+		switch {
+		case r.Held:
+			return passed()
+		case r.Err != nil:
+			if unknown == nil {
+				one := undecided(s.path+"["+strconv.Itoa(i)+"]", r.Err)
+				unknown = &one
+			}
+		case r.Skip:
+			skips = append(skips, fmt.Sprintf("rule %s[%d] skipped: %s", q.rule.Name(), i, at(r)))
+		case r.Path == "":
+			failures = append(failures, fmt.Sprintf("rule %s[%d] failed: %s", q.rule.Name(), i, r.Why))
+		default:
+			failures, found = append(failures, fmt.Sprintf("rule %s[%d] failed at path %s", q.rule.Name(), i, r.Path)), append(found, r.Path+": "+r.Why)
+		}
+	}
+	switch {
+	case unknown != nil:
+		return *unknown // of the others none holds
+	case len(failures) == 0:
+		return answered(rule.Skip(strings.Join(skips, " ")))
+	}
+	return outcome{result: policy.Fail, reasons: []policy.Reason{{
+		Code: policy.Violated, Message: q.rule.message.failedAll(data, strings.Join(failures, " ")), Found: strings.Join(found, "; "),
+	}}}
+}

@@ -1,0 +1,136 @@
+package kyvernocel
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+	admission "k8s.io/api/admissionregistration/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// controller is a resource for which a policy about pods is generated.
+type controller struct {
+	resource, group string
+	template        Template
+}
+
+// controllers are Kyverno's, in the order in which they are written here.
+func controllers() []controller {
+	template := Template{"spec", "template"}
+	return []controller{
+		{"daemonsets", "apps", template}, {"deployments", "apps", template}, {"replicasets", "apps", template},
+		{"statefulsets", "apps", template}, {"jobs", "batch", template},
+		{"cronjobs", "batch", Template{"spec", "jobTemplate", "spec", "template"}},
+	}
+}
+
+// Follower holds the differences of a generated rule from its pod rule.
+type Follower struct {
+	// Name is the rule's.
+	Name     string
+	Match    *constraint.Constraint
+	Template Template
+}
+
+// Followers returns the rules that are generated from a named pod rule: one for the controllers
+// with the pod template at one path. Match is the policy's. None are generated if it is nil, or
+// if it matches more than pods as such.
+func Followers(name string, match *admission.MatchResources, autogen *v1alpha1.PodControllersGenerationConfiguration) ([]Follower, error) {
+	wanted, err := controllersOf(autogen)
+	if err != nil || !canGenerate(match) {
+		return nil, err
+	}
+	var rules []Follower
+	for _, kind := range []struct {
+		prefix string
+		cron   bool
+	}{{"autogen-", false}, {"autogen-cronjobs-", true}} {
+		follower := Follower{Name: kind.prefix + name}
+		byGroup := map[string][]string{}
+		for _, c := range wanted {
+			if (c.resource == "cronjobs") != kind.cron {
+				continue
+			}
+			follower.Template = c.template
+			byGroup[c.group] = append(byGroup[c.group], c.resource)
+		}
+		if len(byGroup) == 0 {
+			continue
+		}
+		follower.Match, err = forControllers(match, byGroup)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, follower)
+	}
+	return rules, nil
+}
+
+// controllersOf returns the controllers that the policy selects; all of them by default.
+func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]controller, error) {
+	if autogen == nil || autogen.Controllers == nil {
+		return controllers(), nil
+	}
+	var list []controller
+	for i, name := range autogen.Controllers {
+		at := slices.IndexFunc(controllers(), func(c controller) bool { return c.resource == name })
+		if at < 0 {
+			return nil, field.Fail("spec.autogen.podControllers.controllers["+strconv.Itoa(i)+"]",
+				"unknown controller %q: want daemonsets, deployments, replicasets, statefulsets, jobs or cronjobs", name)
+		}
+		if c := controllers()[at]; !slices.ContainsFunc(list, func(have controller) bool { return have.resource == c.resource }) {
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// canGenerate reports whether a policy matches pods as such, so that it has the same meaning for
+// pod templates, by Kyverno's rules.
+func canGenerate(doc *admission.MatchResources) bool {
+	if doc == nil || len(doc.ResourceRules) != 1 || len(doc.ExcludeResourceRules) > 0 {
+		return false
+	}
+	for _, selector := range []*meta.LabelSelector{doc.NamespaceSelector, doc.ObjectSelector} {
+		if selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
+			return false
+		}
+	}
+	r := doc.ResourceRules[0]
+	return len(r.ResourceNames) == 0 && slices.Equal(r.APIGroups, []string{""}) &&
+		slices.Equal(r.APIVersions, []string{"v1"}) && slices.Equal(r.Resources, []string{"pods"})
+}
+
+// forControllers is the constraint of a rule that follows: the same operations, on
+// other resources.
+func forControllers(match *admission.MatchResources, byGroup map[string][]string) (*constraint.Constraint, error) {
+	doc := &admission.MatchResources{MatchPolicy: match.MatchPolicy}
+	for _, group := range []string{"apps", "batch"} {
+		if len(byGroup[group]) == 0 {
+			continue
+		}
+		doc.ResourceRules = append(doc.ResourceRules, admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
+			Operations: match.ResourceRules[0].Operations,
+			Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: byGroup[group]},
+		}})
+	}
+	return constraint.Compile(doc, "spec.matchConstraints", nil)
+}
+
+// Pointer returns the location in the object for a pointer of a pod expression.
+func (t Template) Pointer(path string) string {
+	if len(t) == 0 {
+		return path
+	}
+	for _, part := range []string{"/spec", "/metadata"} {
+		if path == part || strings.HasPrefix(path, part+"/") {
+			return "/" + strings.Join(t, "/") + path
+		}
+	}
+	return path
+}

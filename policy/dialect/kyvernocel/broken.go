@@ -1,0 +1,154 @@
+package kyvernocel
+
+import (
+	"encoding/json"
+	"slices"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+)
+
+// Broken is the readable part of a document that does not compile. Each unreadable field counts
+// as its strictest value.
+type Broken struct {
+	// Targets are the resources that the document names, as far as they can be read,
+	// with the controllers that follow from pods, and pods and their controllers
+	// otherwise; never Namespaces, Nodes, Leases, Events, reviews and webhook
+	// configurations, without which a cluster could not be mended.
+	Targets []policy.Target
+	Why     error
+	json    bool
+	quiet   bool
+}
+
+// Roughly reads the targets of matchConstraints that may not compile; it is
+// constraint.Rough or constraint.RoughOfAll with the kinds of a cluster.
+type Roughly struct {
+	Targets func(*admission.MatchResources) ([]policy.Target, bool)
+	// Operations are those of unreadable rules; none means CREATE and UPDATE.
+	Operations []string
+}
+
+// ReadBroken returns a policy without rules that replaces a document which does not compile, so
+// that the objects that it would protect are undecided and not admitted. It also returns the data
+// for rules; nil for text that is no document at all.
+func ReadBroken(text []byte, source string, why error, roughly Roughly) (*policy.Policy, *Broken) {
+	if len(text) > field.MaxDocument {
+		return nil, nil
+	}
+	data, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, nil
+	}
+	var d struct {
+		Kind           string
+		Metadata, Spec json.RawMessage
+	}
+	var meta Metadata
+	var spec rough
+	_ = json.Unmarshal(data, &d) // unreadable fields stay empty
+	_ = json.Unmarshal(d.Metadata, &meta)
+	spec.read(d.Spec)
+	p := &policy.Policy{
+		Kind: d.Kind, Name: meta.Name, Source: source, Hash: HashOf(data), Broken: why,
+		FailOpen: spec.failurePolicy == "Ignore", AuditOnly: spec.admits,
+	}
+	if p.Name == "" {
+		p.Name = "unnamed-" + p.Hash[:8]
+	}
+	p.Namespace = NamespaceOf(d.Kind, meta)
+	b := &Broken{Why: why, json: spec.json, quiet: spec.quiet, Targets: Confine(spec.targets(roughly), p.Namespace)}
+	if !spec.quiet && !spec.json {
+		p.Targets = b.Targets
+	}
+	return p, b
+}
+
+// rough is a spec that is read field by field.
+type rough struct {
+	failurePolicy       string
+	admits, json, quiet bool
+	match               *admission.MatchResources
+}
+
+func (s *rough) read(text json.RawMessage) {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(text, &fields)
+	_ = json.Unmarshal(fields["failurePolicy"], &s.failurePolicy)
+	var match admission.MatchResources
+	if json.Unmarshal(fields["matchConstraints"], &match) == nil {
+		s.match = &match
+	}
+	var actions []string
+	if json.Unmarshal(fields["validationActions"], &actions) == nil && len(actions) > 0 {
+		s.admits = !slices.ContainsFunc(actions, func(a string) bool { return a != "Audit" && a != "Warn" })
+	}
+	var evaluation struct {
+		Mode      string
+		Admission struct{ Enabled *bool }
+	}
+	if json.Unmarshal(fields["evaluation"], &evaluation) == nil {
+		s.json = evaluation.Mode == "JSON"
+		s.quiet = evaluation.Admission.Enabled != nil && !*evaluation.Admission.Enabled
+	}
+}
+
+// targets returns the kinds that a document names, its followers' included.
+func (s *rough) targets(roughly Roughly) []policy.Target {
+	targets, ok := roughly.Targets(s.match)
+	if !ok {
+		return usualTargets(roughly.Operations)
+	}
+	if canGenerate(s.match) && len(targets) > 0 { // of one rule, and so of the same operations
+		targets = append(targets, usualTargets(targets[0].Operations)...)
+	}
+	var kept []policy.Target
+	for _, t := range targets {
+		if !policy.Spared(t.Group, t.Kind) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// usualTargets are pods and their controllers, at some operations.
+func usualTargets(operations []string) []policy.Target {
+	targets := []policy.Target{{Version: "*", Kind: "Pod", Operations: operations}, {Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers", Operations: operations}}
+	for _, r := range constraint.Known() {
+		if slices.ContainsFunc(controllers(), func(c controller) bool { return c.resource == r.Name && c.group == r.Group }) {
+			targets = append(targets, policy.Target{Group: r.Group, Version: "*", Kind: r.Kind, Operations: operations})
+		}
+	}
+	return targets
+}
+
+// Document reports whether the document is about those that are no Kubernetes objects.
+func (b *Broken) Document() bool { return b.json }
+
+// Speaks reports whether the document may match a subject; otherwise skip is the reason.
+func (b *Broken) Speaks(s *policy.Subject) (speaks bool, skip string) {
+	switch {
+	case b.quiet && AskedAtAdmission(s):
+		return false, "the policy is not asked at admission"
+	case b.json != (s.Kind == ""), policy.Spared(s.Group, s.Kind),
+		!b.json && !slices.ContainsFunc(b.Targets, func(t policy.Target) bool { return about(t, s) }):
+		return false, "the policy is broken, and does not speak of the object"
+	}
+	return true, ""
+}
+
+func about(t policy.Target, s *policy.Subject) bool {
+	either := func(pattern, text string) bool { return pattern == "*" || pattern == text }
+	sub := either(t.Subresource, s.Subresource) || s.Bare && t.Subresource == "ephemeralcontainers"
+	operations := t.Operations
+	if len(operations) == 0 {
+		operations = []string{"CREATE", "UPDATE"}
+	}
+	operation := s.Bare || slices.Contains(operations, s.Operation)
+	namespace := len(t.Namespaces) == 0 || slices.Contains(t.Namespaces, s.Namespace) || s.Bare && s.Namespace == ""
+	return either(t.Group, s.Group) && either(t.Version, s.Version) && either(t.Kind, s.Kind) && sub && operation && namespace
+}

@@ -1,0 +1,54 @@
+package kyvernocel
+
+import (
+	"errors"
+	"slices"
+
+	admission "k8s.io/api/admissionregistration/v1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/schema"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+)
+
+// FieldCheck checks the object fields that expressions read.
+type FieldCheck struct {
+	Finder *schema.Finder
+	// Unqualified: a rule may name a kind without its group, which is * then.
+	Unqualified bool
+	// EveryGroup: the policy matches resources of every group that has some of their names.
+	EveryGroup bool
+}
+
+// EveryGroup reports whether a rule of a match names every group.
+func EveryGroup(match *admission.MatchResources) bool {
+	return match != nil && slices.ContainsFunc(match.ResourceRules, func(r admission.NamedRuleWithOperations) bool {
+		return slices.Contains(r.APIGroups, "*")
+	})
+}
+
+// Check refuses expressions that read a field which no kind that the policy matches has. Where
+// a kind may have fields that are not known here, as a custom kind or another version of a
+// built-in one, it returns a warning instead. Nil programs are passed over.
+func (c FieldCheck) Check(targets []policy.Target, programs ...*cel.Program) ([]string, error) {
+	var kinds []schema.Kind
+	for _, t := range targets {
+		kinds = append(kinds, schema.Kind{Group: t.Group, Version: t.Version, Kind: t.Kind, Subresource: t.Subresource, Named: !c.Unqualified})
+	}
+	known := c.Finder.Of(kinds)
+	var errs []error
+	for _, p := range programs {
+		if p != nil {
+			errs = append(errs, p.Undefined([]string{ObjectName, OldObjectName}, known.Schemas))
+		}
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if known.Exact && !c.EveryGroup {
+		return nil, errors.Join(errs...)
+	}
+	var warnings []string
+	for _, err := range errs {
+		warnings = append(warnings, err.Error()+", as far as their fields are known")
+	}
+	return warnings, nil
+}

@@ -1,0 +1,324 @@
+package mutating
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+	admission "k8s.io/api/admissionregistration/v1"
+	alpha "k8s.io/api/admissionregistration/v1alpha1"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/schema"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+)
+
+// Options are the optional dependencies of a Compiler. A policy that needs a missing one is
+// undecided.
+type Options struct {
+	// Outside implements the libraries of its members' names. It is called within requests.
+	Outside cel.Outside
+	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
+	// that names others is refused. With constraint.Later it is accepted, and matches none of
+	// them until they are served.
+	Kinds constraint.Resources
+	// Now is the clock of time.now, and Random the source of random.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Compiler compiles policies. It is immutable and safe for concurrent use.
+type Compiler struct {
+	options             Options
+	cluster, namespaced func() (*cel.Env, error)
+	// types are read when a document first needs them.
+	types   func() *types
+	schemas *schema.Finder
+}
+
+// New makes a Compiler.
+func New(options Options) *Compiler {
+	language := func(namespaced bool) func() (*cel.Env, error) {
+		o := kyvernocel.Reach(namespaced)
+		o.Variables, o.Patches = kyvernocel.OfObject(), true
+		return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(o) })
+	}
+	return &Compiler{options: options, cluster: language(false), namespaced: language(true), types: sync.OnceValue(newTypes), schemas: schema.NewFinder()}
+}
+
+// document is a policy as it is written.
+type document struct {
+	kyvernocel.Head
+	Spec   v1alpha1.MutatingPolicySpec `json:"spec"`
+	Status json.RawMessage             `json:"status,omitempty"`
+}
+
+// Compile compiles one document, YAML or JSON. Source is where it was read. Errors refer to
+// fields, with their paths, all of them joined; a policy with an error never becomes active in
+// part.
+func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
+	compiled, err := c.compile(text, source)
+	if err != nil {
+		return nil, fmt.Errorf("policy in %s: %w", source, err)
+	}
+	return compiled, nil
+}
+
+func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
+	var d document
+	data, err := field.Read(text, &d)
+	if err != nil {
+		return nil, err
+	}
+	out, err := d.NewPolicy(data, Kind, source)
+	if err != nil {
+		return nil, err
+	}
+	b := &builder{Compiler: c, spec: &d.Spec, out: out}
+	if err := b.build(); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", d.Kind, out.Name, err)
+	}
+	return out, nil
+}
+
+// builder compiles one policy.
+type builder struct {
+	*Compiler
+	spec *v1alpha1.MutatingPolicySpec
+	out  *policy.Policy
+}
+
+func (b *builder) build() error {
+	if err := b.settings(); err != nil {
+		return err
+	}
+	program, err := b.program()
+	if err != nil {
+		return err
+	}
+	r := &rule{name: b.out.Name, program: program, compiler: b.Compiler, namespace: b.out.Namespace, quiet: !b.spec.AdmissionEnabled()}
+	r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.match.Askable("spec.matchConstraints", !r.quiet && b.spec.TargetMatchConstraints == nil), r.match.InNamespace(r.namespace, "spec.matchConstraints")); err != nil {
+		return err
+	}
+	b.out.Unserved = r.match.Unserved()
+	if len(r.match.Targets()) == 0 {
+		return field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, and nothing else leaves an object to be changed")
+	}
+	r.targets = kyvernocel.Confine(r.match.Targets(), b.out.Namespace)
+	var alters *alteration
+	if b.spec.MutateExistingEnabled() {
+		alters, err = b.alteration(r)
+		if err != nil {
+			return err
+		}
+		b.out.Alterations = append(b.out.Alterations, alters)
+	}
+	kyvernocel.OmitFromScans(b.out, program.expressions()...)
+	if err := b.checkFields(r, alters); err != nil {
+		return err
+	}
+	if b.spec.TargetMatchConstraints != nil {
+		return nil // it is about those alone
+	}
+	return b.atAdmission(r)
+}
+
+// checkFields refuses expressions that read a field that none of the policy's matched or, in an
+// alteration, changed kinds has; or returns warnings for them.
+func (b *builder) checkFields(r *rule, alters *alteration) error {
+	triggers := r.match.Kinds()
+	changed, programs := triggers, r.program.annotations.Programs()
+	for i := range r.program.mutations {
+		programs = append(programs, r.program.mutations[i].makes)
+	}
+	if alters != nil && !alters.self {
+		changed = nil
+		for _, s := range alters.selections {
+			group, version, found := strings.Cut(s.APIVersion, "/")
+			if !found {
+				group, version = "", s.APIVersion
+			}
+			changed = append(changed, policy.Target{Group: group, Version: version, Kind: s.Kind})
+		}
+		programs = append(programs, alters.conditions...)
+	}
+	check := kyvernocel.FieldCheck{Finder: b.schemas, EveryGroup: kyvernocel.EveryGroup(b.spec.MatchConstraints)}
+	var errs [3]error
+	var warnings [3][]string
+	warnings[0], errs[0] = check.Check(slices.Concat(triggers, changed), r.program.scope.Variables()...)
+	warnings[1], errs[1] = check.Check(triggers, r.program.conditions...)
+	warnings[2], errs[2] = check.Check(changed, programs...)
+	b.out.Warnings = append(b.out.Warnings, slices.Concat(warnings[:]...)...)
+	return errors.Join(errs[:]...)
+}
+
+// atAdmission adds a rule, and those that follow from it.
+func (b *builder) atAdmission(r *rule) error {
+	var autogen *v1alpha1.PodControllersGenerationConfiguration
+	if doc := b.spec.AutogenConfiguration; doc != nil {
+		if made := doc.MutatingAdmissionPolicy; made != nil && made.Enabled != nil && *made.Enabled {
+			return field.Fail("spec.autogen.mutatingAdmissionPolicy.enabled", "true is not supported: no MutatingAdmissionPolicy is made here, and the gateway applies the policy itself: remove the field")
+		}
+		autogen = doc.PodControllers
+	}
+	followers, err := kyvernocel.Followers(r.name, b.spec.MatchConstraints, autogen)
+	if err != nil {
+		return err
+	}
+	b.out.Mutations = append(b.out.Mutations, r)
+	for _, f := range followers {
+		follower := *r
+		follower.name, follower.match, follower.template = f.Name, f.Match, f.Template
+		follower.targets = kyvernocel.Confine(f.Match.Targets(), b.out.Namespace)
+		b.out.Mutations = append(b.out.Mutations, &follower)
+	}
+	return nil
+}
+
+// settings reads the fields other than expressions and matches.
+func (b *builder) settings() error {
+	settings := kyvernocel.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode()}
+	isJSON, err := settings.Apply(b.out)
+	errs := []error{err}
+	if isJSON {
+		errs = append(errs, kyvernocel.Unsupported("spec.evaluation.mode", "a mutation of documents that are no Kubernetes objects"))
+	}
+	if !b.spec.MutateExistingEnabled() {
+		if !b.spec.AdmissionEnabled() {
+			errs = append(errs, field.Fail("spec.evaluation.admission.enabled", "is false, and spec.evaluation.mutateExisting.enabled is not true, so that nothing would be changed"))
+		}
+		const unused = "says what is changed of what is there already, which spec.evaluation.mutateExisting.enabled does not ask for"
+		if b.spec.TargetMatchConstraints != nil {
+			errs = append(errs, field.Fail("spec.targetMatchConstraints", unused))
+		}
+		if len(b.spec.TargetMatchConditions) > 0 {
+			errs = append(errs, field.Fail("spec.targetMatchConditions", unused))
+		}
+	}
+	switch r := b.spec.GetReinvocationPolicy(); r {
+	case alpha.NeverReinvocationPolicy, admission.IfNeededReinvocationPolicy:
+	default:
+		errs = append(errs, field.Fail("spec.reinvocationPolicy", "unknown value %q: want Never or IfNeeded", r))
+	}
+	return errors.Join(errs...)
+}
+
+// program is the compiled expressions of a policy. The generated rules share it.
+type program struct {
+	scope       *cel.Scope
+	conditions  kyvernocel.Conditions
+	mutations   []mutation
+	annotations kyvernocel.Annotations
+}
+
+// mutation is one entry of spec.mutations: the expression, and the way in which its result
+// changes an object.
+type mutation struct {
+	makes *cel.Program
+	// apply changes an object of its own kind. Nil means an unchanged object.
+	apply func(made ref.Val, target target) (map[string]any, error)
+}
+
+// expressions are those that are evaluated about an object.
+func (p *program) expressions() []*cel.Program {
+	programs := slices.Concat(p.conditions, p.annotations.Programs())
+	for i := range p.mutations {
+		programs = append(programs, p.mutations[i].makes)
+	}
+	return programs
+}
+
+func (b *builder) program() (*program, error) {
+	env := b.cluster
+	if b.out.Namespace != "" {
+		env = b.namespaced
+	}
+	p := &program{}
+	var err error
+	p.scope, err = kyvernocel.NewScope(env)
+	if err != nil {
+		return nil, err
+	}
+	if err := kyvernocel.Declare(p.scope, b.spec.Variables); err != nil {
+		return nil, err
+	}
+	var errs [3]error
+	p.conditions, errs[0] = kyvernocel.CompileConditions(p.scope, b.spec.MatchConditions, "spec.matchConditions")
+	errs[1] = b.mutations(p)
+	p.annotations, errs[2] = kyvernocel.CompileAnnotations(p.scope, b.spec.AuditAnnotations)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	var unread []error
+	for _, each := range p.annotations.Programs() {
+		unread = append(unread, kyvernocel.ReadsKnown(each))
+	}
+	for i := range p.mutations {
+		unread = append(unread, kyvernocel.ReadsKnown(p.mutations[i].makes))
+	}
+	return p, errors.Join(unread...)
+}
+
+func (b *builder) mutations(p *program) error {
+	if n := len(b.spec.Mutations); n == 0 || n > kyvernocel.MaxEntries {
+		return field.Fail("spec.mutations", "want 1 to %d, found %d", kyvernocel.MaxEntries, n)
+	}
+	var errs []error
+	for i := range b.spec.Mutations {
+		m, err := b.mutation(p.scope, &b.spec.Mutations[i], "spec.mutations["+strconv.Itoa(i)+"]")
+		errs = append(errs, err)
+		p.mutations = append(p.mutations, m)
+	}
+	return errors.Join(errs...)
+}
+
+func (b *builder) mutation(scope *cel.Scope, doc *alpha.Mutation, path string) (m mutation, err error) {
+	switch doc.PatchType {
+	case alpha.PatchTypeApplyConfiguration:
+		if doc.ApplyConfiguration == nil || doc.JSONPatch != nil {
+			return m, field.Fail(path, "want applyConfiguration and nothing else, for patchType ApplyConfiguration")
+		}
+		types, serverSide := b.types(), b.serverSide()
+		m.apply = func(made ref.Val, t target) (map[string]any, error) { return types.apply(made, t, serverSide) }
+		m.makes, err = scope.Compile(path+".applyConfiguration.expression", doc.ApplyConfiguration.Expression, cel.ObjectType())
+	case alpha.PatchTypeJSONPatch:
+		if doc.JSONPatch == nil || doc.ApplyConfiguration != nil {
+			return m, field.Fail(path, "want jsonPatch and nothing else, for patchType JSONPatch")
+		}
+		m.apply = patched
+		m.makes, err = scope.Compile(path+".jsonPatch.expression", doc.JSONPatch.Expression, celgo.ListType(cel.PatchType()))
+	default:
+		return m, field.Fail(path+".patchType", "unknown value %q: want ApplyConfiguration or JSONPatch", doc.PatchType)
+	}
+	return m, err
+}
+
+// serverSide reports whether configurations may replace atomic fields.
+func (b *builder) serverSide() bool {
+	return b.spec.EvaluationConfiguration != nil && b.spec.EvaluationConfiguration.UseServerSideApply
+}
+
+// inputs are the common inputs of every evaluation.
+func (c *Compiler) inputs(namespace string) cel.Inputs {
+	return cel.Inputs{Namespace: namespace, Now: c.options.Now, Random: c.options.Random, Outside: c.options.Outside}
+}
+
+var _ interface {
+	Compile(document []byte, source string) (*policy.Policy, error)
+} = (*Compiler)(nil)

@@ -1,0 +1,99 @@
+package kyvernocel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	celgo "github.com/google/cel-go/cel"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+)
+
+// The names that expressions read.
+const (
+	ObjectName    = "object"
+	OldObjectName = "oldObject"
+	RequestName   = "request"
+	NamespaceName = "namespaceObject"
+)
+
+// OfObject are the variables of an admission request.
+func OfObject() []cel.Variable {
+	return []cel.Variable{
+		{Name: ObjectName, Type: celgo.DynType}, {Name: OldObjectName, Type: celgo.DynType},
+		{Name: RequestName, Type: cel.RequestType()}, {Name: NamespaceName, Type: cel.NamespaceType()},
+	}
+}
+
+// known are the members of variables of which not all members are known here.
+func known(variable string) []string {
+	switch variable {
+	case RequestName:
+		return []string{"kind", "resource", "subResource", "requestKind", "requestResource", "requestSubResource", "name", "namespace",
+			"operation", "userInfo", "dryRun", "options"}
+	case NamespaceName:
+		return []string{"metadata"}
+	}
+	return nil
+}
+
+// ReadsKnown refuses reads of request and namespace fields that are unknown to the gateway.
+func ReadsKnown(p *cel.Program) error {
+	var errs []error
+	for _, read := range p.Reads() {
+		if members := known(read.Variable); members != nil && read.Field != "" && !slices.Contains(members, read.Field) {
+			errs = append(errs, field.Fail(p.Path(), "%s.%s is not known here: of %s there are %s", read.Variable, read.Field, read.Variable, strings.Join(members, ", ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ReadsRequester reports whether one of the expressions may read the requester: as a member of the
+// request, or with the request as a whole. A nil expression reads nothing.
+func ReadsRequester(programs ...*cel.Program) bool {
+	return slices.ContainsFunc(programs, func(p *cel.Program) bool {
+		return p != nil && slices.ContainsFunc(p.Reads(), func(read cel.Read) bool {
+			return read.Variable == RequestName && (read.Field == "" || read.Field == "userInfo")
+		})
+	})
+}
+
+// OmitFromScans makes scans omit a policy with an expression that may read the requester, because
+// the requester of an existing object is unknown. The expressions decide, not the text of the
+// document: a description may contain the same words.
+func OmitFromScans(out *policy.Policy, programs ...*cel.Program) {
+	if out.Unscanned == "" && ReadsRequester(programs...) {
+		out.Unscanned = "an expression reads request.userInfo, and the requester of an existing object is unknown"
+	}
+}
+
+// IsOfObject reports whether something of the object or of the request is read.
+func IsOfObject(read cel.Read) bool {
+	return slices.Contains([]string{ObjectName, OldObjectName, RequestName, NamespaceName}, read.Variable)
+}
+
+// UnknownHere is the error for a field that is unknown to the gateway.
+func UnknownHere(what string) error {
+	return fmt.Errorf("only images and their namespace are known here, and the policy asks for %s; the admission webhook knows the whole object", what)
+}
+
+// Shorten cuts a text for a message.
+func Shorten(s string) string {
+	const most = 200
+	if len(s) > most {
+		return s[:most] + "..."
+	}
+	return s
+}
+
+// Bounded truncates the result of an author's expression.
+func Bounded(text string) string {
+	if len(text) > MaxMessage {
+		return text[:MaxMessage] + "..."
+	}
+	return text
+}

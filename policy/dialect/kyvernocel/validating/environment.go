@@ -1,0 +1,58 @@
+package validating
+
+import (
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+)
+
+// exceptionsName is the variable of what exceptions allow.
+const exceptionsName = "exceptions"
+
+// language holds the CEL environments of a policy's expressions, each created when a document
+// first needs it. Conditions cannot read exceptions, as in Kyverno.
+type language struct{ conditions, validations func() (*cel.Env, error) }
+
+type environments struct{ cluster, namespaced, json, namespacedJSON language }
+
+func newEnvironments() environments {
+	return environments{
+		cluster: ofObjects(false), namespaced: ofObjects(true), json: ofDocuments(false), namespacedJSON: ofDocuments(true),
+	}
+}
+
+func once(options cel.Options) func() (*cel.Env, error) {
+	return sync.OnceValues(func() (*cel.Env, error) { return cel.NewEnv(options) })
+}
+
+func ofObjects(namespaced bool) language {
+	options := kyvernocel.Reach(namespaced)
+	options.Variables = kyvernocel.OfObject()
+	conditions := once(options)
+	options.Variables = append(kyvernocel.OfObject(), cel.Variable{Name: exceptionsName, Type: cel.ExceptionsType()})
+	return language{conditions: conditions, validations: once(options)}
+}
+
+// ofDocuments has nothing of a request, and no global context.
+func ofDocuments(namespaced bool) language {
+	options := kyvernocel.Reach(namespaced)
+	options.GlobalContext, options.ImageData = false, false
+	options.Variables = []cel.Variable{{Name: kyvernocel.ObjectName, Type: celgo.DynType}}
+	env := once(options)
+	return language{conditions: env, validations: env}
+}
+
+func (e *environments) of(json, namespaced bool) language {
+	switch {
+	case json && namespaced:
+		return e.namespacedJSON
+	case json:
+		return e.json
+	case namespaced:
+		return e.namespaced
+	}
+	return e.cluster
+}

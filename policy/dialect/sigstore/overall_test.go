@@ -1,0 +1,79 @@
+package sigstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
+)
+
+// TestOverall: a policy over static authorities and the object.
+func TestOverall(t *testing.T) {
+	const pass = "  authorities: [{name: a, static: {action: pass}}]\n"
+	for _, c := range []struct {
+		spec   string
+		want   policy.Result // empty: cannot be asked
+		change func(*policy.Subject)
+		reason string
+	}{
+		{"  policy: {includeTypeMeta: true, type: cue, data: 'typemeta: kind: \"Pod\"'}\n" + pass, policy.Pass, nil, "pods alone, and a pod"},
+		{"  policy: {includeTypeMeta: true, type: cue, data: 'typemeta: kind: \"Pod\"'}\n" + pass, policy.Fail, func(s *policy.Subject) { s.Group, s.Kind = "apps", "Deployment" }, "pods alone, and a deployment"},
+		{"  policy: {includeTypeMeta: true, type: cue, data: 'typemeta: apiVersion: \"apps/v1\"'}\n" + pass, policy.Pass, func(s *policy.Subject) { s.Group, s.Kind = "apps", "Deployment" }, "the version of a group"},
+		{"  policy: {includeObjectMeta: true, type: cue, data: 'metadata: labels: app: \"web\"'}\n" + pass, policy.Pass, nil, "a label"},
+		{"  policy: {includeObjectMeta: true, type: cue, data: 'metadata: labels: app: \"db\"'}\n" + pass, policy.Fail, nil, "another label"},
+		{"  policy: {includeObjectMeta: true, type: cue, data: 'metadata: labels: team: string'}\n" + pass, policy.Fail, nil, "a label that is missing"},
+		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, policy.Pass, func(s *policy.Subject) { s.Object.Map()["spec"] = map[string]any{} }, "the specification"},
+		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, policy.Fail, func(s *policy.Subject) { s.Object.Map()["spec"] = map[string]any{"hostNetwork": true} }, "another specification"},
+		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, "", func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }, "an object that nobody knows"},
+		{"  policy: {type: cue, data: 'authorityMatches: a: static: true'}\n" + pass, policy.Pass, nil, "the authority that passes"},
+		{"  policy: {type: cue, data: 'authorityMatches: b: static: true'}\n" + pass, policy.Fail, nil, "another authority"},
+		{"  policy: {type: cue, data: 'authorityMatches: _'}\n" + strings.Replace(pass, "pass", "fail", 1), policy.Fail, nil, "no authority passes"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := pod("prod")
+			if c.change != nil {
+				c.change(s)
+			}
+			made := plan(t, s, "ghcr.io/org/app:v1", compile(t, sigstore.Options{}, head+c.spec))
+			if c.want == "" {
+				if outcome(made) != "error" {
+					t.Errorf("%+v", made)
+				}
+				return
+			}
+			if d := decide(t, &made.Checks[0], answers()); d.Result != c.want {
+				t.Errorf("%s %+v; want %s", d.Result, d.Reasons, c.want)
+			}
+		})
+	}
+}
+
+// TestNotThereAtTheGate: what a policy in CUE makes of what is not there does not hold,
+// beside an authority that passes whatever it is asked about.
+func TestNotThereAtTheGate(t *testing.T) {
+	y := newYard(t)
+	text := strings.NewReplacer("ghcr.io/org", "$HOST/shop").Replace(head) +
+		"  policy: {type: cue, data: \"authorityMatches: {...}\\nsigned: >=1 & len(authorityMatches.release.signatures)\"}\n" +
+		"  authorities: [{name: release, key: {data: $RELEASE}}, {name: all, static: {action: pass}}]\n"
+	g, err := y.Gate(y.compile(t, text))
+	done(t, err)
+	for _, c := range []struct {
+		by     []evidence
+		want   gate.Result
+		reason string
+	}{
+		{[]evidence{byKey(release)}, gate.Allow, "signed"},
+		{[]evidence{byKey(stranger)}, gate.Deny, "by a stranger"},
+		{nil, gate.Deny, "by nobody"},
+	} {
+		image := y.build("shop")
+		for _, e := range c.by {
+			e(t, y, image)
+		}
+		if out := g.Decide(t.Context(), request(t, podObject, image.Name)); out.Result != c.want {
+			t.Errorf("%s: %s %+v; want %s", c.reason, out.Result, out.Verdicts[0].Reasons, c.want)
+		}
+	}
+}

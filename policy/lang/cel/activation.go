@@ -1,0 +1,212 @@
+package cel
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/interpreter"
+
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/price"
+)
+
+// Inputs are the values that the expressions of one document read.
+type Inputs struct {
+	// Variables are the values of declared variables: decoded JSON, which is read in
+	// place and must not change meanwhile, ref.Val, or func() any, which is called
+	// when the variable is first read. A variable without a value is a run-time error.
+	Variables map[string]any
+	// More has the values of declared variables that Variables does not have; nil for
+	// none.
+	More Values
+	// Functions are the implementations of the declared functions. Calling a missing one is an
+	// *UnknownError.
+	Functions map[string]Call
+	// Outside answers the libraries that reach outside.
+	Outside Outside
+	// Namespace is that of the policy, for the resource library of a Namespaced
+	// environment.
+	Namespace string
+	// Now is the clock of time.now, which is read once; nil means that calling it
+	// is an *UnknownError.
+	Now func() time.Time
+	// Random is the source of random(); nil means that calling it is an
+	// *UnknownError.
+	Random io.Reader
+}
+
+// Values has the values of variables.
+type Values interface {
+	// Value returns that of a variable, as in Inputs. It is called once.
+	Value(variable string) (any, bool)
+}
+
+// Activation is one evaluation of a document's expressions: the inputs, and the cached values of
+// its variables. It is for one goroutine.
+type Activation struct {
+	scope  *Scope
+	inputs Inputs
+	ctx    context.Context // of the evaluation that runs now
+	now    time.Time
+	found  []found
+	few    [4]found
+	asked  map[string]answer
+	memo   []memo
+	// cost is that of the current expression, spent that of all expressions.
+	cost, spent uint64
+	exceeded    bool
+	step        uint64 // the cost of a step of a loop
+	loops       uint
+	worlds      worlds
+}
+
+// found is the cached value of a requested variable.
+type found struct {
+	name  string
+	value any
+}
+
+// memo is the cached result of a variable.
+type memo struct {
+	value ref.Val
+	// world is that in which the value holds; zero is every one.
+	world int
+}
+
+// NewActivation begins an evaluation.
+func (s *Scope) NewActivation(inputs Inputs) *Activation {
+	return &Activation{scope: s, inputs: inputs}
+}
+
+// Names that no expression can write.
+const (
+	selfName      = "@activation"
+	meterName     = "@meter"
+	interruptName = "#interrupted"
+)
+
+var _ interpreter.Activation = (*Activation)(nil)
+
+// Parent implements the activation of cel-go.
+func (a *Activation) Parent() interpreter.Activation { return nil }
+
+// ResolveName implements the activation of cel-go.
+func (a *Activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case selfName:
+		return a, true
+	case meterName:
+		return (*meter)(a), true
+	case interruptName:
+		return a.interrupted(), true
+	case variablesName:
+		return (*variables)(a), true
+	}
+	for i := range a.found {
+		if a.found[i].name == name {
+			return a.found[i].value, true
+		}
+	}
+	value, ok := a.inputs.Variables[name]
+	if !ok && a.inputs.More != nil {
+		value, ok = a.inputs.More.Value(name)
+	} else if lazy, isLazy := value.(func() any); isLazy {
+		value = lazy()
+	}
+	if !ok {
+		return a.resolveLibrary(name)
+	}
+	if a.found == nil {
+		a.found = a.few[:0]
+	}
+	a.found = append(a.found, found{name, value})
+	return value, true
+}
+
+// interrupted is called after each step of a loop.
+func (a *Activation) interrupted() bool {
+	a.cost += a.step
+	if a.cost > price.MaxCost {
+		a.exceeded = true
+		return true
+	}
+	a.loops++
+	return a.loops%checkEvery == 0 && a.ctx.Err() != nil
+}
+
+// meter is the budget of the calls of an expression.
+type meter Activation
+
+var _ price.Meter = (*meter)(nil)
+
+// Charge implements price.Meter.
+func (a *meter) Charge(cost uint64) error {
+	a.cost += cost
+	if a.cost > price.MaxCost {
+		a.exceeded = true
+		return &BudgetError{What: "the cost of an expression", Most: price.MaxCost}
+	}
+	return a.ctx.Err()
+}
+
+// run evaluates once, in the world that is set.
+func (a *Activation) run(p *Program) (ref.Val, error) {
+	if err := a.ctx.Err(); err != nil {
+		return nil, err
+	}
+	cost, step := a.cost, a.step
+	a.cost, a.step = p.step, p.step
+	value, _, err := p.prog.Eval(a)
+	a.spent += a.cost
+	a.cost, a.step = cost, step
+	switch ended := a.ctx.Err(); {
+	case ended != nil:
+		return nil, ended
+	case a.exceeded:
+		return nil, &BudgetError{What: "the cost of an expression", Most: price.MaxCost}
+	case a.spent > maxTotalCost:
+		return nil, &BudgetError{What: "the cost of all expressions of a document", Most: maxTotalCost}
+	}
+	return value, err
+}
+
+// final reports whether nothing more can be evaluated.
+func (a *Activation) final(err error) bool {
+	if err == nil {
+		return false
+	}
+	return a.exceeded || a.spent > maxTotalCost || a.ctx.Err() != nil
+}
+
+// variable evaluates a variable, or returns its cached value.
+func (a *Activation) variable(name string) ref.Val {
+	i, ok := a.scope.index[name]
+	if !ok {
+		return types.NewErr("there is no variable %s", name)
+	}
+	if a.memo == nil {
+		a.memo = make([]memo, len(a.scope.variables))
+	}
+	if m := a.memo[i]; m.value != nil && (m.world == 0 || m.world == a.worlds.current) {
+		a.worlds.touched = a.worlds.touched || m.world != 0
+		return m.value
+	}
+	before := a.worlds.touched
+	a.worlds.touched = false
+	p := a.scope.variables[i]
+	value, err := a.run(p)
+	if err != nil {
+		value = types.WrapErr(&EvalError{Path: p.path, Err: err})
+	}
+	if a.final(err) {
+		return value
+	}
+	a.memo[i] = memo{value: value}
+	if a.worlds.touched {
+		a.memo[i].world = a.worlds.current
+	}
+	a.worlds.touched = a.worlds.touched || before
+	return value
+}

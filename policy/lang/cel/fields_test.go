@@ -1,0 +1,107 @@
+package cel_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/internal/schema"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+)
+
+// TestCheckFields: a field that no matched kind has is refused, and whatever cannot be
+// inferred is not.
+func TestCheckFields(t *testing.T) {
+	env, err := cel.NewEnv(cel.Options{Variables: kyvernocel.OfObject()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finder := schema.NewFinder()
+	kinds := func(names string) []cel.Schema {
+		var list []schema.Kind
+		for _, name := range strings.Fields(names) {
+			list = append(list, schema.Kind{Group: "*", Version: "*", Kind: name})
+		}
+		return finder.Of(list).Schemas
+	}
+	for _, c := range []struct{ reason, kinds, expression, want string }{
+		{"a field", "Deployment", "object.spec.replicas < 5", ""},
+		{"none", "Deployment", "object.spec.replicasss < 5", `"object.spec.replicasss"`},
+		{"of the type", "Deployment", "object.kind == 'Deployment' && object.apiVersion == 'apps/v1'", ""},
+		{"of metadata", "Deployment", "object.metadata.namespace != 'a' && object.metadata.labels.any == 'b'", ""},
+		{"none of metadata", "Deployment", "object.metadata.lables.any == 'b'", `"object.metadata.lables"`},
+		{"of the old object", "Deployment", "oldObject.spec.replicasss < 5", `"oldObject.spec.replicasss"`},
+		{"in has", "Deployment", "has(object.spec.replicasss)", `"object.spec.replicasss"`},
+		{"optional", "Deployment", "object.?spec.?replicas.orValue(1) < 5", ""},
+		{"none, optional", "Deployment", "object.?spec.?replicasss.orValue(1) < 5", "object.spec.replicasss"},
+		{"after an optional", "Deployment", "object.?spec.replicasss.orValue(1) < 5", "object.spec.replicasss"},
+		{"by an index", "Deployment", "object['spec']['replicas'] < 5", ""},
+		{"none by an index", "Deployment", "object['spec']['replicasss'] < 5", "replicasss"},
+		{"of elements", "Pod", "object.spec.containers.all(c, c.image != '' && has(c.securityContext) && c.securityContext.privileged != true)", ""},
+		{"none of elements", "Pod", "object.spec.containers.all(c, c.imagee != '')", `"c.imagee"`},
+		{"of one element", "Pod", "object.spec.containers[0].imagee != ''", `"object.spec.containers[].imagee"`},
+		{"of filtered elements", "Pod", "object.spec.containers.filter(c, c.name != 'a').all(c, c.imagee != '')", `"c.imagee"`},
+		{"of an optional list", "Pod", "object.spec.?initContainers.orValue([]).all(c, c.imagee != '')", `"c.imagee"`},
+		{"of an optional, or another of its type", "Pod", "object.spec.?securityContext.or(object.spec.?securityContext).value().runAsNonRooot", "runAsNonRooot"},
+		{"of an optional, or another", "Pod", "object.?spec.?securityContext.or(optional.of({'any': 1})).value().any == 1", ""},
+		{"of an optional list, or another", "Pod", "object.spec.?initContainers.orValue([{'any': 1}]).all(c, c.any == 1)", ""},
+		{"of an optional, or another kind of object", "Pod", "object.spec.?hostUsers.orValue(object.metadata.labels).any == 1", ""},
+		{"of a choice between an object and what it was", "Pod", "(object != null ? object : oldObject).spec.hostNetwrk == true", "spec.hostNetwrk"},
+		{"of a choice between types", "Pod", "(object.spec.hostNetwork ? object.spec : object.metadata).labels != null", ""},
+		{"of keys", "Pod", "object.metadata.annotations.filter(k, k != 'a').map(k, {'any': k}).all(m, m.any != '')", ""},
+		{"of two lists", "Pod", "(object.spec.containers + object.spec.?initContainers.orValue([])).all(c, c.imagee != '')", ""},
+		{"of mapped elements", "Pod", "object.spec.containers.map(c, {'a': c.image}).all(m, m.a != '')", ""},
+		{"keys of labels", "Pod", "object.metadata.labels.all(key, key.startsWith('a'))", ""},
+		{"keys and values", "Pod", "object.metadata.labels.all(key, value, value != key)", ""},
+		{"a name that hides the object", "Pod", "[{'any': 1}].all(object, object.any == 1)", ""},
+		{"a quantity", "Pod", "object.spec.containers.all(c, c.resources.limits.cpu != '1')", ""},
+		{"a number or text", "Service", "object.spec.ports.all(p, p.targetPort == 80)", ""},
+		{"dyn", "Pod", "dyn(object).anything == 1", ""},
+		{"a variable", "Pod", "variables.spec.hostNetwork == true", ""},
+		{"none of a variable", "Pod", "variables.spec.hostNetwrk == true", `"variables.spec.hostNetwrk"`},
+		{"a choice between kinds", "Pod Deployment", "has(object.spec.template) ? object.spec.template.spec.containers.size() > 0 : object.spec.containers.size() > 0", ""},
+		{"what no kind has", "Pod Deployment", "object.spec.containerss.size() > 0", `"object.spec.containerss"`},
+		{"two versions of a kind", "HorizontalPodAutoscaler", "object.spec.metrics.size() > 0 || object.spec.targetCPUUtilizationPercentage > 0", ""},
+		{"a bound name", "Pod", "cel.bind(s, object.spec, s.hostNetwrk == true)", `"s.hostNetwrk"`},
+		{"an optional map", "Pod", "object.spec.?securityContext.optMap(s, s.runAsNonRoot).orValue(false)", ""},
+		{"bytes and times", "Secret", "object.data.key == 'YQ==' && object.metadata.creationTimestamp != ''", ""},
+	} {
+		scope, err := env.NewScope()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := scope.Declare("variables", "spec", "object.spec"); err != nil {
+			t.Fatal(err)
+		}
+		p, err := scope.Compile("a.expression", c.expression)
+		if err != nil {
+			t.Errorf("%s: %v", c.reason, err)
+			continue
+		}
+		err = p.Undefined([]string{"object", "oldObject"}, kinds(c.kinds))
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), "a.expression") || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		reason string
+		kind   schema.Kind
+		exact  bool
+	}{
+		{"a kind", schema.Kind{Version: "v1", Kind: "Pod"}, true},
+		{"its status", schema.Kind{Version: "v1", Kind: "Pod", Subresource: "status"}, true},
+		{"its added containers", schema.Kind{Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers"}, true},
+		{"another kind's subresource", schema.Kind{Version: "v1", Kind: "Pod", Subresource: "exec"}, false},
+		{"a custom kind", schema.Kind{Group: "example.com", Version: "v1", Kind: "Widget"}, false},
+		{"a version that is not known", schema.Kind{Group: "apps", Version: "v1beta9", Kind: "Deployment"}, false},
+		{"every kind", schema.Kind{Group: "*", Version: "*", Kind: "*"}, false},
+		{"a kind without its group", schema.Kind{Group: "*", Version: "*", Kind: "Deployment"}, true},
+		{"a kind of every group", schema.Kind{Group: "*", Version: "*", Kind: "Deployment", Named: true}, false},
+		{"a name that other groups use, too", schema.Kind{Group: "*", Version: "*", Kind: "Service"}, false},
+		{"with its group", schema.Kind{Group: "", Version: "*", Kind: "Service"}, true},
+	} {
+		if known := finder.Of([]schema.Kind{{Version: "v1", Kind: "Pod"}, c.kind}); known.Exact != c.exact || len(known.Schemas) < 2 {
+			t.Errorf("%s: %+v", c.reason, known)
+		}
+	}
+}

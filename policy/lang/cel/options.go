@@ -1,0 +1,101 @@
+package cel
+
+import (
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+	"github.com/google/cel-go/interpreter"
+	k8s "k8s.io/apiserver/pkg/cel/library"
+
+	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
+)
+
+// baseOptions are the language as Kubernetes 1.36 and Kyverno's SDK have it; where
+// they have different versions of a library, the newer one.
+func baseOptions() []celgo.EnvOption {
+	return []celgo.EnvOption{
+		celgo.HomogeneousAggregateLiterals(),
+		celgo.EagerlyValidateDeclarations(true),
+		celgo.DefaultUTCTimeZone(true),
+		celgo.CrossTypeNumericComparisons(true),
+		celgo.ParserRecursionLimit(maxNesting),
+		celgo.ParserExpressionSizeLimit(maxExpression),
+		celgo.OptionalTypes(),
+		celgo.ASTValidators(
+			celgo.ValidateDurationLiterals(),
+			celgo.ValidateTimestampLiterals(),
+			celgo.ValidateRegexLiterals(),
+		),
+		ext.Bindings(),
+		ext.Encoders(),
+		ext.Lists(),
+		ext.Math(),
+		ext.Regex(),
+		ext.Sets(),
+		ext.Strings(ext.StringsMaxPrecision(maxPrecision)),
+		ext.TwoVarComprehensions(),
+		k8s.CIDR(),
+		k8s.Format(),
+		k8s.IP(),
+		k8s.JSONPatch(),
+		k8s.Lists(),
+		k8s.Quantity(),
+		k8s.Regex(),
+		k8s.SemverLib(k8s.SemverVersion(1)),
+		k8s.URLs(),
+	}
+}
+
+// programOptions are how every expression is evaluated.
+func (e *Env) programOptions(of *celgo.Ast) []celgo.ProgramOption {
+	ranges := map[int64]bool{}
+	rangesOf(of.NativeRep().Expr(), ranges)
+	return []celgo.ProgramOption{
+		celgo.EvalOptions(celgo.OptOptimize),
+		celgo.InterruptCheckFrequency(checkEvery),
+		celgo.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+			decorated, err := e.decorate(i)
+			if err == nil && ranges[i.ID()] {
+				return knownRange{decorated}, nil
+			}
+			return decorated, err
+		}),
+	}
+}
+
+// decorate replaces the calls that an Activation answers, and prices the others.
+func (e *Env) decorate(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+	call, ok := i.(interpreter.InterpretableCall)
+	if !ok {
+		return i, nil
+	}
+	if overloads, ok := e.late[call.Function()]; ok {
+		return &lateCall{InterpretableCall: call, function: call.Function(), overloads: overloads, arguments: call.Args()}, nil
+	}
+	return e.prices.Call(call)
+}
+
+// declarations are the names of the dialect.
+func (e *Env) declarations(options Options) []celgo.EnvOption {
+	declared := []celgo.EnvOption{celgo.Variable(variablesName, types.NewObjectType(variablesType))}
+	for _, v := range options.Variables {
+		declared = append(declared, celgo.Variable(v.Name, v.Type))
+	}
+	declared = append(declared, library.Functions()...)
+	declared = append(declared, outsideOptions(options)...)
+	for name, overloads := range e.late {
+		declared = append(declared, declare(name, overloads))
+	}
+	return declared
+}
+
+// declare declares a function. Its binding is never called: lateCall replaces it.
+func declare(name string, overloads []Overload) celgo.EnvOption {
+	unbound := celgo.FunctionBinding(func(...ref.Val) ref.Val { return types.NewErr("%s is not bound", name) })
+	options := make([]celgo.FunctionOpt, 0, len(overloads))
+	for _, o := range overloads {
+		options = append(options, celgo.Overload(o.ID, o.Arguments, o.Result, unbound))
+	}
+	return celgo.Function(name, options...)
+}

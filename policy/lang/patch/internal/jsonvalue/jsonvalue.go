@@ -1,0 +1,160 @@
+// Package jsonvalue compares, measures and describes JSON values. It holds the bounds of
+// package patch.
+package jsonvalue
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+)
+
+const (
+	// MaxDepth bounds the nesting of patches and of their results; the API server stops at
+	// 10,000, real objects at about 20.
+	MaxDepth = 200
+	// MaxOperations bounds the operations of one patch, and those of one Diff; the
+	// API server stops at 10,000.
+	MaxOperations = 10_000
+	// MaxAdded bounds the output of one patch, or of all patches of one rule, in bytes of text
+	// plus Cost for each value; the API server accepts objects of 3 MiB.
+	MaxAdded = 3 << 20
+	// Cost is the cost of a value in addition to its text.
+	Cost = 8
+	// MaxText bounds a JSON patch that is written as text.
+	MaxText = 3 << 20
+)
+
+// ErrTooLarge is wrapped by errors about a bound.
+var ErrTooLarge = jmespath.ErrTooLarge
+
+// KindOf names the kind of a value for a message.
+func KindOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "an object"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "true or false"
+	}
+	return "a number"
+}
+
+// Allowance is the remaining output of a patch, in bytes.
+type Allowance int
+
+// Spend takes bytes from the allowance.
+func (a *Allowance) Spend(bytes int) error {
+	*a -= Allowance(bytes)
+	if *a < 0 {
+		return fmt.Errorf("what the patch writes %w of %d bytes", ErrTooLarge, MaxAdded)
+	}
+	return nil
+}
+
+// Charge takes a value that is written at a depth from the allowance.
+func (a *Allowance) Charge(value any, depth int) error {
+	if depth > MaxDepth {
+		return fmt.Errorf("nesting %w of %d", ErrTooLarge, MaxDepth)
+	}
+	if err := a.Spend(Cost); err != nil {
+		return err
+	}
+	switch v := value.(type) {
+	case string:
+		return a.Spend(len(v))
+	case []any:
+		for _, item := range v {
+			if err := a.Charge(item, depth+1); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for key, item := range v {
+			*a -= Allowance(len(key))
+			if err := a.Charge(item, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Equal reports whether two values of JSON are the same.
+func Equal(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && equalObjects(x, y)
+	case []any:
+		y, ok := b.([]any)
+		return ok && equalLists(x, y)
+	}
+	switch b.(type) {
+	case map[string]any, []any:
+		return false
+	}
+	return a == b
+}
+
+func equalObjects(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if SameObject(a, b) {
+		return true
+	}
+	for key, x := range a {
+		if y, ok := b[key]; !ok || !Equal(x, y) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalLists(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if SameList(a, b) {
+		return true
+	}
+	for i := range a {
+		if !Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// SameObject reports whether two objects are the same map: a patch shares the parts that
+// it does not change.
+func SameObject(a, b map[string]any) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// SameList reports the same of two lists.
+func SameList(a, b []any) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// Escape makes one token of a JSON pointer.
+func Escape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// Show keeps a value readable in a message.
+func Show(value any) string {
+	const most = 200
+	text := jmespath.Text(value)
+	if len(text) > most {
+		return text[:most] + "..."
+	}
+	return text
+}

@@ -1,0 +1,117 @@
+package pattern
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+)
+
+// kind is the result of matching a part of a pattern.
+type kind byte
+
+const (
+	held kind = iota
+	failed
+	// left means that conditions skip all elements of a list: its siblings still count.
+	left
+	// skipped means that a conditional anchor does not hold: its siblings do not count, up to the
+	// enclosing list or equality anchor.
+	skipped
+	// skippedAll means that a global anchor does not hold.
+	skippedAll
+	// broken means that the match could not be evaluated.
+	broken
+)
+
+// verdict is one part's kind, and why if it does not hold.
+type verdict struct {
+	kind kind
+	why  *reason
+}
+
+// reason is built on the way out of the object, innermost step first.
+type reason struct {
+	steps  []string
+	anchor string // that does not hold
+	want   string
+	got    any
+	absent bool // got is not null but not there
+	err    error
+	doubt  error // of a failure: in another reading it would hold
+}
+
+func fail(want string, got any) verdict {
+	return verdict{failed, &reason{want: want, got: got}}
+}
+
+// doubt returns why a failure may be none; nil for a certain one.
+func (v verdict) doubt() error {
+	if v.kind != failed {
+		return nil
+	}
+	return v.why.doubt
+}
+
+func breaks(err error) verdict { return verdict{broken, &reason{err: err}} }
+
+// under adds the key or index of a verdict.
+func (v verdict) under(step string) verdict {
+	if v.why != nil {
+		v.why.steps = append(v.why.steps, step)
+	}
+	return v
+}
+
+// missing notes that the value which was judged is not there at all.
+func (v verdict) missing(is bool) verdict {
+	if is && v.why != nil && len(v.why.steps) == 0 {
+		v.why.absent = true
+	}
+	return v
+}
+
+// path is as Kyverno prints it: /spec/containers/0/image/.
+func (r *reason) path() string {
+	var out strings.Builder
+	out.WriteByte('/')
+	for _, step := range slices.Backward(r.steps) {
+		out.WriteString(step)
+		out.WriteByte('/')
+	}
+	return out.String()
+}
+
+func (r *reason) String() string {
+	found := "nothing"
+	if !r.absent {
+		found = show(r.got)
+	}
+	s := "expected " + r.want + ", found " + found
+	if r.anchor != "" {
+		s = "the condition " + r.anchor + " does not hold: " + s
+	}
+	return s
+}
+
+// show keeps a value readable in a message.
+func show(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		return "an object"
+	case []any:
+		return fmt.Sprintf("a list of %d", len(v))
+	case string:
+		return strconv.Quote(shorten(v))
+	}
+	return shorten(jmespath.Text(value))
+}
+
+func shorten(s string) string {
+	if len(s) > maxShown {
+		return strings.ToValidUTF8(s[:maxShown], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,93 @@
+package reference
+
+import (
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+)
+
+// Normal spells the registry of a pattern as image.Ref does.
+func Normal(pattern string) string {
+	host, rest, ok := cutHost(pattern)
+	switch {
+	case !ok:
+		return pattern
+	case wildcard.Contains(host):
+		return strings.ToLower(host) + "/" + rest
+	}
+	return image.NormalRegistry(host) + "/" + rest
+}
+
+// cutHost splits a pattern that names a registry.
+func cutHost(pattern string) (host, rest string, ok bool) {
+	host, rest, ok = strings.Cut(pattern, "/")
+	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {
+		return "", pattern, false
+	}
+	return host, rest, true
+}
+
+// Untagged reports whether a pattern names repositories without a tag, a digest or a
+// wildcard that could match one.
+func Untagged(pattern string) bool {
+	return !strings.ContainsAny(pattern[strings.LastIndexByte(pattern, '/')+1:], ":@*?")
+}
+
+// Unmatchable returns why no image reference, as it is compared, can match a pattern;
+// empty means that one can.
+func Unmatchable(pattern string) string {
+	host, rest, hasHost := cutHost(pattern)
+	path, version := rest, ""
+	if i := strings.IndexAny(rest, ":@"); i >= 0 {
+		path, version = rest[:i], rest[i+1:]
+	}
+	// The text after a wildcard that follows the last slash may be in a tag.
+	last := strings.LastIndexByte(path, '/') + 1
+	if i := strings.IndexAny(path[last:], "*?"); i >= 0 {
+		path, version = path[:last+i], path[last+i:]+version
+	}
+	_, digest, _ := strings.Cut(rest, "@")
+	switch {
+	case strings.Contains(pattern, "://"):
+		return "leave out the scheme and begin with the registry's host"
+	case strings.ContainsAny(pattern, "{}"):
+		return "braces are no alternatives here; write a pattern for each"
+	case strings.ContainsAny(pattern, " \t\r\n,;"):
+		return "spaces and commas are in no reference; write a list with a pattern for each"
+	case strings.ContainsAny(pattern, `^$|()+\`):
+		return "patterns are no regular expressions, and have * and ? alone"
+	case hasHost && wildcard.Contains(host) && strings.HasSuffix(strings.ToLower(host), ":443"):
+		return "the default port is left out of references; write the host without :443"
+	case hasHost && wildcard.Contains(host) && namesDockerHub(host):
+		return "Docker Hub is called docker.io in references; write docker.io/"
+	case strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/") || strings.Contains(pattern, "//"):
+		return "a part between slashes is empty; write * for whatever is below a path"
+	case strings.ToLower(path) != path:
+		return "repositories are written in lower case"
+	case strings.ToLower(digest) != digest:
+		return "digests are written in lower case"
+	case !hasHost && strings.ContainsAny(pattern, "[]"):
+		return "" // the beginning of an IPv6 address
+	case strings.ContainsFunc(path, notIn("abcdefghijklmnopqrstuvwxyz0123456789._-/*?")):
+		return "it has a character that no repository has"
+	case strings.ContainsFunc(strings.ToLower(version), notIn("abcdefghijklmnopqrstuvwxyz0123456789._-/*?:@")):
+		return "it has a character that no tag or digest has"
+	}
+	return ""
+}
+
+// namesDockerHub finds the names of Docker Hub that references never have.
+func namesDockerHub(host string) bool {
+	host = strings.ToLower(host)
+	for _, name := range []string{"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"} {
+		if strings.Contains(host, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func notIn(allowed string) func(rune) bool {
+	return func(r rune) bool { return !strings.ContainsRune(allowed, r) }
+}

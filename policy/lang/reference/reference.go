@@ -1,0 +1,115 @@
+package reference
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+)
+
+// Concerns reports whether one of the patterns matches an image. Where a reference has
+// several spellings, one matching spelling suffices: the author of the reference must not
+// choose whether it is verified.
+func Concerns(patterns []string, ref image.Ref) bool {
+	for _, base := range bases(ref, true) {
+		for _, spelling := range spellings(base, ref) {
+			if wildcard.Any(patterns, spelling) {
+				return true
+			}
+		}
+		// So does one that names the repository alone.
+		if slices.ContainsFunc(patterns, func(p string) bool { return Untagged(p) && wildcard.Match(p, base) }) {
+			return true
+		}
+		// A pattern for every tag (repo:*) matches an image that is named by digest alone, too.
+		if ref.Tag() == "" && wildcard.Any(patterns, base+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// Exempts reports whether one of the patterns exempts an image. A tag with a digest is
+// ignored, so a pattern for tags exempts no image that has a digest.
+func Exempts(patterns []string, ref image.Ref) bool {
+	for _, base := range bases(ref, false) {
+		if !ref.Digest().IsZero() {
+			if wildcard.Any(patterns, base+"@"+ref.Digest().String()) {
+				return true
+			}
+		} else if wildcard.Any(patterns, base+":"+ref.Tag()) {
+			return true
+		}
+	}
+	return false
+}
+
+// bases are the spellings of registry and path: Docker Hub's official images
+// with and without library/. With all, they are also there without the registry, and images
+// of others by each name that their registry has.
+func bases(ref image.Ref, all bool) []string {
+	full := ref.Repository().String()
+	list := []string{full}
+	path, hub := strings.CutPrefix(full, "docker.io/")
+	if !hub {
+		if all {
+			list = append(list, otherNames(ref)...)
+		}
+		return list
+	}
+	official, isOfficial := strings.CutPrefix(path, "library/")
+	if isOfficial {
+		list = append(list, "docker.io/"+official)
+	}
+	if all {
+		list = append(list, path)
+		if isOfficial {
+			list = append(list, official)
+		}
+	}
+	return list
+}
+
+func otherNames(ref image.Ref) []string {
+	var list []string
+	for _, other := range ref.Repository().OtherNames() {
+		list = append(list, other.String())
+	}
+	return list
+}
+
+func spellings(base string, ref image.Ref) []string {
+	var list []string
+	if ref.Tag() != "" {
+		list = append(list, base+":"+ref.Tag())
+	}
+	if digest := ref.Digest(); !digest.IsZero() {
+		list = append(list, base+"@"+digest.String())
+		if ref.Tag() != "" {
+			list = append(list, base+":"+ref.Tag()+"@"+digest.String())
+		}
+	}
+	return list
+}
+
+// Texts returns texts of which at least one contains each spelling of the
+// reference that a pattern may fit, for an index to look in.
+func Texts(ref image.Ref) []string {
+	digest := ""
+	if !ref.Digest().IsZero() {
+		digest = "@" + ref.Digest().String()
+	}
+	var texts []string
+	for _, base := range append(bases(ref, false), otherNames(ref)...) {
+		if ref.Tag() != "" || digest == "" {
+			texts = append(texts, base+":"+ref.Tag()+digest)
+		} else {
+			texts = append(texts, base+":") // compared with repo:*
+		}
+		if digest != "" {
+			texts = append(texts, base+digest)
+		}
+	}
+	return texts
+}
