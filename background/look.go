@@ -241,7 +241,8 @@ func (l *look) bringAbout(ctx context.Context, results map[ruleID]*generated) ma
 			continue
 		case l.depth >= maxDepth:
 			if len(r.Objects) > 0 && r.entitled {
-				about.Err, about.Final = fmt.Errorf("the trigger was itself generated, as the last of %d in a row: a rule must not generate its own triggers", l.depth), true
+				about.Err, about.Final = fmt.Errorf("the trigger was itself generated, as the last of %d in a row: a rule must not generate its own triggers",
+					l.depth), true
 				l.failed(about)
 			}
 			continue

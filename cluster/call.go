@@ -34,7 +34,8 @@ func (c *Client) Call(ctx context.Context, method, at string, body []byte) (any,
 		return nil, fmt.Errorf("%q: want a path below /api or /apis", at)
 	case isSecret(segments):
 		return nil, fmt.Errorf("%q: Secrets are not shown to policies", at)
-	case method == http.MethodPost && (!strings.HasPrefix(u.Path, "/apis/authorization.k8s.io/") || !strings.HasSuffix(u.Path, "reviews")), method != http.MethodGet && method != http.MethodPost:
+	case method == http.MethodPost && (!strings.HasPrefix(u.Path, "/apis/authorization.k8s.io/") || !strings.HasSuffix(u.Path, "reviews")),
+		method != http.MethodGet && method != http.MethodPost:
 		return nil, fmt.Errorf("%s %q: only reviews of authorization.k8s.io are made for policies: a request must change nothing in the cluster", method, at)
 	}
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)

@@ -85,7 +85,8 @@ type weighed struct {
 // NewCollection creates a Collection, and returns an error for invalid options or an invalid
 // resource.
 func NewCollection(o CollectionOptions) (*Collection, error) {
-	if o.Client == nil || o.Most <= 0 || o.Weigh == nil || o.Changed == nil || o.Failed == nil || o.Pause < 0 || o.At.Name != "" || strings.Contains(o.At.Resource, "/") {
+	if o.Client == nil || o.Most <= 0 || o.Weigh == nil || o.Changed == nil || o.Failed == nil ||
+		o.Pause < 0 || o.At.Name != "" || strings.Contains(o.At.Resource, "/") {
 		return nil, errors.New("collection: Client, Most, Weigh, Changed and Failed are required, and a place without a name")
 	}
 	if err := (objectsKey{Place: o.At}).check(); err != nil {

@@ -156,7 +156,8 @@ func oddEntry(header *tar.Header) error {
 		return fmt.Errorf("%s leads through a folder above", name)
 	}
 	for key := range header.PAXRecords {
-		if isGlobal && !slices.Contains(globalRecords(), key) || slices.ContainsFunc(sparseRecords(), func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+		if isGlobal && !slices.Contains(globalRecords(), key) || slices.ContainsFunc(sparseRecords(),
+			func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
 			return fmt.Errorf("%s has a record that programs read differently", name)
 		}
 	}

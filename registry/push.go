@@ -158,7 +158,8 @@ func uploadAddress(from *url.URL, location string, digest image.Digest) (*url.UR
 }
 
 // putManifest stores a manifest under a tag or digest, and returns the answer's header.
-func (c *Client) putManifest(ctx context.Context, op string, repository image.Repository, reference string, body []byte, mediaType string) (http.Header, error) {
+func (c *Client) putManifest(ctx context.Context, op string, repository image.Repository, reference string,
+	body []byte, mediaType string) (http.Header, error) {
 	q := question{
 		op: op, method: http.MethodPut, repository: repository, endpoint: "manifests", reference: reference,
 		body: body, bodyType: mediaType, most: maxErrorBody,

@@ -45,7 +45,8 @@ func NewRecord(o gate.Outcome) Record {
 		record.Images = append(record.Images, image)
 	}
 	for _, r := range o.Rules {
-		rule := Rule{Policy: newPolicy(r.Policy), Rule: r.Rule, Kind: r.Kind, Skipped: r.Skip, Changed: r.Changed, Properties: r.Properties, Exception: newException(r.Exception)}
+		rule := Rule{Policy: newPolicy(r.Policy), Rule: r.Rule, Kind: r.Kind, Skipped: r.Skip, Changed: r.Changed,
+			Properties: r.Properties, Exception: newException(r.Exception)}
 		if r.Err != nil {
 			rule.Error = r.Err.Error()
 		}

@@ -196,7 +196,8 @@ func (c *Controller) concerned(ctx context.Context, last *gate.Snapshot, now gat
 
 // sameBeside reports whether two sets have the same exceptions and overrides.
 func sameBeside(a, b *policy.Set) bool {
-	return slices.EqualFunc(a.Exceptions(), b.Exceptions(), func(a, b *policy.Exception) bool { return a.Group == b.Group && a.ID() == b.ID() && a.Hash == b.Hash }) &&
+	return slices.EqualFunc(a.Exceptions(), b.Exceptions(),
+		func(a, b *policy.Exception) bool { return a.Group == b.Group && a.ID() == b.ID() && a.Hash == b.Hash }) &&
 		slices.EqualFunc(a.Overrides(), b.Overrides(), func(a, b *policy.Override) bool { return a.Name == b.Name && a.Hash == b.Hash })
 }
 

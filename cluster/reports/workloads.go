@@ -61,7 +61,8 @@ func (w *Workloads) Workload(ctx context.Context, of report.Resource) (*report.O
 }
 
 // behind looks up the controller of a controller, and returns the lifetime of the result.
-func (w *Workloads) behind(ctx context.Context, resource schema.GroupVersionResource, namespace string, owner report.Owner) (*report.Owner, time.Duration, error) {
+func (w *Workloads) behind(ctx context.Context, resource schema.GroupVersionResource, namespace string,
+	owner report.Owner) (*report.Owner, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	got, err := w.client.Resource(resource).Namespace(namespace).Get(ctx, owner.Name, metav1.GetOptions{})

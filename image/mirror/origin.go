@@ -24,7 +24,9 @@ func (s *Set) Origins(ref image.Ref) []Origin {
 func (s *Set) Trace(ref image.Ref) ([]Origin, error) {
 	origins, complete := s.origins(ref)
 	if !complete {
-		return origins, fmt.Errorf("mirrors: %s is a copy of more than %d names, and cannot be judged by all of them: the mirrors lead in a circle, or too many registries share a target", ref, maxOrigins)
+		return origins, fmt.Errorf(
+			"mirrors: %s is a copy of more than %d names, and cannot be judged by all of them: the mirrors lead in a circle, or too many registries share a target",
+			ref, maxOrigins)
 	}
 	return origins, nil
 }

@@ -80,7 +80,8 @@ func ParseFile(text []byte, source string) ([]*Document, error) {
 		}
 	}
 	if len(documents) == 0 {
-		return nil, fmt.Errorf("%s: %w", source, errors.New("there is no mapping in it: want a RegistryMirror, an ImageDigestMirrorSet, an ImageTagMirrorSet or a ConfigMap of registries"))
+		return nil, fmt.Errorf("%s: %w", source,
+			errors.New("there is no mapping in it: want a RegistryMirror, an ImageDigestMirrorSet, an ImageTagMirrorSet or a ConfigMap of registries"))
 	}
 	return documents, nil
 }

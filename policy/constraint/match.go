@@ -141,7 +141,8 @@ func (c *Constraint) matchesKind(k *kind, scope admission.ScopeType, s *policy.S
 		return inScope
 	case !c.exact && k.name == "Event" && oneStorage(k.group, s.Group):
 		return logic.All(func() logic.Value { return inScope }, func() logic.Value {
-			return logic.Indeterminate(fmt.Errorf("the policy names events of the group %q, and the object is an equivalent one of %q, which is not converted here", k.group, s.Group))
+			return logic.Indeterminate(fmt.Errorf("the policy names events of the group %q, and the object is an equivalent one of %q, which is not converted here",
+				k.group, s.Group))
 		})
 	}
 	return logic.Is(false)
@@ -157,7 +158,8 @@ func (k *kind) matchesParent(s *policy.Subject) logic.Value {
 	case k.group == "*" && k.name == "*":
 		return logic.Is(true)
 	}
-	return logic.Indeterminate(fmt.Errorf("the policy selects the %s of certain resources, and the request does not name the resource whose %s it is", s.Subresource, s.Subresource))
+	return logic.Indeterminate(fmt.Errorf("the policy selects the %s of certain resources, and the request does not name the resource whose %s it is",
+		s.Subresource, s.Subresource))
 }
 
 // oneStorage: the API server stores events of both groups in one place, so that under
@@ -220,7 +222,8 @@ func (k *kind) matchesGuess(s *policy.Subject, excluding bool) logic.Value {
 	case suggested && !excluding:
 		return logic.Is(true)
 	case suggested || may:
-		return logic.Indeterminate(fmt.Errorf("the policy names the resource %s, and whether objects of the kind %s are that is not known: give the CustomResourceDefinition", k.resource, s.Kind))
+		return logic.Indeterminate(fmt.Errorf(
+			"the policy names the resource %s, and whether objects of the kind %s are that is not known: give the CustomResourceDefinition", k.resource, s.Kind))
 	}
 	return logic.Is(false)
 }
@@ -247,7 +250,8 @@ func (c *Constraint) matchesVersion(r *rule, s *policy.Subject, excluding bool) 
 	case unconverted == nil:
 		return logic.Is(false)
 	case excluding:
-		return logic.Indeterminate(fmt.Errorf("the policy excludes the versions %s, and whether one of them is equivalent to %s is not known", strings.Join(r.versions, ", "), version))
+		return logic.Indeterminate(fmt.Errorf("the policy excludes the versions %s, and whether one of them is equivalent to %s is not known",
+			strings.Join(r.versions, ", "), version))
 	}
 	return logic.Indeterminate(unconverted)
 }

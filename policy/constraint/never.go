@@ -30,7 +30,8 @@ func (r *rule) checkReach(path string) error {
 		return field.Fail(path+".scope", "none of the resources has the scope %s, and so the rule would match nothing", r.scope)
 	}
 	if !slices.ContainsFunc(r.kinds, func(k kind) bool { return slices.ContainsFunc(r.operations, k.mayHave) }) {
-		return field.Fail(path+".operations", "%q is no operation of the resources, and so the rule would match nothing: CONNECT is that of subresources such as pods/exec, CREATE that of pods/eviction, UPDATE that of scale and status", r.operations)
+		return field.Fail(path+".operations",
+			"%q is no operation of the resources, and so the rule would match nothing: CONNECT is that of subresources such as pods/exec, CREATE that of pods/eviction, UPDATE that of scale and status", r.operations)
 	}
 	return nil
 }
@@ -53,12 +54,14 @@ func checkNames(doc *admission.NamedRuleWithOperations, path string) error {
 	var errs []error
 	for i, group := range doc.APIGroups {
 		if group != "" && group != "*" && len(validation.IsDNS1123Subdomain(group)) > 0 {
-			errs = append(errs, field.Fail(path+".apiGroups["+strconv.Itoa(i)+"]", "%q is no API group, and would match nothing: groups are in lower case, such as apps", group))
+			errs = append(errs, field.Fail(path+".apiGroups["+strconv.Itoa(i)+"]",
+				"%q is no API group, and would match nothing: groups are in lower case, such as apps", group))
 		}
 	}
 	for i, version := range doc.APIVersions {
 		if version != "*" && len(validation.IsDNS1035Label(version)) > 0 {
-			errs = append(errs, field.Fail(path+".apiVersions["+strconv.Itoa(i)+"]", "%q is no version, and would match nothing: versions are in lower case and without a group, such as v1", version))
+			errs = append(errs, field.Fail(path+".apiVersions["+strconv.Itoa(i)+"]",
+				"%q is no version, and would match nothing: versions are in lower case and without a group, such as v1", version))
 		}
 	}
 	return errors.Join(errs...)
@@ -71,10 +74,12 @@ func (c *Constraint) InNamespace(namespace, path string) error {
 		return nil
 	}
 	inNamespace := func(r rule) bool {
-		return len(r.kinds) == 0 || r.scope != admission.ClusterScope && slices.ContainsFunc(r.kinds, func(k kind) bool { return k.mayBeIn(admission.NamespacedScope) })
+		return len(r.kinds) == 0 || r.scope != admission.ClusterScope && slices.ContainsFunc(r.kinds,
+			func(k kind) bool { return k.mayBeIn(admission.NamespacedScope) })
 	}
 	if !slices.ContainsFunc(c.rules, inNamespace) {
-		return field.Fail(path+".resourceRules", "the resources are in no namespace, and a policy of a namespace would match none of them: write a policy of the cluster")
+		return field.Fail(path+".resourceRules",
+			"the resources are in no namespace, and a policy of a namespace would match none of them: write a policy of the cluster")
 	}
 	if c.namespace == nil {
 		return nil
@@ -138,7 +143,8 @@ func coversRest(e, r *admission.NamedRuleWithOperations) bool {
 		return *of
 	}
 	names := len(e.ResourceNames) == 0 || len(r.ResourceNames) > 0 && all(e.ResourceNames, r.ResourceNames)
-	return all(e.APIGroups, r.APIGroups) && all(e.APIVersions, r.APIVersions) && names && (scope(e.Scope) == admission.AllScopes || scope(e.Scope) == scope(r.Scope))
+	return all(e.APIGroups, r.APIGroups) && all(e.APIVersions, r.APIVersions) && names &&
+		(scope(e.Scope) == admission.AllScopes || scope(e.Scope) == scope(r.Scope))
 }
 
 // includes reports whether an entry of resources matches all that another does.

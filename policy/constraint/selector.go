@@ -12,9 +12,10 @@ import (
 )
 
 var (
-	errNamespaceUnknown = errors.New("the policy selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
-	errNotText          = errors.New("the policy selects by labels, and a value in metadata.labels is not text")
-	errObjectUnknown    = errors.New("the policy selects by the object's labels, and the object is not known")
+	errNamespaceUnknown = errors.New(
+		"the policy selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
+	errNotText       = errors.New("the policy selects by labels, and a value in metadata.labels is not text")
+	errObjectUnknown = errors.New("the policy selects by the object's labels, and the object is not known")
 )
 
 // matchesNamespace: an object in no namespace is selected, as in Kubernetes, and a

@@ -51,7 +51,8 @@ func controls() []control {
 		{"AppArmor", api.LevelBaseline, anywhere, []string{"appArmorProfile"}, []string{
 			"spec.securityContext.appArmorProfile.type", "containers.securityContext.appArmorProfile.type", annotations, annotations + "[" + appArmor + "*]",
 		}},
-		{"Privilege Escalation", api.LevelRestricted, containers, []string{"allowPrivilegeEscalation"}, []string{"containers.securityContext.allowPrivilegeEscalation"}},
+		{"Privilege Escalation", api.LevelRestricted, containers, []string{"allowPrivilegeEscalation"},
+			[]string{"containers.securityContext.allowPrivilegeEscalation"}},
 		{"Running as Non-root", api.LevelRestricted, anywhere, []string{"runAsNonRoot"},
 			[]string{"spec.securityContext.runAsNonRoot", "containers.securityContext.runAsNonRoot"}},
 		{"Running as Non-root user", api.LevelRestricted, anywhere, []string{"runAsUser"},

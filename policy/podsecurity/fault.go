@@ -63,7 +63,8 @@ func (f *finder) podContext(field string, context core.PodSecurityContext, value
 // annotation adds a fault if the annotation alone is forbidden.
 func (f *finder) annotation(key, prefix string) {
 	value, ok := f.meta.Annotations[key]
-	if !ok || !f.forbids(&meta.ObjectMeta{Annotations: map[string]string{key: value}}, core.PodSpec{Containers: []core.Container{{Name: strings.TrimPrefix(key, prefix)}}}) {
+	if !ok || !f.forbids(&meta.ObjectMeta{Annotations: map[string]string{key: value}},
+		core.PodSpec{Containers: []core.Container{{Name: strings.TrimPrefix(key, prefix)}}}) {
 		return
 	}
 	starred := annotations + "[" + key + "]"

@@ -90,7 +90,8 @@ func (e *LimitedError) Error() string {
 	if e.Background {
 		return fmt.Sprintf("what is left of the registry's rate limit is kept for admission; asked again in %v", e.Wait.Round(time.Second))
 	}
-	return fmt.Sprintf("the registry limits how often it is asked (HTTP 429) and is left alone for %v more; try again then", max(e.Wait, time.Millisecond).Round(time.Millisecond))
+	return fmt.Sprintf("the registry limits how often it is asked (HTTP 429) and is left alone for %v more; try again then",
+		max(e.Wait, time.Millisecond).Round(time.Millisecond))
 }
 
 // Ticket lets one question through. Leave it once.

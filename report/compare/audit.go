@@ -99,7 +99,8 @@ func (c *Collector) audited(e *auditEvent) {
 			continue
 		}
 		if engine, known := engineOf(webhook); known && engine != Quaymaster {
-			c.take(said{engine: engine, object: of, word: Error, message: "the webhook " + webhook + " gave no answer, and its failure policy admits", at: e.At, where: InAuditLog})
+			c.take(said{engine: engine, object: of, word: Error, message: "the webhook " + webhook + " gave no answer, and its failure policy admits",
+				at: e.At, where: InAuditLog})
 		}
 	}
 }

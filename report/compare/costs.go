@@ -15,7 +15,8 @@ func (c *Collector) costs() ([]Cost, Saved) {
 	}
 	costs := []Cost{}
 	mean := map[timingKey]float64{}
-	for _, key := range slices.SortedFunc(maps.Keys(measured), func(a, b timingKey) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.engine, b.engine)) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(measured),
+		func(a, b timingKey) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.engine, b.engine)) }) {
 		t := measured[key]
 		if t.calls == 0 {
 			continue

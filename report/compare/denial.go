@@ -13,32 +13,33 @@ type claim struct {
 	word                         Word
 }
 
-// denial parses the text in which the API server reports a webhook's denial or failure. It
-// returns false for the webhooks of unknown engines.
-func (c *Collector) denial(text string, of report.Resource, at time.Time, where Place) bool {
+// denial parses the text in which the API server reports a webhook's denial or failure. The
+// webhooks of unknown engines are left out.
+func (c *Collector) denial(text string, of report.Resource, at time.Time, where Place) {
 	text = cut(text, maxDenial)
 	about := said{object: of, at: at, where: where}
 	if _, rest, ok := strings.Cut(text, `failed calling webhook "`); ok {
 		name, why, _ := strings.Cut(rest, `"`)
 		about.word, about.message = Error, "the webhook gave no answer"+cut(why, maxMessage)
-		return c.claims(about, name, nil)
+		c.claims(about, name, nil)
+		return
 	}
 	_, rest, ok := strings.Cut(text, `admission webhook "`)
 	name, rest, named := strings.Cut(rest, `"`)
 	message, denied := strings.CutPrefix(rest, " denied the request")
 	if !ok || !named || !denied {
-		return false
+		return
 	}
 	message = strings.TrimSpace(strings.TrimPrefix(message, ":"))
 	about.word, about.message = Deny, message
-	return c.claims(about, name, claimsOf(message))
+	c.claims(about, name, claimsOf(message))
 }
 
 // claims adds each policy that a denial names, or the denial itself where it names none.
-func (c *Collector) claims(about said, webhook string, claims []claim) bool {
+func (c *Collector) claims(about said, webhook string, claims []claim) {
 	engine, known := engineOf(webhook)
 	if !known || engine == Quaymaster {
-		return false
+		return
 	}
 	about.engine = engine
 	if len(claims) == 0 {
@@ -52,7 +53,6 @@ func (c *Collector) claims(about said, webhook string, claims []claim) bool {
 		}
 		c.take(s)
 	}
-	return true
 }
 
 // claimsOf parses the messages of the engines: a list of policies and rules of Kyverno's

@@ -109,7 +109,8 @@ type id struct {
 }
 
 func (s *said) id() id {
-	return id{engine: s.engine, object: identity(s.object), policy: s.policy.namespace + "/" + s.policy.name, rule: baseRule(s.rule), image: s.container + "\x00" + s.written}
+	return id{engine: s.engine, object: identity(s.object), policy: s.policy.namespace + "/" + s.policy.name,
+		rule: baseRule(s.rule), image: s.container + "\x00" + s.written}
 }
 
 // isNewer reports whether a verdict replaces another of the same id. Of two verdicts of one time

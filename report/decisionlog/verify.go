@@ -367,7 +367,8 @@ func (v *verification) end() error {
 	for seq := range v.anchors {
 		if seq > v.summary.Last {
 			return &BrokenError{
-				Seq: seq, What: fmt.Sprintf("the log ends at number %d, and line number %d was seen elsewhere or by the last checkpoint: its end was cut off", v.summary.Last, seq),
+				Seq: seq, What: fmt.Sprintf("the log ends at number %d, and line number %d was seen elsewhere or by the last checkpoint: its end was cut off",
+					v.summary.Last, seq),
 			}
 		}
 	}

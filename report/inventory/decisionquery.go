@@ -59,6 +59,7 @@ func (q *DecisionQuery) asksFor(d *Decision) bool {
 		return false
 	}
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), q.Text) }
-	return q.Text == "" || has(d.Resource.Namespace+"/"+d.Resource.Name) || has(d.Resource.Kind) || has(d.User) || has(d.Code) || has(d.Message) || d.UID == q.Text ||
+	return q.Text == "" || has(d.Resource.Namespace+"/"+d.Resource.Name) || has(d.Resource.Kind) ||
+		has(d.User) || has(d.Code) || has(d.Message) || d.UID == q.Text ||
 		slices.ContainsFunc(d.Images, func(image DecidedImage) bool { return has(image.Written) })
 }

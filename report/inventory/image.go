@@ -199,7 +199,8 @@ func signersOf(image *report.Image) []Signer {
 	for n := range image.Decisions {
 		for k := range image.Decisions[n].Proofs {
 			s := image.Decisions[n].Proofs[k].Signer
-			made := Signer{Name: cut(s.String(), maxName), Subject: cut(s.Subject, maxName), Issuer: cut(s.Issuer, maxName), KeyFingerprint: cut(s.KeyFingerprint, maxName)}
+			made := Signer{Name: cut(s.String(), maxName), Subject: cut(s.Subject, maxName),
+				Issuer: cut(s.Issuer, maxName), KeyFingerprint: cut(s.KeyFingerprint, maxName)}
 			if len(signers) < maxSigners && !slices.Contains(signers, made) {
 				signers = append(signers, made)
 			}

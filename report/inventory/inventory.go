@@ -62,7 +62,8 @@ func New(o Options) (*Inventory, error) {
 	}
 	return &Inventory{
 		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan told, maxWaiting), room: report.NewRoom(maxHeld),
-		images: map[string]*entry{}, order: list.New(), strange: list.New(), lone: newLone(), places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
+		images: map[string]*entry{}, order: list.New(), strange: list.New(), lone: newLone(),
+		places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
 	}, nil
 }
 

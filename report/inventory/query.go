@@ -128,7 +128,8 @@ func oneOf[T ~string](name string, value T, choices []T) error {
 
 // asksFor matches all criteria but the verdict.
 func (q *ImageQuery) asksFor(e *entry) bool {
-	if q.Text != "" && !strings.Contains(e.text, q.Text) || !strings.HasPrefix(e.image.Digest, q.Digest) && !strings.HasPrefix(e.image.Digest, "sha256:"+q.Digest) {
+	if q.Text != "" && !strings.Contains(e.text, q.Text) || !strings.HasPrefix(e.image.Digest, q.Digest) &&
+		!strings.HasPrefix(e.image.Digest, "sha256:"+q.Digest) {
 		return false
 	}
 	if q.Namespace != "" && !e.isIn(q.Namespace) {
@@ -213,7 +214,8 @@ func (i *Inventory) Image(id string) (Details, bool) {
 		})
 	}
 	slices.SortFunc(d.Uses, func(a, b Use) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
 	})
 	return d, true
 }

@@ -105,7 +105,8 @@ func (p *proof) badCertificate(useNow bool) *verify.Rejection {
 	}
 	leaf = trust.Checkable(leaf)
 	if _, err := sgverify.VerifyLeafCertificate(leaf.NotBefore, leaf, p.material); err != nil {
-		return &verify.Rejection{Code: verify.UntrustedChain, Expected: "a chain to a trusted certificate authority", Found: "a certificate of " + summary.IssuerName, Err: err}
+		return &verify.Rejection{Code: verify.UntrustedChain, Expected: "a chain to a trusted certificate authority",
+			Found: "a certificate of " + summary.IssuerName, Err: err}
 	}
 	for _, at := range p.times(useNow) {
 		if _, err := sgverify.VerifyLeafCertificate(at, leaf, p.material); err != nil {

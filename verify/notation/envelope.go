@@ -52,7 +52,8 @@ func (p *proof) open() error {
 		key := fmt.Sprint(attribute.Key)
 		switch {
 		case strings.HasPrefix(key, pluginPrefix):
-			return p.reject(verify.WrongFormat, fmt.Errorf("the signature asks for the verification plugin %v, and plugins are not supported; sign without one", attribute.Value))
+			return p.reject(verify.WrongFormat,
+				fmt.Errorf("the signature asks for the verification plugin %v, and plugins are not supported; sign without one", attribute.Value))
 		case attribute.Critical:
 			return p.reject(verify.WrongFormat, fmt.Errorf("the signature has the critical attribute %q, which is not known here", key))
 		}

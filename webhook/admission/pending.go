@@ -170,7 +170,8 @@ func (q *pending) checkIdentity(member string, o workload.Object) error {
 		if field.request == field.object || isNamed && (field.object == "" || field.what == "name" && field.request == "") {
 			continue
 		}
-		return fmt.Errorf("the %s has %s %q, but the request has %q", member, field.what, review.Plain(field.object, review.MaxField), review.Plain(field.request, review.MaxField))
+		return fmt.Errorf("the %s has %s %q, but the request has %q", member, field.what,
+			review.Plain(field.object, review.MaxField), review.Plain(field.request, review.MaxField))
 	}
 	return nil
 }

@@ -91,7 +91,8 @@ func (h *PolicyHandler) decide(ctx context.Context, q *pending) response {
 		return q.refuse(err)
 	}
 	q.object = object
-	if q.request.operation == opUpdate && !metadata(object).Member("deletionTimestamp").IsNull() && onlyFinalizers(q.kind(), q.request.object, q.request.oldObject) {
+	if q.request.operation == opUpdate && !metadata(object).Member("deletionTimestamp").IsNull() &&
+		onlyFinalizers(q.kind(), q.request.object, q.request.oldObject) {
 		return response{allowed: true} // only finalizers are removed; the policy is in force until its deletion
 	}
 	leave, err := h.config.Queue.Enter(ctx, q.request.namespace)

@@ -84,7 +84,8 @@ func (q *Queue) WaitingForShare() int64 {
 
 var (
 	errQueueFull = errors.New("the gateway is overloaded: no capacity in time")
-	errShare     = fmt.Errorf("the namespace has reached its share of the gateway's concurrent requests, with no capacity in time: %w", &fair.WaitError{Reason: fair.Share})
+	errShare     = fmt.Errorf("the namespace has reached its share of the gateway's concurrent requests, with no capacity in time: %w",
+		&fair.WaitError{Reason: fair.Share})
 )
 
 // Enter waits for a slot for a request of a namespace, "" for none, for at most seven eighths of

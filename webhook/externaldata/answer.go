@@ -66,7 +66,8 @@ func denial(o *gate.Outcome) string {
 	}
 	first := reasons[0]
 	parts := []string{word + ": " + review.Plain(first.Message, maxField) + " [" + string(first.Code) + "]" + ruleOf(o, first)}
-	for _, detail := range []struct{ label, text string }{{"expected", first.Expected}, {"found", first.Found}, {"next", review.Fix(first)}, {"also", codes(reasons)}} {
+	for _, detail := range []struct{ label, text string }{{"expected", first.Expected}, {"found", first.Found},
+		{"next", review.Fix(first)}, {"also", codes(reasons)}} {
 		if detail.text != "" {
 			parts = append(parts, detail.label+": "+review.Plain(detail.text, maxField))
 		}

@@ -19,7 +19,8 @@ type backgroundSeries struct {
 
 func newBackgroundSeries(words *label) backgroundSeries {
 	return backgroundSeries{
-		work:     counters("background_work_total", "Background changes of objects by generate and mutate-existing rules, by action and result.", "action", "outcome"),
+		work: counters("background_work_total", "Background changes of objects by generate and mutate-existing rules, by action and result.",
+			"action", "outcome"),
 		failures: counters("global_context_failures_total", "Failed reads or refreshes of a GlobalContextEntry.", "entry"),
 		entries:  newLabel(maxEntries),
 		words:    words,

@@ -25,13 +25,14 @@ type evaluationSeries struct {
 
 func newEvaluationSeries(words *label) evaluationSeries {
 	s := evaluationSeries{
-		phaseSeconds:    histograms("phase_duration_seconds", "Duration of the phases of an image evaluation.", "phase"),
-		lookups:         counters("memory_lookups_total", "Cache lookups, by layer and result.", "layer", "result"),
-		shared:          counters("shared_memory_total", "Entries of the cache that replicas share, by result.", "result"),
-		registries:      counters("registry_requests_total", "HTTP requests to registries, by host and class of status.", "host", "status"),
-		registrySeconds: prometheus.NewHistogram(histogramOpts("registry_request_duration_seconds", "Time from an HTTP request to a registry to the beginning of the response.")),
-		phases:          map[gate.Phase]prometheus.Observer{},
-		hosts:           newLabel(maxHosts), words: words,
+		phaseSeconds: histograms("phase_duration_seconds", "Duration of the phases of an image evaluation.", "phase"),
+		lookups:      counters("memory_lookups_total", "Cache lookups, by layer and result.", "layer", "result"),
+		shared:       counters("shared_memory_total", "Entries of the cache that replicas share, by result.", "result"),
+		registries:   counters("registry_requests_total", "HTTP requests to registries, by host and class of status.", "host", "status"),
+		registrySeconds: prometheus.NewHistogram(histogramOpts("registry_request_duration_seconds",
+			"Time from an HTTP request to a registry to the beginning of the response.")),
+		phases: map[gate.Phase]prometheus.Observer{},
+		hosts:  newLabel(maxHosts), words: words,
 	}
 	for _, phase := range []gate.Phase{gate.PhaseResolve, gate.PhaseDiscover, gate.PhaseProve, gate.PhaseDecide} {
 		s.phases[phase] = s.phaseSeconds.WithLabelValues(string(phase))

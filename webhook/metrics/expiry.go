@@ -18,7 +18,8 @@ type trustEnds struct {
 func newTrustEnds(read func() map[string]time.Time) trustEnds {
 	return trustEnds{
 		read: read, part: newLabel(maxWords),
-		end: prometheus.NewDesc(prefix+"trust_expiry_timestamp_seconds", "Latest expiry of a part of the trusted root, in Unix time; 0: never.", []string{"part"}, nil),
+		end: prometheus.NewDesc(prefix+"trust_expiry_timestamp_seconds",
+			"Latest expiry of a part of the trusted root, in Unix time; 0: never.", []string{"part"}, nil),
 	}
 }
 

@@ -50,7 +50,8 @@ func New(build Build) *Metrics {
 	info.WithLabelValues(build.Version, build.Revision, runtime.Version()).Set(1)
 	m.registry.MustRegister(info, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, part := range []interface{ collectors() []prometheus.Collector }{
-		&m.requestSeries, &m.evaluationSeries, &m.decisionSeries, &m.mirrorSeries, &m.reportSeries, &m.scanSeries, &m.backgroundSeries, &m.clusterSeries, &m.rolloutSeries,
+		&m.requestSeries, &m.evaluationSeries, &m.decisionSeries, &m.mirrorSeries, &m.reportSeries,
+		&m.scanSeries, &m.backgroundSeries, &m.clusterSeries, &m.rolloutSeries,
 	} {
 		m.registry.MustRegister(part.collectors()...)
 	}

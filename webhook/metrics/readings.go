@@ -71,7 +71,8 @@ func (m *Metrics) Watch(r Readings) error {
 	w := watching{metrics: m}
 	w.flag("ready", "1 while this replica is ready for its roles, as in /readyz, else 0.", r.Ready, prometheus.Labels{"roles": r.Roles})
 	w.flag("leader", "1 while this replica leads, else 0.", r.Leads, prometheus.Labels{"lease": r.Lease})
-	w.time("webhook_configurations_kept_timestamp_seconds", "When the leader last found the webhook configurations correct, in Unix time; 0 on other replicas.", r.ConfigurationsKept)
+	w.time("webhook_configurations_kept_timestamp_seconds", "When the leader last found the webhook configurations correct, in Unix time; 0 on other replicas.",
+		r.ConfigurationsKept)
 	gauge(&w, "queue_working", "Admission requests in evaluation.", r.Working)
 	gauge(&w, "queue_waiting", "Admission requests that wait for a slot or for memory.", r.Waiting)
 	gauge(&w, "queue_waiting_for_share", "Waiting admission requests of namespaces with an exhausted share while capacity is free.", r.WaitingForShare)
@@ -83,7 +84,8 @@ func (m *Metrics) Watch(r Readings) error {
 	gauge(&w, "trust_stale_keys", "Keys that could not be refreshed, and are used in their cached form.", r.StaleKeys)
 	gauge(&w, "trust_unread_repositories", "TUF repositories in policies that could not be read at the last attempt.", r.UnreadRoots)
 	w.time("certificate_expiry_timestamp_seconds", "Expiry of the serving certificate, in Unix time; 0 without one.", r.CertificateExpires)
-	w.time("certificate_authority_expiry_timestamp_seconds", "Expiry of the authority that clients verify the serving certificate with, in Unix time; 0 without one.", r.AuthorityExpires)
+	w.time("certificate_authority_expiry_timestamp_seconds",
+		"Expiry of the authority that clients verify the serving certificate with, in Unix time; 0 without one.", r.AuthorityExpires)
 	w.seconds("scan_interval_seconds", "Interval between scans of running workloads; 0: no scans.", r.ScanInterval)
 	w.counter("events_dropped_total", "Kubernetes Events that were not written: rate limited or rejected.", r.EventsDropped)
 	w.counter("credentials_held_total", "Uses of cached pull secrets and service accounts because the API server did not respond.", r.CredentialsHeld)

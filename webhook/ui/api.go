@@ -62,7 +62,7 @@ func (h *Handler) routes() map[string]route {
 				inventory.Overview
 			}{of(OverviewKind), overview}, err
 		}},
-		"images": {[]string{"q", "verdict", "namespace", "signer", "key", "policy", "failed", "digest", "sort", "reverse", "offset", "limit"}, func(_ *http.Request, p parameters) (any, error) {
+		"images": {imageParameters(), func(_ *http.Request, p parameters) (any, error) {
 			page, err := known.Images(inventory.ImageQuery{
 				Text: p.text("q"), Verdict: inventory.Verdict(p.text("verdict")), Namespace: p.text("namespace"), Signer: p.text("signer"),
 				Key: p.text("key"), Policy: p.text("policy"), Failed: p.flag("failed"), Digest: p.text("digest"),
@@ -105,6 +105,10 @@ func (h *Handler) routes() map[string]route {
 			}{of(FacetsKind), known.Facets()}, nil
 		}},
 	}
+}
+
+func imageParameters() []string {
+	return []string{"q", "verdict", "namespace", "signer", "key", "policy", "failed", "digest", "sort", "reverse", "offset", "limit"}
 }
 
 // serve serves a resource to an authorised client: the leader's response if there is one, else this

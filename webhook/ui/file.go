@@ -28,7 +28,8 @@ type file struct {
 
 // load reads the embedded files by path.
 func load() (map[string]*file, error) {
-	types := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+	types := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 	files := map[string]*file{}
 	root, err := fs.Sub(static, "static")
 	if err != nil {

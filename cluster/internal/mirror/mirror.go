@@ -223,7 +223,8 @@ func (s store[T]) Add(object any) error {
 	if changed {
 		s.m.tell([]Change[T]{change})
 	}
-	return s.report(err)
+	s.report(err)
+	return nil
 }
 
 func (s store[T]) Update(object any) error { return s.Add(object) }
@@ -231,7 +232,8 @@ func (s store[T]) Update(object any) error { return s.Add(object) }
 func (s store[T]) Delete(object any) error {
 	key, _, err := identify(object)
 	if err != nil {
-		return s.report(err)
+		s.report(err)
+		return nil
 	}
 	s.m.mu.Lock()
 	old, known := s.m.items[key]
@@ -275,17 +277,17 @@ func (s store[T]) Replace(objects []any, _ string) error {
 			s.m.options.Listed()
 		}
 	})
-	return s.report(errors.Join(errs...))
+	s.report(errors.Join(errs...))
+	return nil
 }
 
 // Resync does nothing: no change is reported twice.
 func (s store[T]) Resync() error { return nil }
 
-// report reports an object that cannot be stored, and returns no error to the reflector: an
-// invalid object must not block the others.
-func (s store[T]) report(err error) error {
+// report reports an object that cannot be stored. The reflector gets no error: an invalid object
+// must not block the others.
+func (s store[T]) report(err error) {
 	if err != nil && s.m.options.Failed != nil {
 		s.m.options.Failed(err)
 	}
-	return nil
 }

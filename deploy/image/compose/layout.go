@@ -37,7 +37,8 @@ func (i *Index) Write(folder string) error {
 		if err != nil {
 			return err
 		}
-		err = errors.Join(write(config.Digest, emptyConfig), write(document.Digest, a.document), write(a.descriptor.Digest, a.manifest), at.AppendDescriptor(a.descriptor))
+		err = errors.Join(write(config.Digest, emptyConfig), write(document.Digest, a.document),
+			write(a.descriptor.Digest, a.manifest), at.AppendDescriptor(a.descriptor))
 		if err != nil {
 			return fmt.Errorf("write %s: %w", folder, err)
 		}

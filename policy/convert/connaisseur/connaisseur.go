@@ -260,7 +260,8 @@ func (c reader) judge(p *said.Policy, v validator, rule rule, at, ruleAt string)
 
 func (c reader) static(p *said.Policy, v validator, rule rule, at, ruleAt string) bool {
 	w := rule.With
-	if w.TrustRoot != "" || w.Threshold != nil || len(w.Required) > 0 || w.VerifyTLog != nil || w.VerifySCT != nil || w.VerificationLevel != "" || w.VerifyTimestamp != "" {
+	if w.TrustRoot != "" || w.Threshold != nil || len(w.Required) > 0 || w.VerifyTLog != nil ||
+		w.VerifySCT != nil || w.VerificationLevel != "" || w.VerifyTimestamp != "" {
 		c.Refuse(ruleAt+".with", "a static validator proves nothing, and cannot honour it", "remove it")
 	}
 	switch {

@@ -31,7 +31,8 @@ func (c reader) patterns(rules []rule, path string) patterns {
 		case strings.ToLower(host) != host && strings.Contains(rule.Pattern, "/"):
 			c.Refuse(at, fmt.Sprintf("%q has upper case in its first part", rule.Pattern), "write it in lower case, as registries are compared")
 		case twice:
-			c.Refuse(at, fmt.Sprintf("%q stands in %s already", rule.Pattern, source.Index(path, earlier)), "remove one: which of two equal patterns wins is nowhere written down")
+			c.Refuse(at, fmt.Sprintf("%q stands in %s already", rule.Pattern, source.Index(path, earlier)),
+				"remove one: which of two equal patterns wins is nowhere written down")
 		}
 		first[rule.Pattern] = i
 		list = append(list, pattern(rule.Pattern))

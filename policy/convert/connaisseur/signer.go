@@ -69,7 +69,8 @@ func (c reader) count(p *said.Policy, w with, names map[string]string, roots int
 		if w.Threshold != nil || len(w.Required) > 0 {
 			c.Refuse(at, "threshold or required beside a single trust root, which Connaisseur does not count", `remove it, or say trustRoot "*"`)
 		}
-		p.Validations = append(p.Validations, said.Validation{Expression: said.Every(said.Signed(everyone, 1)), Message: "no signature by the trust root of the policy"})
+		p.Validations = append(p.Validations, said.Validation{Expression: said.Every(said.Signed(everyone, 1)),
+			Message: "no signature by the trust root of the policy"})
 		return
 	}
 	var required []string

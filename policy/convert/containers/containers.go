@@ -129,7 +129,8 @@ func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json
 		case "sigstoreSigned":
 			c.sigstoreSigned(p, r, place, taken)
 		case "signedBy":
-			c.Refuse(place+".type", "signedBy, which is a GPG key", "an ImageValidatingPolicy verifies cosign and notation signatures: sign with one of them, or keep this scope on the node")
+			c.Refuse(place+".type", "signedBy, which is a GPG key",
+				"an ImageValidatingPolicy verifies cosign and notation signatures: sign with one of them, or keep this scope on the node")
 		default:
 			c.Refuse(place+".type", fmt.Sprintf("%q", r.Type), "want insecureAcceptAnything, reject or sigstoreSigned")
 		}
@@ -146,7 +147,8 @@ func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json
 
 // sigstoreSigned adds one requirement: a signature by any of its keys.
 func (c reader) sigstoreSigned(p *said.Policy, r requirement, at string, taken map[string]bool) {
-	keys := c.contents(at, source.PublicKey, contents{"keyPath", r.KeyPath}, contents{"keyData", r.KeyData}, lists{"keyPaths", r.KeyPaths}, lists{"keyDatas", r.KeyDatas})
+	keys := c.contents(at, source.PublicKey, contents{"keyPath", r.KeyPath}, contents{"keyData", r.KeyData},
+		lists{"keyPaths", r.KeyPaths}, lists{"keyDatas", r.KeyDatas})
 	rekor := c.contents(at, source.PublicKey, contents{"rekorPublicKeyPath", r.RekorPublicKeyPath}, contents{"rekorPublicKeyData", r.RekorPublicKeyData},
 		lists{"rekorPublicKeyPaths", r.RekorPaths}, lists{"rekorPublicKeyDatas", r.RekorDatas})
 	c.signedIdentity(p, r.SignedIdentity, at+".signedIdentity")
@@ -279,5 +281,6 @@ func (c reader) signedIdentity(p *said.Policy, raw json.RawMessage, at string) {
 		c.Refuse(at, found, "an ImageValidatingPolicy does not compare the name in a signature with the image's: accept that with --insecure-drop-signed-identity, or keep this scope where it is")
 		return
 	}
-	p.About = append(p.About, fmt.Sprintf("DROPPED as --insecure-drop-signed-identity asks: %s %s. A signature by the same signer for another repository counts here.", at, found))
+	p.About = append(p.About, fmt.Sprintf(
+		"DROPPED as --insecure-drop-signed-identity asks: %s %s. A signature by the same signer for another repository counts here.", at, found))
 }

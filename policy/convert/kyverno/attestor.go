@@ -181,13 +181,14 @@ func (b *builder) keyless(k keyless, at string) said.Attestor {
 	} else {
 		b.CheckIdentity(one, at)
 	}
-	return said.Attestor{Name: "keyless", Comment: source.Anchored(said.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}), Cosign: &said.Cosign{
-		Keyless: &said.Keyless{
-			Identities: []said.Identity{one}, Extensions: k.AdditionalExtensions,
-			Roots: strings.Join(b.blocks(k.Roots, at+".roots"), ""),
-		},
-		CTLog: b.logs(k.logs, at),
-	}}
+	return said.Attestor{Name: "keyless", Comment: source.Anchored(said.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}),
+		Cosign: &said.Cosign{
+			Keyless: &said.Keyless{
+				Identities: []said.Identity{one}, Extensions: k.AdditionalExtensions,
+				Roots: strings.Join(b.blocks(k.Roots, at+".roots"), ""),
+			},
+			CTLog: b.logs(k.logs, at),
+		}}
 }
 
 // letters makes an expression of a text with wildcards, which an
@@ -249,7 +250,8 @@ func (b *builder) attestations(at string) {
 		case a.Type != "" && a.PredicateType != "" && a.Type != a.PredicateType:
 			b.Refuse(place+".predicateType", "contradicts type", "give one of them")
 		case len(a.Conditions) > 0 && string(a.Conditions) != "[]":
-			b.Refuse(place+".conditions", "conditions in JMESPath are given", "write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
+			b.Refuse(place+".conditions", "conditions in JMESPath are given",
+				"write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
 		case len(a.Attestors) == 0:
 			b.Refuse(place+".attestors", "is missing, so that anybody could have made the statement", "say who must have")
 		}
@@ -266,7 +268,8 @@ func (b *builder) attestations(at string) {
 		b.said.Attestations = append(b.said.Attestations, one)
 		for j, set := range a.Attestors {
 			if demand := b.set(set, one.Name, source.Index(place+".attestors", j), 0); demand != "" {
-				b.said.Validations = append(b.said.Validations, said.Validation{Expression: said.Every(demand), Message: "no statement of the type " + kind + " by a signer that the policy accepts"})
+				b.said.Validations = append(b.said.Validations, said.Validation{Expression: said.Every(demand),
+					Message: "no statement of the type " + kind + " by a signer that the policy accepts"})
 			}
 		}
 	}

@@ -60,7 +60,8 @@ func (c reader) spec(s spec, template said.Policy, at string) {
 		{s.Admission != nil && !*s.Admission, "admission", "switches admission off"},
 	} {
 		if field.given {
-			c.Refuse(source.Below(at, field.name), field.what, "an ImageValidatingPolicy cannot say it: split the policy, or keep it as it is (this gateway takes it, too)")
+			c.Refuse(source.Below(at, field.name), field.what,
+				"an ImageValidatingPolicy cannot say it: split the policy, or keep it as it is (this gateway takes it, too)")
 		}
 	}
 	template.Actions = c.action(s.ValidationFailureAction, "Audit", at+".validationFailureAction")
@@ -125,7 +126,8 @@ func (c reader) rule(rule rule, template said.Policy, at string) {
 		{rule.ImageExtractors, "imageExtractors", "image extractors"},
 	} {
 		if len(field.raw) > 0 {
-			c.Refuse(source.Below(at, field.name), field.what+" are given", "an ImageValidatingPolicy has CEL in their place (variables, matchConditions, images): write it there by hand, or keep the rule as it is")
+			c.Refuse(source.Below(at, field.name), field.what+" are given",
+				"an ImageValidatingPolicy has CEL in their place (variables, matchConditions, images): write it there by hand, or keep the rule as it is")
 		}
 	}
 	template.Conditions = append(slices.Clone(template.Conditions), rule.CELPreconditions...)
@@ -191,7 +193,8 @@ func (c reader) entry(p *said.Policy, e entry, at string) {
 		c.Refuse(at, "has image, key, roots, subject, issuer, additionalExtensions or annotations, which Kyverno deprecated", "write imageReferences and attestors")
 	}
 	if len(e.Validate) > 0 {
-		c.Refuse(at+".validate", "conditions in JMESPath are given", "write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
+		c.Refuse(at+".validate", "conditions in JMESPath are given",
+			"write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
 	}
 	switch e.Type {
 	case "", "Cosign", "Notary", "SigstoreBundle":

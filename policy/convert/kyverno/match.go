@@ -75,10 +75,12 @@ func (c reader) filter(p *said.Policy, f filter, at string) {
 // onlyResources refuses conditions on the user, and on names and annotations.
 func (c reader) onlyResources(f filter, at string) {
 	if len(f.Subjects) > 0 || len(f.Roles)+len(f.ClusterRoles) > 0 {
-		c.Refuse(at, "speaks of subjects, roles or clusterRoles", "write a matchCondition over request.userInfo into the new policy by hand, or keep the rule as it is")
+		c.Refuse(at, "speaks of subjects, roles or clusterRoles",
+			"write a matchCondition over request.userInfo into the new policy by hand, or keep the rule as it is")
 	}
 	if f.Resources.Name != "" || len(f.Resources.Names)+len(f.Resources.Annotations) > 0 {
-		c.Refuse(at+".resources", "speaks of names or annotations", "write a matchCondition over object.metadata into the new policy by hand, or keep the rule as it is")
+		c.Refuse(at+".resources", "speaks of names or annotations",
+			"write a matchCondition over object.metadata into the new policy by hand, or keep the rule as it is")
 	}
 }
 
@@ -117,7 +119,8 @@ func (c reader) plainSelector(s *said.Selector, at string) *said.Selector {
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		if hasWildcard(key) || hasWildcard(s.MatchLabels[key]) {
-			c.Refuse(at+".matchLabels["+key+"]", "has a wildcard", "write a matchCondition over object.metadata.labels into the new policy by hand, or keep the rule as it is")
+			c.Refuse(at+".matchLabels["+key+"]", "has a wildcard",
+				"write a matchCondition over object.metadata.labels into the new policy by hand, or keep the rule as it is")
 		}
 	}
 	own := *s

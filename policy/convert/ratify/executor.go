@@ -206,7 +206,8 @@ func (c reader) threshold(p *said.Policy, enforcer *executorPart, who map[string
 		place := source.Index(at+".rules", i)
 		switch {
 		case len(one.Rules) > 0 || one.Threshold != 0:
-			c.Refuse(place+".rules", "asks for signatures of signatures, or rules within rules", "an ImageValidatingPolicy asks for signatures of images: write one level of rules")
+			c.Refuse(place+".rules", "asks for signatures of signatures, or rules within rules",
+				"an ImageValidatingPolicy asks for signatures of images: write one level of rules")
 		case who[one.VerifierName] == "" || seen[one.VerifierName]:
 			c.Refuse(place+".verifierName", fmt.Sprintf("%q is no verifier, or there twice", one.VerifierName), "name each verifier once")
 		}

@@ -117,7 +117,8 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 	case len(executors) > 0:
 		c.executors(executors)
 	case len(verifiers) != 1:
-		c.Refuse("", fmt.Sprintf("%d Verifiers", len(verifiers)), "how several of them count together is said by Ratify's Policy: convert each Verifier alone, with the providers that it names")
+		c.Refuse("", fmt.Sprintf("%d Verifiers", len(verifiers)),
+			"how several of them count together is said by Ratify's Policy: convert each Verifier alone, with the providers that it names")
 	default:
 		c.verifier(verifiers[0], providers)
 	}
@@ -142,7 +143,8 @@ func (c reader) keyManagementProvider(d document, providers map[string]keyManage
 	var p keyManagementProvider
 	c.Decode(d.Spec, &p, source.Below(d.at, "spec"))
 	if _, twice := providers[d.meta.Name]; twice {
-		c.Refuse(source.Below(d.at, "metadata.name"), fmt.Sprintf("%q is there twice", d.meta.Name), "a Verifier's name for it would mean either: convert it with the one that it means")
+		c.Refuse(source.Below(d.at, "metadata.name"), fmt.Sprintf("%q is there twice", d.meta.Name),
+			"a Verifier's name for it would mean either: convert it with the one that it means")
 	}
 	providers[d.meta.Name] = p
 	if d.meta.Namespace != "" {
@@ -172,7 +174,8 @@ func (c reader) verifier(d document, providers map[string]keyManagementProvider)
 	case "cosign":
 		c.cosign(v.Parameters, parameters, providers)
 	default:
-		c.Refuse(source.Below(at, "name"), fmt.Sprintf("%q", kind), "an ImageValidatingPolicy verifies cosign and notation signatures: want the verifier notation or cosign")
+		c.Refuse(source.Below(at, "name"), fmt.Sprintf("%q", kind),
+			"an ImageValidatingPolicy verifies cosign and notation signatures: want the verifier notation or cosign")
 	}
 	if d.Kind == "NamespacedVerifier" {
 		for _, p := range c.Policies[before:] {
@@ -295,7 +298,8 @@ func (c reader) scopes(list []trustPolicy, at string) (named [][]images.Test, gl
 			case wild:
 				named[i] = append(named[i], images.Pattern("^"+regexp.QuoteMeta(images.Hub(prefix))))
 			case !images.Scope(text).Exact():
-				c.Refuse(place, fmt.Sprintf("%q names a repository without tag or digest, which Ratify compares with whole references", text), "write "+text+":* and "+text+"@*")
+				c.Refuse(place, fmt.Sprintf("%q names a repository without tag or digest, which Ratify compares with whole references", text),
+					"write "+text+":* and "+text+"@*")
 			default:
 				named[i] = append(named[i], images.Scope(text).Test())
 			}

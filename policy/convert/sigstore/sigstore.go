@@ -84,7 +84,8 @@ func (c reader) policy(s spec, name, at string) []images.Test {
 	for i, m := range matches {
 		place := source.Index(at+".match", i)
 		if m.Resource != "pods" || m.Group != "" || m.Version != "v1" && m.Version != "*" {
-			c.Refuse(place, fmt.Sprintf("%s/%s %s", m.Group, m.Version, m.Resource), "these policies judge pods, whoever makes them: say pods of v1, or keep this one as it is")
+			c.Refuse(place, fmt.Sprintf("%s/%s %s", m.Group, m.Version, m.Resource),
+				"these policies judge pods, whoever makes them: say pods of v1, or keep this one as it is")
 			continue
 		}
 		own := p
@@ -201,7 +202,8 @@ func (c reader) authorities(p *said.Policy, list []authority, at string) bool {
 
 func (c reader) attestation(p *said.Policy, a attestation, signer string, taken map[string]bool, at string) string {
 	if len(a.Policy) > 0 {
-		c.Refuse(at+".policy", "a policy in CUE or Rego", "write it in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep this one as it is (this gateway takes it, too)")
+		c.Refuse(at+".policy", "a policy in CUE or Rego",
+			"write it in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep this one as it is (this gateway takes it, too)")
 	}
 	kind := attest.PredicateURI(a.PredicateType)
 	if !strings.Contains(kind, ":") {

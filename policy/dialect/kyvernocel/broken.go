@@ -117,7 +117,8 @@ func (s *rough) targets(roughly Roughly) []policy.Target {
 
 // usualTargets are pods and their controllers, at some operations.
 func usualTargets(operations []string) []policy.Target {
-	targets := []policy.Target{{Version: "*", Kind: "Pod", Operations: operations}, {Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers", Operations: operations}}
+	targets := []policy.Target{{Version: "*", Kind: "Pod", Operations: operations},
+		{Version: "*", Kind: "Pod", Subresource: "ephemeralcontainers", Operations: operations}}
 	for _, r := range constraint.Known() {
 		if slices.ContainsFunc(controllers(), func(c controller) bool { return c.resource == r.Name && c.group == r.Group }) {
 			targets = append(targets, policy.Target{Group: r.Group, Version: "*", Kind: r.Kind, Operations: operations})

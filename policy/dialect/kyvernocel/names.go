@@ -46,7 +46,8 @@ func ReadsKnown(p *cel.Program) error {
 	var errs []error
 	for _, read := range p.Reads() {
 		if members := known(read.Variable); members != nil && read.Field != "" && !slices.Contains(members, read.Field) {
-			errs = append(errs, field.Fail(p.Path(), "%s.%s is not known here: of %s there are %s", read.Variable, read.Field, read.Variable, strings.Join(members, ", ")))
+			errs = append(errs, field.Fail(p.Path(), "%s.%s is not known here: of %s there are %s", read.Variable,
+				read.Field, read.Variable, strings.Join(members, ", ")))
 		}
 	}
 	return errors.Join(errs...)

@@ -59,7 +59,8 @@ func (s Settings) Apply(out *policy.Policy) (isJSON bool, err error) {
 func CheckEvaluated(out *policy.Policy, quiet, isJSON bool) error {
 	switch {
 	case isJSON && out.Namespace != "":
-		return field.Fail("spec.evaluation.mode", "JSON is for documents that are in no namespace, and a policy of a namespace would match none of them: write a policy of the cluster")
+		return field.Fail("spec.evaluation.mode",
+			"JSON is for documents that are in no namespace, and a policy of a namespace would match none of them: write a policy of the cluster")
 	case !isJSON && quiet && out.Unscanned != "":
 		return field.Fail("spec.evaluation.admission.enabled", "is false, and scans leave the policy out, so that it would never be evaluated: %s", out.Unscanned)
 	}

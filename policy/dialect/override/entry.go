@@ -150,7 +150,8 @@ func (s signer) readKey(effect policy.OverrideEffect, path string) (policy.Overr
 		sum, err := hex.DecodeString(s.KeyFingerprint)
 		switch {
 		case err != nil || len(sum) != sha256.Size:
-			return policy.OverrideSigner{}, field.Fail(path+".keyFingerprint", "%q: want the SHA-256 of the public key, 64 hexadecimal digits, as records show it", field.Shorten(s.KeyFingerprint))
+			return policy.OverrideSigner{}, field.Fail(path+".keyFingerprint", "%q: want the SHA-256 of the public key, 64 hexadecimal digits, as records show it",
+				field.Shorten(s.KeyFingerprint))
 		case effect == policy.OverrideAllow:
 			return policy.OverrideSigner{}, field.Fail(path+".keyFingerprint", "proves nothing by itself: an Allow wants the key")
 		}

@@ -198,7 +198,8 @@ func configs(data policy.ImageData) (list map[string]json.RawMessage, fault stri
 			return nil, fmt.Sprintf("the configuration of %s cannot be read: %v", child.Descriptor.Digest.Short(), err)
 		}
 		if listed := child.Descriptor.Platform; listed != nil && (listed.OS != config.OS || listed.Architecture != config.Architecture) {
-			return nil, fmt.Sprintf("the index lists %s for %s, and its configuration says %s/%s", child.Descriptor.Digest.Short(), listed, config.OS, config.Architecture)
+			return nil, fmt.Sprintf("the index lists %s for %s, and its configuration says %s/%s",
+				child.Descriptor.Digest.Short(), listed, config.OS, config.Architecture)
 		}
 		platform := ociv1.Platform{OS: config.OS, Architecture: config.Architecture, Variant: config.Variant, OSVersion: config.OSVersion}.String()
 		text, err := json.Marshal(config)

@@ -49,7 +49,8 @@ func compileMatch(list []matchResource) ([]selected, error) {
 			errs = append(errs, field.Fail(path+".resource", "is missing, and so would match nothing"))
 			continue
 		case at < 0:
-			errs = append(errs, field.Fail(path+".resource", "unknown resource %q: want pods, replicasets, deployments, statefulsets, daemonsets, jobs or cronjobs", m.Resource))
+			errs = append(errs, field.Fail(path+".resource",
+				"unknown resource %q: want pods, replicasets, deployments, statefulsets, daemonsets, jobs or cronjobs", m.Resource))
 			continue
 		}
 		r := resources()[at]

@@ -15,7 +15,8 @@ import (
 
 // Unsupported is the error for a field that this version cannot honour.
 func Unsupported(path, what string) error {
-	return field.Fail(path, "%s is not supported in this version, and without it the policy would mean something else: remove it or keep the rule in Kyverno", what)
+	return field.Fail(path, "%s is not supported in this version, and without it the policy would mean something else: remove it or keep the rule in Kyverno",
+		what)
 }
 
 // Join puts two paths together.

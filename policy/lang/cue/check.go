@@ -140,7 +140,8 @@ func speaks(d ast.Decl, options Options) (err error) {
 		name, _, open := ast.LabelName(field.Label)
 		switch {
 		case open != nil:
-			err = fmt.Errorf("%s: a field whose name is not written out may be about %s, which is not handed on: write it below a field of its own", field.Pos(), strings.Join(options.Absent, " or "))
+			err = fmt.Errorf("%s: a field whose name is not written out may be about %s, which is not handed on: write it below a field of its own",
+				field.Pos(), strings.Join(options.Absent, " or "))
 		case isHidden(field.Label):
 			return true
 		case slices.Contains(options.Absent, name):

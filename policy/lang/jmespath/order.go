@@ -73,7 +73,8 @@ func condition(node jp.ASTNode) jp.ASTNode {
 
 // orders reports whether a tree compares by order, or needs a number.
 func orders(node jp.ASTNode) bool {
-	if name, ok := node.Value.(string); ok && node.NodeType == jp.ASTFunctionExpression && (strings.HasPrefix(name, orderOf) || name == threeValued || name == orderedNumber) {
+	if name, ok := node.Value.(string); ok && node.NodeType == jp.ASTFunctionExpression &&
+		(strings.HasPrefix(name, orderOf) || name == threeValued || name == orderedNumber) {
 		return true
 	}
 	return slices.ContainsFunc(node.Children, orders)
@@ -111,7 +112,8 @@ func (r *run) compare(operator string, given []any, holds func(a, b float64) boo
 	case !r.foreign && (given[0] == nil || given[1] == nil):
 		return nil, nil
 	}
-	return nil, r.indeterminate(fmt.Errorf("%s %s %s: %s and %s %w", brieflyOf(given[0]), operator, brieflyOf(given[1]), kindOf(given[0]), kindOf(given[1]), ErrNoOrder))
+	return nil, r.indeterminate(fmt.Errorf("%s %s %s: %s and %s %w", brieflyOf(given[0]), operator,
+		brieflyOf(given[1]), kindOf(given[0]), kindOf(given[1]), ErrNoOrder))
 }
 
 // indeterminate records an error, because the library treats some errors as null.

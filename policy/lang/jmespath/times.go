@@ -14,10 +14,10 @@ func at(text string) (time.Time, error) {
 	return t, nil
 }
 
-// times reads the arguments from i on as times.
-func (a arguments) times(i int) ([]time.Time, error) {
+// times reads the arguments as times.
+func (a arguments) times() ([]time.Time, error) {
 	var list []time.Time
-	for ; i < len(a); i++ {
+	for i := range a {
 		t, err := at(a.text(i))
 		if err != nil {
 			return nil, fmt.Errorf("argument %d: %w", i+1, err)
@@ -119,7 +119,7 @@ func timeUTC(a arguments) (any, error) {
 }
 
 func timeDiff(a arguments) (any, error) {
-	t, err := a.times(0)
+	t, err := a.times()
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func timeDiff(a arguments) (any, error) {
 }
 
 func timeBefore(a arguments) (any, error) {
-	t, err := a.times(0)
+	t, err := a.times()
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func timeBefore(a arguments) (any, error) {
 }
 
 func timeAfter(a arguments) (any, error) {
-	t, err := a.times(0)
+	t, err := a.times()
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func timeAfter(a arguments) (any, error) {
 }
 
 func timeBetween(a arguments) (any, error) {
-	t, err := a.times(0)
+	t, err := a.times()
 	if err != nil {
 		return nil, err
 	}

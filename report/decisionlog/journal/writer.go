@@ -73,10 +73,12 @@ func (j *Journal) open(key *decisionlog.Key) (*writer, error) {
 func (w *writer) tellFound(before found) {
 	log := w.journal.config.Log
 	if before.torn != nil {
-		log.Warn("decision log: a crash left an unfinished line, which is kept beside the log", slog.String("file", before.torn.File), slog.Int64("bytes", before.torn.Bytes))
+		log.Warn("decision log: a crash left an unfinished line, which is kept beside the log",
+			slog.String("file", before.torn.File), slog.Int64("bytes", before.torn.Bytes))
 	}
 	if before.damaged != "" || before.missing > 0 {
-		log.Error("decision log: it is not what was written; ask quaymaster log verify", slog.String("damaged", before.damaged), slog.Uint64("missing", before.missing))
+		log.Error("decision log: it is not what was written; ask quaymaster log verify",
+			slog.String("damaged", before.damaged), slog.Uint64("missing", before.missing))
 	}
 }
 

@@ -38,7 +38,8 @@ func New(options Options) *Conversion {
 func (c *Conversion) Say(p *said.Policy) {
 	for _, one := range p.Images {
 		if len(one.Expression) > maxExpression {
-			c.Refuse("", fmt.Sprintf("the images of policy %s take an expression of %d bytes to say", p.Name, len(one.Expression)), "split the source into fewer rules: each leaves out what the others take")
+			c.Refuse("", fmt.Sprintf("the images of policy %s take an expression of %d bytes to say", p.Name, len(one.Expression)),
+				"split the source into fewer rules: each leaves out what the others take")
 		}
 	}
 	p.Name = said.Unique(said.Label(p.Name), c.names)

@@ -85,7 +85,8 @@ func (a Actions) with(d Document, usual, overrides string) (Actions, error) {
 		action, err := Parse(o.Action, path+".action")
 		switch {
 		case len(o.Namespaces) == 0 && o.NamespaceSelector == nil:
-			errs = append(errs, field.Fail(path+".namespaces", "is missing or empty, and there is no namespaceSelector: say which namespaces are meant, * for all of them"))
+			errs = append(errs, field.Fail(path+".namespaces",
+				"is missing or empty, and there is no namespaceSelector: say which namespaces are meant, * for all of them"))
 		case o.Namespaces != nil && len(o.Namespaces) == 0:
 			errs = append(errs, field.Fail(path+".namespaces", "is empty: name namespaces, or leave the field out"))
 		}

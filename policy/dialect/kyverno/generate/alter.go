@@ -185,7 +185,8 @@ func (s *selector) selection(data variable.Context, position int, own string) (p
 	if !s.labels.Plain() {
 		for key, value := range labels.MatchLabels {
 			if wildcard.Contains(key) || wildcard.Contains(value) {
-				return out, field.Fail(s.path+".selector", "%s=%s has a wildcard beside variables, and the trigger may have brought it: write a selector without one", key, value)
+				return out, field.Fail(s.path+".selector",
+					"%s=%s has a wildcard beside variables, and the trigger may have brought it: write a selector without one", key, value)
 			}
 		}
 	}

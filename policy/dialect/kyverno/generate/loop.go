@@ -37,7 +37,8 @@ func compileLoop(o rulecontext.Options, doc loopDocument, path string, known []s
 	errs = append(errs, err)
 	l.preconditions, err = condition.Compile(o.Engine, doc.Preconditions)
 	errs = append(errs, field.Below(path+".preconditions", err), document.NeverHolds(doc.Preconditions, path+".preconditions"),
-		rulecontext.UndefinedExpression(doc.List, path+".list", known), rulecontext.CheckConditions(doc.Preconditions, path+".preconditions", append(known, l.values.Names()...)))
+		rulecontext.UndefinedExpression(doc.List, path+".list", known), rulecontext.CheckConditions(doc.Preconditions,
+			path+".preconditions", append(known, l.values.Names()...)))
 	return l, errors.Join(errs...)
 }
 

@@ -49,7 +49,8 @@ func (s kindSelector) checkSubresource(path string) error {
 			return field.Fail(path, "%s/log is only read, and a read is not admitted: restrict it by RBAC", s.kind)
 		}
 		if len(has) == 0 {
-			return field.Fail(path, "%s has no subresources, and %s/%s would match nothing; for a custom kind of that name write its group, as in GROUP/VERSION/%s", s.kind, s.kind, s.subresource, s.kind)
+			return field.Fail(path, "%s has no subresources, and %s/%s would match nothing; for a custom kind of that name write its group, as in GROUP/VERSION/%s",
+				s.kind, s.kind, s.subresource, s.kind)
 		}
 		if !wildcard.Match(s.subresource, "") && !slices.ContainsFunc(has, func(sub string) bool { return wildcard.Match(s.subresource, sub) }) {
 			return field.Fail(path, "%s has no subresource %q, and would match nothing: it has %s", s.kind, s.subresource, strings.Join(has, ", "))

@@ -89,7 +89,8 @@ func isVersion(s string) bool {
 		return true
 	}
 	rest, ok := strings.CutPrefix(s, "v")
-	return ok && rest != "" && (rest[0] >= '0' && rest[0] <= '9' || rest[0] == '*' || rest[0] == '?') && strings.ToLower(rest) == rest && !strings.Contains(rest, ".")
+	return ok && rest != "" && (rest[0] >= '0' && rest[0] <= '9' || rest[0] == '*' || rest[0] == '?') &&
+		strings.ToLower(rest) == rest && !strings.Contains(rest, ".")
 }
 
 // check refuses a selector that can match nothing by its text.

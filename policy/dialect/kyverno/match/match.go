@@ -14,8 +14,9 @@ import (
 
 // Causes of an indeterminate selection.
 var (
-	ErrNamespaceUnknown = errors.New("the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
-	errRolesUnknown     = errors.New("the rule selects by the user's roles, and they are not known")
+	ErrNamespaceUnknown = errors.New(
+		"the rule selects by labels of the object's namespace, and they are not known; on the command line, give the Namespace with --resource FILE")
+	errRolesUnknown = errors.New("the rule selects by the user's roles, and they are not known")
 )
 
 // Polarity is the effect of a block on its rule. It decides how a field with an absent value, as

@@ -18,7 +18,8 @@ func (f *filter) checkReach(path string) error {
 	}
 	asked := func(k kindSelector) bool { return slices.ContainsFunc(d.Operations, k.mayHave) }
 	if len(d.Operations) > 0 && !slices.ContainsFunc(f.kinds, asked) {
-		return field.Fail(path+".operations", "%s is no operation of %s, and so the filter would match nothing: CONNECT is that of subresources such as Pod/exec, CREATE that of Pod/eviction, UPDATE that of scale and status",
+		return field.Fail(path+".operations",
+			"%s is no operation of %s, and so the filter would match nothing: CONNECT is that of subresources such as Pod/exec, CREATE that of Pod/eviction, UPDATE that of scale and status",
 			strings.Join(d.Operations, ", "), strings.Join(d.Kinds, ", "))
 	}
 	if len(d.Namespaces) > 0 && !wildcard.Any(d.Namespaces, "") && !slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return !k.isOfCluster() }) {

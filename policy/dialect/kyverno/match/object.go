@@ -22,7 +22,8 @@ var (
 type subresourceError struct{ kind, subresource string }
 
 func (e *subresourceError) Error() string {
-	return fmt.Sprintf("the rule selects by the metadata of the %s, and a request for its subresource %s brings another object, which the requester writes", e.kind, e.subresource)
+	return fmt.Sprintf("the rule selects by the metadata of the %s, and a request for its subresource %s brings another object, which the requester writes",
+		e.kind, e.subresource)
 }
 
 // metadataOf returns the metadata of the object, or of the deleted one. It decodes the object, so

@@ -28,7 +28,8 @@ func CompileSelection(match Document, exclude *Document, path, namespace string)
 		errs = append(errs, field.Fail(path+".match", "names other namespaces than %s, and a Policy applies to its own alone: it would match nothing", namespace))
 	}
 	if err == nil && namespace != "" && matched.isOfCluster() {
-		errs = append(errs, field.Fail(path+".match", "selects kinds that are in no namespace, and a Policy applies to its own namespace alone: it would match nothing; write a ClusterPolicy"))
+		errs = append(errs, field.Fail(path+".match",
+			"selects kinds that are in no namespace, and a Policy applies to its own namespace alone: it would match nothing; write a ClusterPolicy"))
 	}
 	var excluded Block
 	if exclude != nil {

@@ -54,7 +54,8 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 	if s := d.Selector; s != nil && !s.selects() {
 		errs = append(errs, field.Fail(resources+".selector", "has no requirement, and so would match everything: name labels, or leave it out"))
 	}
-	errs = append(errs, r.checkVariables(path), r.checkUsers(path), d.Selector.Validate(resources+".selector"), d.NamespaceSelector.Validate(resources+".namespaceSelector"))
+	errs = append(errs, r.checkVariables(path), r.checkUsers(path), d.Selector.Validate(resources+".selector"),
+		d.NamespaceSelector.Validate(resources+".namespaceSelector"))
 	if errors.Join(errs...) == nil {
 		errs = append(errs, f.checkReach(resources))
 	}
@@ -128,7 +129,8 @@ func (b Block) overlap(path string) error {
 	for i := range b.filters {
 		for k := range b.filters[:i] {
 			if what := b.filters[k].disjoint(&b.filters[i]); what != "" {
-				return field.Fail(at(document.Join(path, "all"), i), "no object has the %s of this filter and those of all[%d], and so the block would match nothing", what, k)
+				return field.Fail(at(document.Join(path, "all"), i),
+					"no object has the %s of this filter and those of all[%d], and so the block would match nothing", what, k)
 			}
 		}
 	}

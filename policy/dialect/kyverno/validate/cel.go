@@ -90,7 +90,8 @@ func (c compiler) cel(doc *Document, path string) (checker, error) {
 	var errs []error
 	var err error
 	if spec.Generate != nil && *spec.Generate {
-		errs = append(errs, field.Fail(place+".generate", "true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the rule itself: remove the field"))
+		errs = append(errs, field.Fail(place+".generate",
+			"true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the rule itself: remove the field"))
 	}
 	if spec.ParamKind != nil || spec.ParamRef != nil {
 		env = c.CEL.withParams

@@ -77,7 +77,8 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	e.pins = isTrue(v.MutateDigest)
 	errs := []error{emptyLists(raw, e.path)}
 	if len(v.Attestors)+len(v.Attestations) == 0 && isTrue(v.Required) && !document.WrittenEmpty(raw, "attestors") {
-		errs = append(errs, field.Fail(e.path, "requires a proof and names nobody who could give one: say required: false if only the digest matters, or name attestors"))
+		errs = append(errs, field.Fail(e.path,
+			"requires a proof and names nobody who could give one: say required: false if only the digest matters, or name attestors"))
 	}
 	if v.FailureAction != "" {
 		e.action, err = action.Parse(v.FailureAction, e.path+".failureAction")

@@ -27,7 +27,8 @@ func Pattern(text, path string, exempts bool) (string, error) {
 	}
 	normal := reference.Normal(text)
 	if exempts && reference.Untagged(normal) {
-		return "", field.Fail(path, "%q can match no image reference, which have a tag or a digest: write %s:* to leave out its tags, or %s@* its digests", text, text, text)
+		return "", field.Fail(path, "%q can match no image reference, which have a tag or a digest: write %s:* to leave out its tags, or %s@* its digests",
+			text, text, text)
 	}
 	return normal, nil
 }

@@ -184,7 +184,8 @@ func (b *builder) build() error {
 
 // settings reads the fields other than expressions and matches.
 func (b *builder) settings() (policy.Action, error) {
-	settings := kyvernocel.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode(), Unscanned: !b.spec.BackgroundEnabled()}
+	settings := kyvernocel.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration,
+		Mode: b.spec.EvaluationMode(), Unscanned: !b.spec.BackgroundEnabled()}
 	isJSON, unset := settings.Apply(b.out)
 	b.json = isJSON
 	action, err := kyvernocel.ActionOf(b.spec.ValidationAction)

@@ -29,7 +29,8 @@ func (h *hearing) otherData(ctx context.Context, text string) (map[string]any, e
 	case images == nil:
 		found.err = errors.New("no registry can be asked about an image that the policy does not verify")
 	case len(h.others) >= maxOthers:
-		found.err = &image.Error{Kind: image.Bound, Op: "read metadata", On: kyvernocel.Shorten(text), Err: fmt.Errorf("more than %d images that the policy does not verify", maxOthers)}
+		found.err = &image.Error{Kind: image.Bound, Op: "read metadata", On: kyvernocel.Shorten(text),
+			Err: fmt.Errorf("more than %d images that the policy does not verify", maxOthers)}
 	default:
 		found.data, found.err = images.ImageData(ctx, text, h.rule.credentials)
 	}

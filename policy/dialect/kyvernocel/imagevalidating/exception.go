@@ -113,7 +113,8 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.Excepte
 		errs = append(errs, field.Fail("spec.reportResult", "unknown value %q: want skip or pass", spec.ReportResult))
 	}
 	if !slices.Contains([]string{"", policieskyvernoio.EvaluationModeKubernetes}, spec.EvaluationMode) {
-		errs = append(errs, field.Fail("spec.evaluationMode", "%q: the exception is for another controller; here only those of mode Kubernetes hold", spec.EvaluationMode))
+		errs = append(errs, field.Fail("spec.evaluationMode", "%q: the exception is for another controller; here only those of mode Kubernetes hold",
+			spec.EvaluationMode))
 	}
 	return errors.Join(errs...)
 }

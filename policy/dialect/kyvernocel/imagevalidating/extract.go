@@ -128,7 +128,8 @@ func (p *program) filed(ctx context.Context, images []policy.Image, activation *
 				}
 			}
 			if !found && text != "" {
-				return nil, field.Fail(e.program.Path(), "names the image %s, which stands at no place where images are looked for: name them by a path, as in object.spec.steps.map(s, s.image)", text)
+				return nil, field.Fail(e.program.Path(),
+					"names the image %s, which stands at no place where images are looked for: name them by a path, as in object.spec.steps.map(s, s.image)", text)
 			}
 		}
 	}

@@ -119,7 +119,8 @@ func exempting(text, path string) (string, error) {
 	host, _, below := strings.Cut(pattern, "/")
 	switch {
 	case reference.Untagged(pattern):
-		return "", field.Fail(path, "%q can match no image reference, which have a tag or a digest: write %s:* to leave out its tags, or %s@* its digests", text, text, text)
+		return "", field.Fail(path, "%q can match no image reference, which have a tag or a digest: write %s:* to leave out its tags, or %s@* its digests",
+			text, text, text)
 	case !strings.HasPrefix(host, "*") && (!below || !strings.ContainsAny(host, "*.:") && host != "localhost"):
 		return "", field.Fail(path, "%q can match no image reference, which begin with their registry: write docker.io/%s", text, text)
 	}

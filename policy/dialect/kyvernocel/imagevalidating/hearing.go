@@ -133,7 +133,8 @@ func (h *hearing) lists(of []int) map[string]any {
 
 // aboutNobody are the ways in which a text names none of the given images.
 var (
-	errLeftOut   = errors.New("the image is not looked at, for it ran before this update, or an exception leaves it alone: let the expression ask about images.containers, which leaves it out")
+	errLeftOut = errors.New(
+		"the image is not looked at, for it ran before this update, or an exception leaves it alone: let the expression ask about images.containers, which leaves it out")
 	errElsewhere = errors.New("the text names no image of the object, and no other one is verified")
 )
 

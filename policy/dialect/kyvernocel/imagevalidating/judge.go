@@ -108,7 +108,8 @@ func (h *hearing) decision(i int, found *outcome) policy.Decision {
 
 func verified(facts []verify.Fact) policy.Reason {
 	if len(facts) == 0 {
-		return policy.Reason{Code: policy.DigestPinned, Path: "spec.validations", Message: "the validations hold, and none of them is about a signature or an attestation of it"}
+		return policy.Reason{Code: policy.DigestPinned, Path: "spec.validations",
+			Message: "the validations hold, and none of them is about a signature or an attestation of it"}
 	}
 	var names []string
 	for _, f := range facts {

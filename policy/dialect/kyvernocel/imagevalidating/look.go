@@ -58,7 +58,8 @@ func (p *program) readsDefined(each *cel.Program) error {
 			}
 		case imagesName:
 			if !slices.Contains(p.categories, read.Field) {
-				errs = append(errs, field.Fail(each.Path(), "images.%s is not defined: there are %s, and what else spec.images defines", read.Field, strings.Join(p.categories, ", ")))
+				errs = append(errs, field.Fail(each.Path(), "images.%s is not defined: there are %s, and what else spec.images defines",
+					read.Field, strings.Join(p.categories, ", ")))
 			}
 		}
 	}

@@ -66,7 +66,8 @@ func derivable(doc *admission.MatchResources) error {
 		path := "spec.matchConstraints.resourceRules[" + strconv.Itoa(i) + "]"
 		for n, operation := range doc.ResourceRules[i].Operations {
 			if operation != admission.Create && operation != admission.Update {
-				errs = append(errs, kyvernocel.Unsupported(path+".operations["+strconv.Itoa(n)+"]", "the operation "+string(operation)+" of a policy about what is there already"))
+				errs = append(errs, kyvernocel.Unsupported(path+".operations["+strconv.Itoa(n)+"]",
+					"the operation "+string(operation)+" of a policy about what is there already"))
 			}
 		}
 		for n, resource := range doc.ResourceRules[i].Resources {
@@ -136,7 +137,8 @@ func (b *builder) kindsOf(doc admission.NamedRuleWithOperations, path string) ([
 		case t.Subresource == "ephemeralcontainers" && t.Kind == "Pod":
 			continue // follows from pods
 		case t.Subresource != "", t.Kind == "*", t.Version == "*":
-			return nil, nil, kyvernocel.Unsupported(path, "a choice of "+t.Kind+" of version "+t.Version+" and subresource "+strconv.Quote(t.Subresource)+", which is not one kind of objects,")
+			return nil, nil, kyvernocel.Unsupported(path,
+				"a choice of "+t.Kind+" of version "+t.Version+" and subresource "+strconv.Quote(t.Subresource)+", which is not one kind of objects,")
 		case t.Unserved:
 			continue
 		}

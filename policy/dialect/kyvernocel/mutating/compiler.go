@@ -113,7 +113,8 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.match.Askable("spec.matchConstraints", !r.quiet && b.spec.TargetMatchConstraints == nil), r.match.InNamespace(r.namespace, "spec.matchConstraints")); err != nil {
+	if err := errors.Join(r.match.Askable("spec.matchConstraints", !r.quiet && b.spec.TargetMatchConstraints == nil),
+		r.match.InNamespace(r.namespace, "spec.matchConstraints")); err != nil {
 		return err
 	}
 	b.out.Unserved = r.match.Unserved()
@@ -173,7 +174,8 @@ func (b *builder) atAdmission(r *rule) error {
 	var autogen *v1alpha1.PodControllersGenerationConfiguration
 	if doc := b.spec.AutogenConfiguration; doc != nil {
 		if made := doc.MutatingAdmissionPolicy; made != nil && made.Enabled != nil && *made.Enabled {
-			return field.Fail("spec.autogen.mutatingAdmissionPolicy.enabled", "true is not supported: no MutatingAdmissionPolicy is made here, and the gateway applies the policy itself: remove the field")
+			return field.Fail("spec.autogen.mutatingAdmissionPolicy.enabled",
+				"true is not supported: no MutatingAdmissionPolicy is made here, and the gateway applies the policy itself: remove the field")
 		}
 		autogen = doc.PodControllers
 	}
@@ -201,7 +203,8 @@ func (b *builder) settings() error {
 	}
 	if !b.spec.MutateExistingEnabled() {
 		if !b.spec.AdmissionEnabled() {
-			errs = append(errs, field.Fail("spec.evaluation.admission.enabled", "is false, and spec.evaluation.mutateExisting.enabled is not true, so that nothing would be changed"))
+			errs = append(errs, field.Fail("spec.evaluation.admission.enabled",
+				"is false, and spec.evaluation.mutateExisting.enabled is not true, so that nothing would be changed"))
 		}
 		const unused = "says what is changed of what is there already, which spec.evaluation.mutateExisting.enabled does not ask for"
 		if b.spec.TargetMatchConstraints != nil {

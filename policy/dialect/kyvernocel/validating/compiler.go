@@ -91,7 +91,8 @@ type builder struct {
 }
 
 func (b *builder) build() error {
-	settings := kyvernocel.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration, Mode: b.spec.EvaluationMode(), Unscanned: !b.spec.BackgroundEnabled()}
+	settings := kyvernocel.Settings{FailurePolicy: b.spec.FailurePolicy, Webhook: b.spec.WebhookConfiguration,
+		Mode: b.spec.EvaluationMode(), Unscanned: !b.spec.BackgroundEnabled()}
 	isJSON, unset := settings.Apply(b.out)
 	b.json = isJSON
 	action, unknown := kyvernocel.ActionOf(b.spec.ValidationAction)
@@ -102,7 +103,8 @@ func (b *builder) build() error {
 	if err != nil {
 		return err
 	}
-	r := &rule{name: b.out.Name, program: program, action: action, compiler: b.Compiler, namespace: b.out.Namespace, json: b.json, quiet: !b.spec.AdmissionEnabled()}
+	r := &rule{name: b.out.Name, program: program, action: action, compiler: b.Compiler,
+		namespace: b.out.Namespace, json: b.json, quiet: !b.spec.AdmissionEnabled()}
 	rules, err := b.rules(r)
 	if err != nil {
 		return err
@@ -140,7 +142,8 @@ func (b *builder) rules(r *rule) ([]*rule, error) {
 	var autogen *v1alpha1.PodControllersGenerationConfiguration
 	if doc := b.spec.AutogenConfiguration; doc != nil {
 		if made := doc.ValidatingAdmissionPolicy; made != nil && made.Enabled != nil && *made.Enabled {
-			return nil, field.Fail("spec.autogen.validatingAdmissionPolicy.enabled", "true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the policy itself: remove the field")
+			return nil, field.Fail("spec.autogen.validatingAdmissionPolicy.enabled",
+				"true is not supported: no ValidatingAdmissionPolicy is made here, and the gateway enforces the policy itself: remove the field")
 		}
 		autogen = doc.PodControllers
 	}

@@ -55,7 +55,8 @@ func newest(results []result.Result) []result.Result {
 		if c := a.Time.Compare(b.Time); c != 0 {
 			return c
 		}
-		return cmp.Or(order(a, b), cmp.Compare(Identity(a.Resource), Identity(b.Resource)), cmp.Compare(a.Policy.String(), b.Policy.String()), cmp.Compare(lineOf(a).container, lineOf(b).container))
+		return cmp.Or(order(a, b), cmp.Compare(Identity(a.Resource), Identity(b.Resource)), cmp.Compare(a.Policy.String(), b.Policy.String()),
+			cmp.Compare(lineOf(a).container, lineOf(b).container))
 	})
 }
 

@@ -78,7 +78,8 @@ func (b *builder) identity(doc *v1alpha1.Identity, path string) (verify.Identity
 // wildcards in the same place.
 func exactly(text, path string) (verify.Matcher, error) {
 	if strings.Contains(text, "*") {
-		return verify.Matcher{}, field.Fail(path, "%q is compared letter by letter, so that * is no wildcard: use %sRegExp", field.Shorten(text), path[strings.LastIndex(path, ".")+1:])
+		return verify.Matcher{}, field.Fail(path, "%q is compared letter by letter, so that * is no wildcard: use %sRegExp",
+			field.Shorten(text), path[strings.LastIndex(path, ".")+1:])
 	}
 	return verify.Exactly(text), nil
 }

@@ -53,9 +53,10 @@ func types() schema {
 	job := of(Shape{"template": template})
 	conditions := of(Shape{"conditions": keyed(nil, "type")})
 	s := schema{
-		"/ComponentStatus":       {"conditions": keyed(nil, "type")},
-		"/Namespace":             {"status": conditions},
-		"/Node":                  {"spec": of(Shape{"podCIDRs": {Set: true}}), "status": of(Shape{"addresses": keyed(nil, "type"), "conditions": keyed(nil, "type")})},
+		"/ComponentStatus": {"conditions": keyed(nil, "type")},
+		"/Namespace":       {"status": conditions},
+		"/Node": {"spec": of(Shape{"podCIDRs": {Set: true}}),
+			"status": of(Shape{"addresses": keyed(nil, "type"), "conditions": keyed(nil, "type")})},
 		"/PersistentVolumeClaim": {"status": conditions},
 		"/Pod":                   {"spec": podSpec(meta), "status": podStatus()},
 		"/PodTemplate":           {"template": template},
