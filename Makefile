@@ -6,8 +6,9 @@ BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VULNS   := $(BIN)/govulncheck
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-RACE    := ./internal/fair/... ./background/... ./cache/... ./cluster/... ./gate/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
+RACE    := ./internal/fair/... ./background/... ./cache/... ./cluster/... ./gate/... ./gateway/... ./policy/catalog/... ./policy/globalcontext/... ./registry/... ./report/decisionlog/... ./report/inventory/... ./report/publish/... ./scan/... ./verify/trust/... ./webhook/...
 ROUNDS  := ^Test(BreakGlass|Chart|Dashboard|Documentation|OwnImages|Prometheus|Reports|Roles|RunningGateway|Scan|Upgrade)
+UNIT    := $(if $(RACED),$$($(GO) list ./... | grep -vxF "$$($(GO) list $(RACE))"),./...)
 # For go test, as in TESTFLAGS='-vet=off -ldflags=-w' where vet has run already and
 # nobody debugs: most of the time goes into linking.
 TESTFLAGS ?=
@@ -31,22 +32,15 @@ images-check: ## build the images twice, in two folders, and compare every byte 
 	deploy/image/check.sh
 
 .PHONY: test
-test: ## every test but those of make long: the product's, with a short run of every fuzz target beside them, and the suites with real programs
-	FUZZTESTS=too $(MAKE) -j2 --output-sync=target unit-unfuzzed fuzz-short
-	$(MAKE) suites
+test: ## the fast answer: the product's own tests, a short run of every fuzz target, and the suites that need no other program (RACED=1: without what make race runs)
+	$(MAKE) -j2 --output-sync=target unit fuzz-short suite-own
+
+.PHONY: test-all
+test-all: test suites ## the same, and the suites with real programs
 
 .PHONY: unit
-unit: ## the product's own tests, and those of what builds its images
-	$(GO) test $(TESTFLAGS) ./...
-	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
-
-# Packages with a fuzz target; make test runs their tests along with the targets.
-FUZZED = $$(grep -rl --include='*_test.go' --exclude-dir=test '^func Fuzz' . | xargs -n1 dirname | sort -u)
-
-.PHONY: unit-unfuzzed
-unit-unfuzzed: # those of unit that fuzz-short with FUZZTESTS leaves
-	@fuzzed=$$(mktemp); trap 'rm -f "$$fuzzed"' EXIT; $(GO) list $(FUZZED) > "$$fuzzed" && test -s "$$fuzzed" && \
-	$(GO) test $(TESTFLAGS) $$($(GO) list ./... | grep -vxFf "$$fuzzed")
+unit: ## the product's own tests, and those of the module that builds its images (RACED=1: without what make race runs)
+	$(GO) test $(TESTFLAGS) $(UNIT)
 	cd deploy/image && $(GO) test $(TESTFLAGS) ./...
 
 .PHONY: metrics
@@ -58,15 +52,21 @@ programs: ## cosign, an API server and the rest that the suites run, built once 
 	cd test && $(GO) run ./peers/programs
 
 .PHONY: long
-long: ## the suites with what takes minutes, too: each night, and before a release
-	QUAYMASTER_LONG=1 $(MAKE) suites
+long: ## every suite, with the tests that take minutes: each night, and before a release
+	QUAYMASTER_LONG=1 $(MAKE) suite-own suites
 
-.PHONY: suites suite-programs suite-harness suite-binary suite-cluster suite-cluster-rest suite-rounds
-suites: programs ## the suites under test/ but for what takes minutes, three at a time: each waits more than it works
+# The suites that need no program built from another module.
+OWN := ./attacks/... ./browser/... ./fuzz/... ./mutants/... ./sigstore/...
+
+.PHONY: suites suite-own suite-programs suite-harness suite-binary suite-cluster suite-cluster-rest suite-rounds
+suites: programs ## the suites with real programs, but for those that take minutes; three at a time, for each waits more than it works
 	$(MAKE) -j3 --output-sync=target suite-cluster suite-rounds suite-cluster-rest suite-programs suite-harness
 
+suite-own: ## the attacks, the pages in a browser, and the other suites without programs of other modules
+	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $(OWN)
+
 suite-programs: suite-binary ## against cosign, crane and registries built from Go modules
-	cd test && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m ./...
+	cd test && own="$$($(GO) list $(OWN))" && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $$($(GO) list ./... | grep -vxF "$$own")
 
 suite-harness: suite-binary ## what the suites against an API server are made of, and a few of the faults of make chaos
 	cd test/e2e && $(GO) test $(TESTFLAGS) -count=1 -timeout 40m $$($(GO) list ./... | grep /e2e/)
@@ -91,6 +91,9 @@ suite-rounds: suite-binary ## and those that install, upgrade, scan or report
 .PHONY: race
 race: ## the race detector where there are goroutines
 	CGO_ENABLED=1 $(GO) test $(TESTFLAGS) -race $(RACE)
+
+.PHONY: static
+static: vet tidy lint ## all that is found without running the program
 
 .PHONY: vet
 vet: ## go vet, every module
@@ -153,8 +156,11 @@ fuzz: ## every fuzz target for FUZZTIME each (default 20s)
 	  done; \
 	done
 
+# Packages with a fuzz target.
+FUZZED = $$(grep -rl --include='*_test.go' --exclude-dir=test '^func Fuzz' . | xargs -n1 dirname | sort -u)
+
 .PHONY: fuzz-short
-fuzz-short: ## every fuzz target for FUZZCOUNT inputs (default 1000), as many packages at a time as there are cores (FUZZTESTS=too: and the tests beside them)
+fuzz-short: ## every fuzz target for FUZZCOUNT inputs (default 1000), as many packages at a time as there are cores
 	@packages="$(FUZZED)"; \
 	test -n "$$packages" || { echo "no fuzz target found"; exit 1; }; \
 	$(GO) test $(TESTFLAGS) -count=1 -exec '$(CURDIR)/test/fuzz/short.sh' $$packages

@@ -2,8 +2,7 @@
 # Runs every fuzz target of one test binary for a short while; go test -exec calls it as
 # "short.sh BINARY FLAGS..." in the package's folder. FUZZCOUNT is how many inputs each
 # target tries. A count and no time: what is tried is the same on a slow machine, and a
-# deadline is no failure. With FUZZTESTS the package's other tests run first, so that who
-# wants both links the binary once.
+# deadline is no failure.
 set -eu
 
 binary=$1
@@ -12,9 +11,6 @@ targets=$("$binary" -test.list '^Fuzz')
 if [ -z "$targets" ]; then
   echo "no fuzz target in $binary: go test -exec is to be given packages that have one" >&2
   exit 1
-fi
-if [ -n "${FUZZTESTS:-}" ]; then
-  "$binary" "$@"
 fi
 found=$(mktemp -d) # what is new and passes is not kept: a long run is for that
 trap 'rm -rf "$found"' EXIT

@@ -8,7 +8,7 @@ import (
 // longVariable, if it is set to anything, has the suites play what takes minutes, too.
 const longVariable = "QUAYMASTER_LONG"
 
-// Long skips a test that takes minutes, unless those are wanted: `make suites` and `make test`
+// Long skips a test that takes minutes, unless those are wanted: `make suites` and `make test-all`
 // leave them out, `make long` plays them with the rest.
 func Long(t testing.TB) {
 	t.Helper()
