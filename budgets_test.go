@@ -3,6 +3,7 @@ package quaymaster_test
 // Reasons of exceptions.
 const (
 	unsplit = "not split yet"
+	planned = "the layout gives the package a budget of its own"
 	mirrors = "mirrors a document, a settings file or a wire format field by field"
 )
 
@@ -15,7 +16,7 @@ var budgets = []budget{
 			"cmd/quaymaster/gateway": {5300, unsplit},
 			"cmd/quaymaster":         {8300, unsplit},
 			"gate":                   {6420, unsplit},
-			"registry":               {4500, unsplit},
+			"registry":               {3000, planned},
 			"policy":                 {3860, unsplit},
 			"policy/lang/jmespath":   {3650, unsplit},
 			"policy/dialect/kyvernocel/imagevalidating": {3610, unsplit},
@@ -42,7 +43,6 @@ var budgets = []budget{
 	{
 		name: "lines of a file", measured: func(s sizes) map[string]int { return s.files }, limit: 400,
 		exceptions: map[string]exception{
-			"registry/layout.go":            {482, unsplit},
 			"policy/catalog/catalog.go":     {431, unsplit},
 			"policy/globalcontext/store.go": {418, unsplit},
 		},
@@ -80,7 +80,6 @@ var budgets = []budget{
 			"attest.search":                            {30, unsplit},
 			"report/policyreport/internal/merge.Words": {30, unsplit},
 			"verify/bundle.proof":                      {30, unsplit},
-			"registry.Layout":                          {28, unsplit},
 			"verify/cosign.proof":                      {28, unsplit},
 			"cmd/quaymaster.setupFlags":                {26, unsplit},
 			"cmd/quaymaster/gateway.Reader":            {26, unsplit},

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
@@ -164,7 +165,7 @@ func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *
 
 func (c *Client) read(ctx context.Context, q question, response *http.Response) (*answer, error) {
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, q.fail(image.Corrupt, errors.New("the body is encoded ("+shorten(encoding)+"), which was not asked for"))
+		return nil, q.fail(image.Corrupt, errors.New("the body is encoded ("+content.Shorten(encoding)+"), which was not asked for"))
 	}
 	if q.take != nil {
 		return c.stream(ctx, q, response)
@@ -262,22 +263,7 @@ func parseCodes(body []byte) errcode.Errors {
 	}
 	for i := range parsed.Errors {
 		code := &parsed.Errors[i]
-		code.Code, code.Message, code.Detail = shorten(code.Code), shorten(code.Message), nil
+		code.Code, code.Message, code.Detail = content.Shorten(code.Code), content.Shorten(code.Message), nil
 	}
 	return parsed.Errors[:min(len(parsed.Errors), 3)]
-}
-
-// shorten keeps foreign text in a message readable.
-func shorten(s string) string {
-	const most = 200
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
 }

@@ -2,16 +2,10 @@ package registry
 
 import "time"
 
-// Every bound of this package, with its reason (package guard counts redirects, package
-// login bounds tokens). Content above a bound is an image.Bound error, never a shorter
-// answer.
+// Bounds of this package, with their reasons (package guard counts redirects, package login
+// bounds tokens, package content bounds what is read). Content above a bound is an image.Bound
+// error, never a shorter answer.
 const (
-	// maxManifest is the size that the distribution specification asks a registry to accept (4
-	// MiB); no client can rely on more.
-	maxManifest = 4 << 20
-	// maxBlob bounds the memory for one blob, independent of the caller; evidence with a large
-	// SBOM has some tens of megabytes.
-	maxBlob = 128 << 20
 	// maxErrorBody is enough for a registry's error codes (some 200 bytes).
 	maxErrorBody = 8 << 10
 	// maxHeader is twice the size of a header with a token of 16 KiB.
@@ -21,23 +15,10 @@ const (
 	// manifests fill megabytes; one entry is held at a time.
 	maxReferrersList = 32 << 20
 	// maxReferrersOfType is the same where one type was asked for, since the list of all
-	// did not end: each of maxReferrers may have 4 kB.
+	// did not end: each of content.MaxReferrers may have 4 kB.
 	maxReferrersOfType = 4 << 20
-	// maxReferrerEntry is the size of one entry of a list, which is held whole: it has
-	// the annotations of a manifest, and that has maxManifest at most. Where a type is
-	// asked for by itself, it is a quarter of the list.
-	maxReferrerEntry = maxManifest
-	// maxBlank is the white space between two values of a list, in bytes, which has to be
-	// held, too: a list that is laid out for people has some dozens.
-	maxBlank = 64 << 10
-	// maxAnnotation is the size of an annotation that is kept of an entry, in
-	// bytes: a URI.
-	maxAnnotation = 1 << 10
-	// maxReferrers is the number of referrers of each wanted type. An image has
-	// a handful; a busy one that is scanned daily some hundreds.
-	maxReferrers = 1000
 	// maxReferrerPages ends a listing that does not end. At the page size of
-	// large registries (100) it reaches far beyond maxReferrers.
+	// large registries (100) it reaches far beyond content.MaxReferrers.
 	maxReferrerPages = 50
 	// maxAttempts counts the first try.
 	maxAttempts = 3
@@ -60,14 +41,6 @@ const (
 	// tagGrace is how long the answer of the API waits for that of the referrers tag,
 	// once a host: several round trips, and no time that a user would notice.
 	tagGrace = 500 * time.Millisecond
-	// maxIndex is the size of a layout's index.json.
-	maxIndex = 4 << 20
-	// maxLayoutManifests bounds the manifests of a layout that are searched for a subject.
-	maxLayoutManifests = 4096
-	// maxLayouts bounds how many layouts are read as one: each has a file open.
-	maxLayouts = 256
-	// maxArchiveEntries bounds the table of an archive's files.
-	maxArchiveEntries = 1 << 16
 	// maxPushed is the size of a document that is stored, in bytes: a summary has some
 	// kilobytes.
 	maxPushed = 4 << 20

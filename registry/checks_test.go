@@ -65,41 +65,6 @@ func TestCheckDigest(t *testing.T) {
 	}
 }
 
-// TestDescribe: a manifest is of one kind, by its header and by its own word.
-func TestDescribe(t *testing.T) {
-	const index, one = image.MediaTypeIndex, image.MediaTypeManifest
-	typed := func(mediaType, rest string) string { return `{"mediaType":"` + mediaType + `"` + rest + `}` }
-	tests := []struct {
-		reason, body, header string
-		want                 string // empty: refused
-	}{
-		{"both say the same", typed(one, ""), one, one},
-		{"they contradict each other", typed(one, ""), index, ""},
-		{"the header alone", `{}`, one, one},
-		{"the body alone", typed(one, ""), "", one},
-		{"the body alone, under a vague header", typed(one, ""), "text/plain", one},
-		{"the body, under the header of something else", typed(one, ""), "text/html", ""},
-		{"neither", `{}`, "", ""},
-		{"the body says something else", typed("text/html", ""), "", ""},
-		{"no JSON", `<html>`, one, ""},
-		{"a part of another kind", `{"artifactType":5}`, one, ""},
-		{"an index", typed(index, `,"manifests":[]`), index, index},
-		{"an index with layers", typed(index, `,"manifests":[],"layers":[]`), index, ""},
-		{"an index with a config", typed(index, `,"manifests":[],"config":{}`), index, ""},
-		{"an image", typed(one, `,"config":{},"layers":[]`), one, one},
-		{"an image with manifests", typed(one, `,"config":{},"manifests":[]`), one, ""},
-	}
-	for _, test := range tests {
-		got, err := describe([]byte(test.body), test.header)
-		if (err == nil) != (test.want != "") || got.MediaType != test.want {
-			t.Errorf("%s: got %q, %v", test.reason, got.MediaType, err)
-		}
-	}
-	if mediaTypeOf(http.Header{"Content-Type": {one + "; charset=utf-8"}}) != one || mediaTypeOf(http.Header{"Content-Type": {"a/b; ="}}) != "" {
-		t.Error("a media type is read with its parameters, or one is made of what is none")
-	}
-}
-
 func TestIsTag(t *testing.T) {
 	for tag, want := range map[string]bool{
 		"v1": true, "_": true, "0": true, "9": true, "a": true, "z": true, "A": true, "Z": true, "a.b": true, "a-b": true, "a_b": true,
@@ -118,49 +83,6 @@ func TestIsTag(t *testing.T) {
 		if checkReference(question{reference: reference}) == nil {
 			t.Errorf("%q of no repository was taken", reference)
 		}
-	}
-}
-
-// TestBlobs: how much is read for a descriptor, and what must come.
-func TestBlobs(t *testing.T) {
-	body := []byte("blob")
-	digest := image.DigestOf(body)
-	tests := []struct {
-		reason string
-		blob   image.Descriptor
-		most   int64
-		want   int64 // -1: refused
-		bound  bool  // as past a bound
-	}{
-		{"its size", image.Descriptor{Digest: digest, Size: 4}, 10, 4, false},
-		{"as much as may be", image.Descriptor{Digest: digest, Size: 10}, 10, 10, false},
-		{"more", image.Descriptor{Digest: digest, Size: 11}, 10, -1, true},
-		{"no size", image.Descriptor{Digest: digest}, 10, 10, false},
-		{"no size, and no bound below ours", image.Descriptor{Digest: digest}, maxBlob + 1, maxBlob, false},
-		{"a negative size", image.Descriptor{Digest: digest, Size: -1}, 10, -1, false},
-		{"nothing may be read, and nothing is said", image.Descriptor{Digest: digest}, 0, 0, false},
-		{"a negative bound", image.Descriptor{Digest: digest}, -1, -1, false},
-		{"no digest", image.Descriptor{Size: 4}, 10, -1, false},
-	}
-	for _, test := range tests {
-		got, err := blobBound(test.blob, test.most)
-		if (err == nil) != (test.want >= 0) || err == nil && got != test.want {
-			t.Errorf("%s: got %d, %v", test.reason, got, err)
-		}
-		if _, is := errors.AsType[*limit.ExceededError](err); is != test.bound || err != nil && (kindOfBound(err) == image.Bound) != test.bound {
-			t.Errorf("%s: got %v, of kind %s", test.reason, err, kindOfBound(err))
-		}
-	}
-	if kindOfBound(errTooManyReferrers) != image.Bound {
-		t.Error("a list that is too long is no bound")
-	}
-	for size, good := range map[int64]bool{0: true, 4: true, 3: false, 5: false} {
-		if err := checkBlob(image.Descriptor{Digest: digest, Size: size}, body); (err == nil) != good {
-			t.Errorf("a blob of %d bytes for one of 4: got %v", size, err)
-		}
-	}
-	if checkBlob(image.Descriptor{Digest: image.DigestOf(nil), Size: 4}, body) == nil {
-		t.Error("a blob of another digest was taken")
 	}
 }
 
@@ -476,19 +398,6 @@ func TestParseCodes(t *testing.T) {
 	}
 }
 
-// TestShorten: what others wrote is one line of a message, without words to the terminal.
-func TestShorten(t *testing.T) {
-	for text, want := range map[string]string{
-		"as it is": "as it is", "two\nlines": "two lines", "\x1b[31mred": " [31mred", "\x1fa\x7fb": " a b", "~é": "~é",
-		strings.Repeat("a", 200): strings.Repeat("a", 200), strings.Repeat("a", 201): strings.Repeat("a", 200) + "...",
-		strings.Repeat("a", 199) + "éé": strings.Repeat("a", 199) + "...",
-	} {
-		if got := shorten(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestTheCredentialOfAHost: it is given to the registry's own host, whichever source it
 // is of.
 func TestTheCredentialOfAHost(t *testing.T) {
@@ -609,5 +518,12 @@ func TestPingOnce(t *testing.T) {
 	repository := image.MustParse("reg.example/app").Repository()
 	if again, err := client.pingOnce(ctx, question{op: opPing, method: http.MethodGet, repository: repository}); again || err == nil {
 		t.Errorf("who has left pings again: %t, %v", again, err)
+	}
+}
+
+func TestMediaTypeOf(t *testing.T) {
+	const one = image.MediaTypeManifest
+	if mediaTypeOf(http.Header{"Content-Type": {one + "; charset=utf-8"}}) != one || mediaTypeOf(http.Header{"Content-Type": {"a/b; ="}}) != "" {
+		t.Error("a media type is read with its parameters, or one is made of what is none")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
@@ -23,7 +24,7 @@ func nextPage(current *url.URL, headers []string) (*url.URL, error) {
 			return nil, errors.New("its Link to the next page is no address")
 		}
 		if !guard.SameOrigin(current, next) || next.User != nil {
-			return nil, fmt.Errorf("its Link leads to another host, %s", shorten(next.Host))
+			return nil, fmt.Errorf("its Link leads to another host, %s", content.Shorten(next.Host))
 		}
 		if next.Path != current.Path {
 			return nil, errors.New("its Link leads out of the list")

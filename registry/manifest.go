@@ -2,30 +2,20 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
 	"net/http"
-	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
-
-// mediaTypeArtifact is the withdrawn artifact manifest of OCI 1.1 candidates,
-// which early notation signatures use.
-const mediaTypeArtifact = "application/vnd.oci.artifact.manifest.v1+json"
 
 // The operations on an image itself, as in Error.Op.
 const (
 	opResolve  = "resolve"
 	opDescribe = "describe"
 )
-
-// manifestTypes are the manifests that are asked for and understood.
-var manifestTypes = []string{
-	image.MediaTypeIndex, image.MediaTypeManifest, image.MediaTypeDockerList, image.MediaTypeDockerManifest, mediaTypeArtifact,
-}
 
 // Resolve pins ref to the digest that its tag has now. A reference with a digest is pinned
 // as it is, without a request. A tag is resolved by HEAD, which no registry counts as a
@@ -77,7 +67,7 @@ func (c *Client) Manifest(ctx context.Context, repository image.Repository, refe
 func manifestQuestion(op, method string, repository image.Repository, reference string) question {
 	return question{
 		op: op, method: method, repository: repository, endpoint: "manifests", reference: reference,
-		accept: manifestTypes, most: maxManifest,
+		accept: content.ManifestTypes(), most: content.MaxManifest,
 	}
 }
 
@@ -105,7 +95,7 @@ func (c *Client) head(ctx context.Context, op string, repository image.Repositor
 		return image.Descriptor{}, q.fail(image.Corrupt, fmt.Errorf("asked for %s, its header says %s", wanted, claimed))
 	}
 	descriptor := image.Descriptor{Digest: claimed}
-	if mediaType := mediaTypeOf(got.header); slices.Contains(manifestTypes, mediaType) {
+	if mediaType := mediaTypeOf(got.header); content.IsManifestType(mediaType) {
 		descriptor.MediaType = mediaType
 		descriptor.Size = max(got.length, 0)
 	}
@@ -125,7 +115,7 @@ func (c *Client) fetch(ctx context.Context, op string, repository image.Reposito
 	if err != nil {
 		return image.Descriptor{}, nil, q.fail(image.Corrupt, err)
 	}
-	descriptor, err := describe(got.body, mediaTypeOf(got.header))
+	descriptor, err := content.Describe(got.body, mediaTypeOf(got.header))
 	if err != nil {
 		return image.Descriptor{}, nil, q.fail(image.Corrupt, err)
 	}
@@ -141,7 +131,7 @@ func checkReference(q question) error {
 	if _, err := image.ParseDigest(q.reference); err == nil || isTag(q.reference) {
 		return nil
 	}
-	return q.fail(image.Corrupt, fmt.Errorf("%q is neither a tag nor a digest", shorten(q.reference)))
+	return q.fail(image.Corrupt, fmt.Errorf("%q is neither a tag nor a digest", content.Shorten(q.reference)))
 }
 
 // isTag follows the distribution specification:
@@ -190,59 +180,6 @@ func mediaTypeOf(header http.Header) string {
 	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil {
 		return ""
-	}
-	return mediaType
-}
-
-// outline holds the fields that distinguish the kinds of manifests.
-type outline struct {
-	MediaType    string          `json:"mediaType"`
-	ArtifactType string          `json:"artifactType"`
-	Manifests    json.RawMessage `json:"manifests"`
-	Config       json.RawMessage `json:"config"`
-	Layers       json.RawMessage `json:"layers"`
-}
-
-// describe reads the media type and size of a manifest. It refuses a body that is no
-// manifest, one with another media type than its header, and one that could be read as an
-// index and as an image: two readers would interpret it differently (CVE-2021-41190).
-func describe(body []byte, header string) (image.Descriptor, error) {
-	var parsed outline
-	if err := json.Unmarshal(body, &parsed); err != nil {
-		return image.Descriptor{}, fmt.Errorf("the body (%s) is no manifest: %w", orNone(header), err)
-	}
-	mediaType := parsed.MediaType
-	if slices.Contains(manifestTypes, header) {
-		if mediaType != "" && mediaType != header {
-			return image.Descriptor{}, fmt.Errorf("its header says %s, its body %s", header, shorten(mediaType))
-		}
-		mediaType = header
-	} else if !isVague(header) {
-		return image.Descriptor{}, fmt.Errorf("the media type %s is none of a manifest", shorten(header))
-	}
-	if !slices.Contains(manifestTypes, mediaType) {
-		return image.Descriptor{}, fmt.Errorf("the media type %s is none of a manifest", orNone(shorten(mediaType)))
-	}
-	descriptor := image.Descriptor{MediaType: mediaType, Size: int64(len(body)), ArtifactType: parsed.ArtifactType}
-	if descriptor.IsIndex() && (parsed.Layers != nil || parsed.Config != nil) || !descriptor.IsIndex() && parsed.Manifests != nil {
-		return image.Descriptor{}, errors.New("it is both an index and an image manifest")
-	}
-	return descriptor, nil
-}
-
-// isVague reports whether a Content-Type is too general for a manifest, so that the
-// manifest's own field counts.
-func isVague(mediaType string) bool {
-	switch mediaType {
-	case "", "application/json", "application/octet-stream", "text/plain":
-		return true
-	}
-	return false
-}
-
-func orNone(mediaType string) string {
-	if mediaType == "" {
-		return "no media type"
 	}
 	return mediaType
 }

@@ -1,10 +1,8 @@
 package registry
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
@@ -76,105 +73,6 @@ func FuzzNextPage(f *testing.F) {
 	})
 }
 
-// TestReferrersIndex: an index is read to its end, and what is none is told of; what was
-// read before stays.
-func TestReferrersIndex(t *testing.T) {
-	entry := func(n int) string {
-		return fmt.Sprintf(`{"digest":%q,"size":3}`, image.DigestOf(fmt.Append(nil, n)))
-	}
-	for _, test := range []struct {
-		body  string
-		found int
-		good  bool
-	}{
-		{`{"manifests":[` + entry(1) + `]}`, 1, true},
-		{`{"schemaVersion":2,"manifests":[` + entry(1) + `,` + entry(2) + `],"annotations":{"a":["b"]}}` + "\n", 2, true},
-		{`{"manifests":[` + entry(1) + `],"manifests":[` + entry(2) + `]}`, 2, true},
-		{`{"manifests":[{"digest":5},` + entry(1) + `]}`, 1, true},
-		{`{"manifests":[` + strings.ReplaceAll(entry(1), "3}", "0}") + `]}`, 1, true},
-		{`{"manifests":[` + strings.ReplaceAll(entry(1), "3}", "-1}") + `]}`, 0, true},
-		{`{"manifests":null}`, 0, true},
-		{`{}`, 0, true},
-		{``, 0, false},
-		{`null`, 0, false},
-		{`[]`, 0, false},
-		{`[` + entry(1) + `]`, 0, false},
-		{`"manifests"`, 0, false},
-		{`{"manifests":5}`, 0, false},
-		{`{"manifests":{}}`, 0, false},
-		{`{"manifests":{"a":` + entry(1) + `}}`, 0, false},
-		{`{"manifests":`, 0, false},
-		{`{"manifests":[` + entry(1), 1, false},
-		{`{"manifests":[` + entry(1) + `]`, 1, false},
-		{`{"manifests":[` + entry(1) + `}`, 1, false},
-		{`{"manifests":[` + entry(1) + `]]`, 1, false},
-		{`{"manifests":[` + entry(1) + ` ` + entry(2) + `]}`, 1, false},
-		{`{"manifests":[` + entry(1) + `]}{}`, 1, false},
-		{`{"manifests":[` + entry(1) + `]} and more`, 1, false},
-		{`{"manifests":[` + entry(1) + `],"a":[}`, 1, false},
-		{`{"manifests":[` + entry(1) + `],"a"`, 1, false},
-		{`{"manifests":[` + entry(1) + `],5:6}`, 1, false},
-		{`{"a":tru,"manifests":[` + entry(1) + `]}`, 0, false},
-	} {
-		found := newCollection(nil)
-		if err := found.add(strings.NewReader(test.body)); (err == nil) != test.good || len(found.list) != test.found {
-			t.Errorf("%s: %d referrers, want %d: %v", test.body, len(found.list), test.found, err)
-		}
-	}
-}
-
-// TestCollectionBounds: so many are kept of each wanted type, and of all where none is
-// said; of an entry, what tells it apart and is short.
-func TestCollectionBounds(t *testing.T) {
-	for reason, test := range map[string]struct {
-		types []string
-		found int
-		cut   bool
-	}{
-		"all types, which have one bound":          {nil, maxReferrers, true},
-		"two wanted types, which have one of each": {[]string{"a/0", "a/1"}, maxReferrers + 2, false},
-	} {
-		found := newCollection(test.types)
-		for i := range maxReferrers + 2 {
-			found.take(referrer{Digest: image.DigestOf(fmt.Append(nil, i)).String(), ArtifactType: fmt.Sprintf("a/%d", i%2)})
-		}
-		if len(found.list) != test.found || found.isCut != test.cut || (found.end(question{}) != nil) != test.cut {
-			t.Errorf("%s: %d referrers, cut %t", reason, len(found.list), found.isCut)
-		}
-	}
-	const key = "dev.sigstore.bundle.content"
-	for size, kept := range map[int]bool{0: true, maxAnnotation: true, maxAnnotation + 1: false} {
-		got := keep(map[string]string{key: strings.Repeat("x", size), "other": "x"})
-		if text, ok := got[key]; ok != kept || len(got) > 1 || kept && len(text) != size {
-			t.Errorf("an annotation of %d bytes: kept %t", size, ok)
-		}
-	}
-}
-
-// TestPaced: what waits to be taken is bounded, and the end of what is read is no failure.
-func TestPaced(t *testing.T) {
-	taken := int64(0)
-	reader := &paced{from: strings.NewReader("12345678"), most: 5, taken: func() int64 { return taken }}
-	for _, test := range []struct {
-		reason  string
-		taken   int64
-		room, n int
-		bound   bool
-	}{
-		{"at first", 0, 5, 5, false},
-		{"as much waits as may", 0, 1, 1, false},
-		{"more waits", 0, 1, 0, true},
-		{"some of it was taken", 1, 1, 1, false},
-		{"the rest, which is less than there is room for", 7, 5, 1, false},
-	} {
-		taken = test.taken
-		n, err := reader.Read(make([]byte, test.room))
-		if _, bound := errors.AsType[*limit.ExceededError](err); n != test.n || bound != test.bound || err != nil && !bound && !errors.Is(err, io.EOF) {
-			t.Errorf("%s: %d bytes, %v", test.reason, n, err)
-		}
-	}
-}
-
 // TestLacksReferrers: what an answer says of the API, and whether that is remembered.
 func TestLacksReferrers(t *testing.T) {
 	for _, test := range []struct {
@@ -209,34 +107,6 @@ func TestLacksReferrers(t *testing.T) {
 			t.Errorf("%d %s: it is remembered for another algorithm", test.status, test.code)
 		}
 	}
-}
-
-func FuzzReferrersIndex(f *testing.F) {
-	f.Add([]byte(`{"manifests":[{"digest":"sha256:` + strings.Repeat("0", 64) + `","size":3,"artifactType":"a/b"}]}`))
-	f.Add([]byte(`{"manifests":[{"digest":3},null,{"digest":"sha256:../x"}]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		found := newCollection([]string{"a/b"})
-		_ = found.add(bytes.NewReader(body))
-		if len(found.list) > maxReferrers {
-			t.Errorf("%d referrers", len(found.list))
-		}
-		for _, d := range found.list {
-			if d.Digest.IsZero() || d.Size < 0 || d.ArtifactType != "a/b" {
-				t.Errorf("kept %+v", d)
-			}
-		}
-	})
-}
-
-func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`), image.MediaTypeIndex)
-	f.Add([]byte(`{"config":{},"layers":[]}`), image.MediaTypeManifest)
-	f.Fuzz(func(t *testing.T, body []byte, header string) {
-		d, err := describe(body, header)
-		if err == nil && (d.MediaType == "" || d.Size != int64(len(body))) {
-			t.Errorf("%q under %q is %+v", body, header, d)
-		}
-	})
 }
 
 func TestKeychainsKnowDockerHubByItsOldName(t *testing.T) {
@@ -351,12 +221,5 @@ func TestHostNames(t *testing.T) {
 		if got := address(u); got != want {
 			t.Errorf("%s is at %s, want %s", name, got, want)
 		}
-	}
-}
-
-func TestReferrersTagIsCut(t *testing.T) {
-	long := image.MustParseDigest("sha512:" + strings.Repeat("ab", 64))
-	if got, want := referrersTag(long), "sha512-"+strings.Repeat("ab", 32); got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }

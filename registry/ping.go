@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/fair"
 	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
@@ -25,10 +26,10 @@ func (c *Client) Ping(ctx context.Context, registry string) error {
 	// The repository is in no request; it normalizes the name as in references.
 	repository, err := image.ParseRepository(registry + "/library/ping")
 	if err == nil && repository.Registry() != image.NormalRegistry(registry) {
-		err = fmt.Errorf("%q is not a host; write host or host:port", shorten(registry))
+		err = fmt.Errorf("%q is not a host; write host or host:port", content.Shorten(registry))
 	}
 	if err != nil {
-		return &Error{Op: opPing, Host: shorten(registry), Kind: image.Corrupt, Err: err}
+		return &Error{Op: opPing, Host: content.Shorten(registry), Kind: image.Corrupt, Err: err}
 	}
 	q := question{op: opPing, method: http.MethodGet, repository: repository}
 	again, err := c.pingOnce(ctx, q)
@@ -82,7 +83,7 @@ func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err erro
 	failure.Status = response.StatusCode
 	if response.StatusCode < http.StatusBadRequest || failure.Kind == image.Refused {
 		failure.Kind = image.Corrupt
-		failure.Err = errors.New("the answer (" + orNone(mediaTypeOf(response.Header)) + ") is not a registry's")
+		failure.Err = errors.New("the answer (" + content.OrNone(mediaTypeOf(response.Header)) + ") is not a registry's")
 		failure.Hint = "check that a proxy or a login page does not stand before it"
 	}
 	return c.schemes.learn(origin, response), failure

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
 // Artifact is a document about a manifest, as Push stores it.
@@ -52,8 +53,8 @@ func (c *Client) Push(ctx context.Context, repository image.Repository, artifact
 	if err != nil {
 		return image.Descriptor{}, q.fail(image.Corrupt, err)
 	}
-	for _, content := range [][]byte{emptyConfig, artifact.Content} {
-		if err := c.putBlob(ctx, repository, content); err != nil {
+	for _, body := range [][]byte{emptyConfig, artifact.Content} {
+		if err := c.putBlob(ctx, repository, body); err != nil {
 			return image.Descriptor{}, err
 		}
 	}
@@ -96,13 +97,13 @@ func (a Artifact) manifest() ([]byte, image.Descriptor, error) {
 	return body, d, nil
 }
 
-func describeBytes(mediaType string, content []byte) image.Descriptor {
-	return image.Descriptor{MediaType: mediaType, Digest: image.DigestOf(content), Size: int64(len(content))}
+func describeBytes(mediaType string, body []byte) image.Descriptor {
+	return image.Descriptor{MediaType: mediaType, Digest: image.DigestOf(body), Size: int64(len(body))}
 }
 
 // putBlob stores a blob that is not there yet, in one piece.
-func (c *Client) putBlob(ctx context.Context, repository image.Repository, content []byte) error {
-	digest := image.DigestOf(content)
+func (c *Client) putBlob(ctx context.Context, repository image.Repository, body []byte) error {
+	digest := image.DigestOf(body)
 	q := question{op: "look for blob", method: http.MethodHead, repository: repository, endpoint: "blobs", reference: digest.String()}
 	if _, err := c.ask(ctx, q); !kindIs(err, image.NotFound) {
 		return err // nil where it is there
@@ -114,7 +115,7 @@ func (c *Client) putBlob(ctx context.Context, repository image.Repository, conte
 	}
 	end := question{
 		op: opPush, method: http.MethodPut, repository: repository, endpoint: "blobs", reference: digest.String(),
-		body: content, bodyType: "application/octet-stream", most: maxErrorBody,
+		body: body, bodyType: "application/octet-stream", most: maxErrorBody,
 	}
 	end.url, err = uploadAddress(begun.url, begun.header.Get("Location"), digest)
 	if err != nil {
@@ -127,7 +128,7 @@ func (c *Client) putBlob(ctx context.Context, repository image.Repository, conte
 		return err
 	}
 	if said := ended.header.Get("Docker-Content-Digest"); said != "" && said != digest.String() {
-		return end.fail(image.Corrupt, fmt.Errorf("it kept %s", shorten(said)))
+		return end.fail(image.Corrupt, fmt.Errorf("it kept %s", content.Shorten(said)))
 	}
 	return nil
 }
@@ -144,10 +145,10 @@ func uploadAddress(from *url.URL, location string, digest image.Digest) (*url.UR
 		return nil, errors.New("its upload location is no address")
 	}
 	if next.User != nil || next.Host != from.Host && address(next) != address(from) {
-		return nil, fmt.Errorf("it leads the upload to another host, %s", shorten(next.Host))
+		return nil, fmt.Errorf("it leads the upload to another host, %s", content.Shorten(next.Host))
 	}
 	if next.Scheme != "https" && next.Scheme != "http" {
-		return nil, fmt.Errorf("it leads the upload to the scheme %q", shorten(next.Scheme))
+		return nil, fmt.Errorf("it leads the upload to the scheme %q", content.Shorten(next.Scheme))
 	}
 	next.Scheme, next.Host, next.Fragment, next.RawFragment = from.Scheme, from.Host, "", ""
 	if next.RawQuery != "" {
@@ -169,7 +170,7 @@ func (c *Client) putManifest(ctx context.Context, op string, repository image.Re
 		return nil, err
 	}
 	if said := got.header.Get("Docker-Content-Digest"); said != "" && said != image.DigestOf(body).String() {
-		return nil, q.fail(image.Corrupt, fmt.Errorf("it kept %s in place of %s", shorten(said), image.DigestOf(body)))
+		return nil, q.fail(image.Corrupt, fmt.Errorf("it kept %s in place of %s", content.Shorten(said), image.DigestOf(body)))
 	}
 	return got.header, nil
 }
@@ -178,7 +179,7 @@ func (c *Client) putManifest(ctx context.Context, op string, repository image.Re
 // locked: the list is read again, and if another client's write removed the manifest, it
 // is added again.
 func (c *Client) enlist(ctx context.Context, repository image.Repository, subject image.Digest, manifest image.Descriptor) error {
-	tag := referrersTag(subject)
+	tag := content.ReferrersTag(subject)
 	q := question{op: opList, repository: repository, reference: subject.String()}
 	for attempt := 0; ; attempt++ {
 		known, body, err := c.fetch(ctx, opList, repository, tag)
@@ -199,8 +200,8 @@ func (c *Client) enlist(ctx context.Context, repository image.Repository, subjec
 			failure := q.fail(image.Unavailable, errors.New("others write to it at the same time"))
 			failure.Hint = "push again"
 			return failure
-		case len(list) > maxManifest:
-			return q.fail(image.Bound, &limit.ExceededError{What: "the list", Most: maxManifest})
+		case len(list) > content.MaxManifest:
+			return q.fail(image.Bound, &limit.ExceededError{What: "the list", Most: content.MaxManifest})
 		}
 		if _, err := c.putManifest(ctx, opList, repository, tag, list, image.MediaTypeIndex); err != nil {
 			return err

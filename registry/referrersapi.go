@@ -12,6 +12,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
 // api is whether a registry has the referrers API, as far as earlier answers show.
@@ -122,7 +123,7 @@ func (c *Client) requestTag(ctx context.Context, q question, digest image.Digest
 	tag := &pendingTag{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(tag.done)
-		tag.descriptor, tag.body, tag.err = c.fetch(ctx, q.op, q.repository, referrersTag(digest))
+		tag.descriptor, tag.body, tag.err = c.fetch(ctx, q.op, q.repository, content.ReferrersTag(digest))
 	}()
 	return tag
 }
@@ -159,16 +160,9 @@ func (c *Client) referrersTag(ctx context.Context, q question, digest image.Dige
 	case !tag.descriptor.IsIndex():
 		return nil, q.fail(image.Corrupt, fmt.Errorf("the referrers tag holds %s, not an index", tag.descriptor.MediaType))
 	}
-	found := newCollection(artifactTypes)
-	if err := found.add(bytes.NewReader(tag.body)); err != nil {
-		return found.list, q.fail(image.Corrupt, err)
+	found := referrerPages{Referrers: content.NewReferrers(artifactTypes)}
+	if err := found.Add(bytes.NewReader(tag.body)); err != nil {
+		return found.List(), q.fail(image.Corrupt, err)
 	}
-	return found.list, found.end(q)
-}
-
-// referrersTag is <algorithm>-<hex>, cut as the distribution specification has
-// it: 32 and 64 characters.
-func referrersTag(digest image.Digest) string {
-	encoded := digest.Hex()
-	return digest.Algorithm() + "-" + encoded[:min(len(encoded), 64)]
+	return found.List(), found.end(q)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
 // pause waits before the next try, as long as the registry asks for. A wait
@@ -57,7 +58,7 @@ type retryAfterError struct {
 
 // Error implements error.
 func (r *retryAfterError) Error() string {
-	text := "retry after " + shorten(r.value)
+	text := "retry after " + content.Shorten(r.value)
 	if r.err != nil {
 		text = r.err.Error() + ", " + text
 	}

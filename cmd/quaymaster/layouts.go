@@ -8,13 +8,13 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/layout"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // openLayouts opens the layouts of --oci-layout for the requested images.
 func openLayouts(t terminal, names []string, requests []gate.Request) (gate.Registries, error) {
-	var opened []*registry.Layout
+	var opened []*layout.Layout
 	shut := func(err error) error {
 		for _, one := range opened {
 			err = errors.Join(err, one.Close())
@@ -28,7 +28,7 @@ func openLayouts(t terminal, names []string, requests []gate.Request) (gate.Regi
 		}
 		opened = append(opened, layout)
 	}
-	joined, err := registry.JoinLayouts(opened...)
+	joined, err := layout.Join(opened...)
 	if err != nil {
 		return nil, shut(fmt.Errorf("--oci-layout: %w", err))
 	}
@@ -42,16 +42,16 @@ func openLayouts(t terminal, names []string, requests []gate.Request) (gate.Regi
 }
 
 // openLayout opens a path, or REPOSITORY=PATH.
-func openLayout(name string) (*registry.Layout, error) {
+func openLayout(name string) (*layout.Layout, error) {
 	of, path, named := strings.Cut(name, "=")
 	if _, err := os.Stat(name); !named || err == nil { // a path may have an equals sign
-		return registry.OpenLayout(name)
+		return layout.Open(name)
 	}
 	repository, err := image.ParseRepository(of)
 	if err != nil {
 		return nil, err
 	}
-	layout, err := registry.OpenLayout(path)
+	layout, err := layout.Open(path)
 	if err != nil {
 		return nil, err
 	}

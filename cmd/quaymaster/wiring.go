@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
 // online opens sessions with registries.
@@ -68,7 +69,7 @@ func (o online) sources(credentials policy.Credentials) ([]registry.Source, erro
 }
 
 // offline opens sessions with OCI layouts, which need no credentials.
-type offline struct{ layout *registry.Layouts }
+type offline struct{ layout *layout.Set }
 
 // Open implements gate.Registries.
 func (o offline) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
@@ -76,7 +77,7 @@ func (o offline) Open(context.Context, gate.Access, image.Repository) (gate.Sess
 }
 
 // layoutSession costs nothing.
-type layoutSession struct{ *registry.Layouts }
+type layoutSession struct{ *layout.Set }
 
 // Scope implements gate.Session.
 func (layoutSession) Scope() string { return "" }

@@ -7,6 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
 // session reads the images of a stage under the names that objects use.
@@ -94,10 +95,10 @@ func (s session) Cost() gate.Cost {
 }
 
 // layouts read from several layouts in order.
-type layouts []*registry.Layout
+type layouts []*layout.Layout
 
 // first reads from the layouts until one has the content.
-func first[T any](all layouts, ask func(*registry.Layout) (T, error)) (T, error) {
+func first[T any](all layouts, ask func(*layout.Layout) (T, error)) (T, error) {
 	var found T
 	var err error
 	for _, layout := range all {
@@ -111,18 +112,18 @@ func first[T any](all layouts, ask func(*registry.Layout) (T, error)) (T, error)
 
 // Resolve implements gate.Resolver.
 func (l layouts) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
-	return first(l, func(one *registry.Layout) (image.Pinned, error) { return one.Resolve(ctx, ref) })
+	return first(l, func(one *layout.Layout) (image.Pinned, error) { return one.Resolve(ctx, ref) })
 }
 
 // Describe implements gate.Resolver.
 func (l layouts) Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error) {
-	return first(l, func(one *registry.Layout) (image.Pinned, error) { return one.Describe(ctx, pinned) })
+	return first(l, func(one *layout.Layout) (image.Pinned, error) { return one.Describe(ctx, pinned) })
 }
 
 // Manifest implements attest.Fetcher.
 func (l layouts) Manifest(ctx context.Context, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
 	var body []byte
-	descriptor, err := first(l, func(one *registry.Layout) (d image.Descriptor, err error) {
+	descriptor, err := first(l, func(one *layout.Layout) (d image.Descriptor, err error) {
 		d, body, err = one.Manifest(ctx, repository, reference)
 		return d, err
 	})
@@ -131,7 +132,7 @@ func (l layouts) Manifest(ctx context.Context, repository image.Repository, refe
 
 // Blob implements attest.Fetcher.
 func (l layouts) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
-	return first(l, func(one *registry.Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
+	return first(l, func(one *layout.Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
 }
 
 // Referrers implements attest.Fetcher: any of them may hold evidence.

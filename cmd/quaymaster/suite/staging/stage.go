@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/layout"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -40,7 +41,7 @@ type Stage struct {
 	server   *registrytest.Server
 	client   *registry.Client
 	places   map[image.Repository]image.Repository // the registry's repository of each repository
-	layouts  []*registry.Layout
+	layouts  []*layout.Layout
 	keys     map[string]*verifytest.Signer
 	notaries map[string]*verifytest.Notary
 	swaps    []swap
@@ -109,7 +110,7 @@ func (s *Stage) openLayouts() error {
 		if i.Layout == "" {
 			continue
 		}
-		layout, err := registry.OpenLayout(s.file(i.Layout))
+		layout, err := layout.Open(s.file(i.Layout))
 		if err != nil {
 			return fmt.Errorf("images[%d]: layout: %w", n, err)
 		}

@@ -1,4 +1,4 @@
-package registry
+package layout
 
 import (
 	"archive/tar"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
 // TestHasTag: a name is a tag, of any repository, or a whole reference, of its own.
@@ -38,7 +40,7 @@ func TestHasTag(t *testing.T) {
 		{"no reference", "reg.example/:v1", "", "reg.example/app", "v1", false, false},
 		{"no name", "", "", "reg.example/app", "v1", false, false},
 	} {
-		entry := layoutEntry{Annotations: map[string]string{annotationRefName: test.refName, annotationImageName: test.imageName}}.parsed()
+		entry := indexEntry{Annotations: map[string]string{annotationRefName: test.refName, annotationImageName: test.imageName}}.parsed()
 		repository, err := image.ParseRepository(test.repository)
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +51,7 @@ func TestHasTag(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "v1", "reg.example/:v1"} {
-		if (layoutEntry{Annotations: map[string]string{annotationRefName: name}}).parsed().hasTag(image.Repository{}, "", false) {
+		if (indexEntry{Annotations: map[string]string{annotationRefName: name}}).parsed().hasTag(image.Repository{}, "", false) {
 			t.Errorf("%q has no tag of no repository, and is named by none", name)
 		}
 	}
@@ -58,30 +60,30 @@ func TestHasTag(t *testing.T) {
 // TestFindSaved: what cosign saved is one image without a name, and what is signed of it.
 func TestFindSaved(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
-	of := func(kind, digest, name string) layoutEntry {
-		return layoutEntry{Digest: "sha256:" + digest, Annotations: map[string]string{annotationKind: kind, annotationRefName: name}}
+	of := func(kind, digest, name string) indexEntry {
+		return indexEntry{Digest: "sha256:" + digest, Annotations: map[string]string{annotationKind: kind, annotationRefName: name}}
 	}
-	whole := []layoutEntry{of(kindSigs, "sigs", ""), of(kindImage, a, ""), of(kindAtts, "atts", "")}
+	whole := []indexEntry{of(kindSigs, "sigs", ""), of(kindImage, a, ""), of(kindAtts, "atts", "")}
 	for _, test := range []struct {
 		reason  string
-		entries []layoutEntry
+		entries []indexEntry
 		tag     string
 		want    string
 	}{
 		{"the image", whole, "v1", "sha256:" + a},
-		{"an index", []layoutEntry{of(kindIndex, b, "")}, "v1", "sha256:" + b},
+		{"an index", []indexEntry{of(kindIndex, b, "")}, "v1", "sha256:" + b},
 		{"its signatures", whole, "sha256-" + a + ".sig", "sha256:sigs"},
 		{"its attestations", whole, "sha256-" + a + ".att", "sha256:atts"},
 		{"what cosign keeps of it under no such name", whole, "sha256-" + a + ".sbom", ""},
 		{"what cosign names by its digest alone", whole, "sha256-" + a, ""},
 		{"signatures of another image", whole, "sha256-" + b + ".sig", ""},
-		{"signatures that were not saved", []layoutEntry{of(kindImage, a, "")}, "sha256-" + a + ".sig", ""},
-		{"two images", []layoutEntry{of(kindImage, a, ""), of(kindIndex, b, "")}, "v1", ""},
-		{"an image that has a name", []layoutEntry{of(kindImage, a, "v2")}, "v1", ""},
-		{"no image", []layoutEntry{of("", a, "")}, "v1", ""},
+		{"signatures that were not saved", []indexEntry{of(kindImage, a, "")}, "sha256-" + a + ".sig", ""},
+		{"two images", []indexEntry{of(kindImage, a, ""), of(kindIndex, b, "")}, "v1", ""},
+		{"an image that has a name", []indexEntry{of(kindImage, a, "v2")}, "v1", ""},
+		{"no image", []indexEntry{of("", a, "")}, "v1", ""},
 	} {
 		layout := &Layout{entries: test.entries}
-		if got := layout.findSaved(test.tag); got != test.want {
+		if got := layout.entries.findSaved(test.tag); got != test.want {
 			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
 		}
 	}
@@ -100,8 +102,8 @@ func TestMediaTypeOfALayout(t *testing.T) {
 		{"JSON that is no manifest", "", `{"config":{},"artifactType":5}`, ""},
 	} {
 		digest := image.DigestOf([]byte(test.body))
-		layout := &Layout{entries: []layoutEntry{{Digest: image.DigestOf(nil).String(), MediaType: image.MediaTypeIndex}, {Digest: digest.String(), MediaType: test.entry}}}
-		if got := layout.mediaType(digest, []byte(test.body)); got != test.want {
+		layout := &Layout{entries: []indexEntry{{Digest: image.DigestOf(nil).String(), MediaType: image.MediaTypeIndex}, {Digest: digest.String(), MediaType: test.entry}}}
+		if got := layout.entries.mediaType(digest, []byte(test.body)); got != test.want {
 			t.Errorf("%s: %q, want %q", test.reason, got, test.want)
 		}
 	}
@@ -122,31 +124,31 @@ func TestLayoutMarker(t *testing.T) {
 // TestLayoutFind: a tag is one manifest, and who has none is told which there are.
 func TestLayoutFind(t *testing.T) {
 	a, b := image.DigestOf([]byte("a")).String(), image.DigestOf([]byte("b")).String()
-	of := func(digest, name, kind string) layoutEntry {
-		return layoutEntry{Digest: digest, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}.parsed()
+	of := func(digest, name, kind string) indexEntry {
+		return indexEntry{Digest: digest, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}.parsed()
 	}
 	const several = "; several repositories are asked for, so only names with their repository count"
 	for _, test := range []struct {
 		reason   string
-		entries  []layoutEntry
+		entries  []indexEntry
 		onlyFull bool
 		kind     image.Kind // "": it is a
 		hint     string
 	}{
-		{"the tag", []layoutEntry{of(b, "v0", ""), of(a, "v1", "")}, false, "", ""},
-		{"the tag, twice of the same", []layoutEntry{of(a, "v1", ""), of(a, "v1", "")}, false, "", ""},
-		{"the tag, of two", []layoutEntry{of(a, "v1", ""), of(b, "v1", "")}, false, image.Corrupt, ""},
-		{"the tag of what has no digest", []layoutEntry{of("sha256:../../x", "v1", "")}, false, image.Corrupt, ""},
-		{"what cosign saved", []layoutEntry{of(a, "", kindImage)}, false, "", ""},
-		{"what cosign saved, which does not say its repository", []layoutEntry{of(a, "", kindImage)}, true, image.NotFound, "the layout has no tags: name the image by its digest" + several},
-		{"a name with its repository, of several", []layoutEntry{of(a, "reg.example/app:v1", ""), of(b, "v1", "")}, true, "", ""},
+		{"the tag", []indexEntry{of(b, "v0", ""), of(a, "v1", "")}, false, "", ""},
+		{"the tag, twice of the same", []indexEntry{of(a, "v1", ""), of(a, "v1", "")}, false, "", ""},
+		{"the tag, of two", []indexEntry{of(a, "v1", ""), of(b, "v1", "")}, false, image.Corrupt, ""},
+		{"the tag of what has no digest", []indexEntry{of("sha256:../../x", "v1", "")}, false, image.Corrupt, ""},
+		{"what cosign saved", []indexEntry{of(a, "", kindImage)}, false, "", ""},
+		{"what cosign saved, which does not say its repository", []indexEntry{of(a, "", kindImage)}, true, image.NotFound, "the layout has no tags: name the image by its digest" + several},
+		{"a name with its repository, of several", []indexEntry{of(a, "reg.example/app:v1", ""), of(b, "v1", "")}, true, "", ""},
 		{"nothing", nil, false, image.NotFound, "the layout has no tags: name the image by its digest"},
-		{"what has no tag", []layoutEntry{of(a, "", "")}, false, image.NotFound, "the layout has no tags: name the image by its digest"},
-		{"other tags, as many as are told of", []layoutEntry{of(a, "1", ""), of(a, "", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
-		{"one more", []layoutEntry{of(a, "1", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", ""), of(a, "6", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
+		{"what has no tag", []indexEntry{of(a, "", "")}, false, image.NotFound, "the layout has no tags: name the image by its digest"},
+		{"other tags, as many as are told of", []indexEntry{of(a, "1", ""), of(a, "", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
+		{"one more", []indexEntry{of(a, "1", ""), of(a, "2", ""), of(a, "3", ""), of(a, "4", ""), of(a, "5", ""), of(a, "6", "")}, false, image.NotFound, "the layout has the tags 1, 2, 3, 4, 5"},
 	} {
 		layout := &Layout{entries: test.entries, onlyFull: test.onlyFull}
-		got, err := layout.find(opResolve, image.MustParse("reg.example/app").Repository(), "v1")
+		got, err := layout.find("resolve", image.MustParse("reg.example/app").Repository(), "v1")
 		if image.KindOf(err) != test.kind || err == nil && got.String() != a || hintOf(err) != test.hint {
 			t.Errorf("%s: %s, %v", test.reason, got, err)
 		}
@@ -237,22 +239,22 @@ func TestLayoutReferrersTag(t *testing.T) {
 		{"one that can be read as two things", []string{names + `,"manifests":[]}`}, nil, 0, "", ""},
 		{"one of another subject", []string{strings.ReplaceAll(names, subject.String(), image.DigestOf(nil).String()) + "}"}, nil, 0, "", ""},
 		{"a list that is none", []string{names + "}"}, []string{`{"manifests":{}}`}, 1, image.Corrupt, "no list"},
-		{"a list that is too large", []string{names + "}"}, []string{entries(1) + strings.Repeat(" ", maxManifest)}, 1, image.Bound, "larger"},
+		{"a list that is too large", []string{names + "}"}, []string{entries(1) + strings.Repeat(" ", content.MaxManifest)}, 1, image.Bound, "larger"},
 		{"two lists", []string{names + "}"}, []string{entries(1), entries(2)}, 1, image.Corrupt, "two manifests have this tag"},
-		{"as many as may be", nil, []string{entries(maxReferrers)}, maxReferrers, "", ""},
-		{"one more", nil, []string{entries(maxReferrers + 1)}, maxReferrers, image.Bound, "more than 1000"},
+		{"as many as may be", nil, []string{entries(content.MaxReferrers)}, content.MaxReferrers, "", ""},
+		{"one more", nil, []string{entries(content.MaxReferrers + 1)}, content.MaxReferrers, image.Bound, "more than 1000"},
 	} {
 		files := inMemory{}
-		layout := &Layout{files: files, entries: []layoutEntry{{Digest: "no digest"}}}
+		layout := &Layout{files: files, entries: []indexEntry{{Digest: "no digest"}}}
 		add := func(body, name string) {
 			files.put(body)
-			layout.entries = append(layout.entries, layoutEntry{Digest: image.DigestOf([]byte(body)).String(), Annotations: map[string]string{annotationRefName: name}})
+			layout.entries = append(layout.entries, indexEntry{Digest: image.DigestOf([]byte(body)).String(), Annotations: map[string]string{annotationRefName: name}})
 		}
 		for _, body := range test.index {
 			add(body, "")
 		}
 		for _, body := range test.tag {
-			add(body, referrersTag(subject))
+			add(body, content.ReferrersTag(subject))
 		}
 		list, err := layout.Referrers(t.Context(), image.MustParse("reg.example/app").Repository(), subject, nil)
 		if len(list) != test.want || image.KindOf(err) != test.kind || err != nil && !strings.Contains(err.Error(), test.says) {
@@ -296,7 +298,7 @@ func TestLayoutReferrersMissing(t *testing.T) {
 		files := inMemory{}
 		layout := &Layout{files: files}
 		list := func(body, entry string) string {
-			var parsed layoutEntry
+			var parsed indexEntry
 			if err := json.Unmarshal([]byte(entry), &parsed); err != nil {
 				t.Fatal(err)
 			}
@@ -321,7 +323,7 @@ func TestLayoutReferrersMissing(t *testing.T) {
 		case damaged:
 			files[asked] = files[asked][1:]
 		case large:
-			files[asked] += strings.Repeat(" ", maxManifest)
+			files[asked] += strings.Repeat(" ", content.MaxManifest)
 		}
 		found, err := layout.Referrers(t.Context(), image.MustParse("reg.example/app").Repository(), subject, nil)
 		if len(found) != want || image.KindOf(err) != test.want {
@@ -338,25 +340,25 @@ func TestLayoutReferrersMissing(t *testing.T) {
 func TestLayoutOfMissingManifests(t *testing.T) {
 	subject, ref := image.DigestOf([]byte("subject")), image.MustParse("reg.example/app:v1")
 	missing := image.DigestOf([]byte("missing")).String()
-	named := func(name, kind string) layoutEntry {
-		return layoutEntry{Digest: missing, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}.parsed()
+	named := func(name, kind string) indexEntry {
+		return indexEntry{Digest: missing, Annotations: map[string]string{annotationRefName: name, annotationKind: kind}}.parsed()
 	}
 	for _, test := range []struct {
 		reason    string
-		entries   []layoutEntry
+		entries   []indexEntry
 		tag       string
 		manifest  image.Kind
 		referrers image.Kind
 	}{
 		{"nothing", nil, "v1", image.NotFound, ""},
-		{"the tag", []layoutEntry{named("v1", "")}, "v1", image.Corrupt, ""},
-		{"the whole name", []layoutEntry{named("reg.example/app:v1", "")}, "v1", image.Corrupt, ""},
-		{"another tag", []layoutEntry{named("v2", "")}, "v1", image.NotFound, ""},
-		{"the digest, which another layout may have", []layoutEntry{named("v1", "")}, missing, image.NotFound, ""},
-		{"cosign's signatures", []layoutEntry{named(referrersTag(subject)+".sig", "")}, referrersTag(subject) + ".sig", image.Corrupt, ""},
-		{"the referrers tag", []layoutEntry{named(referrersTag(subject), "")}, referrersTag(subject), image.Corrupt, image.Corrupt},
-		{"the referrers tag of another", []layoutEntry{named(referrersTag(image.DigestOf(nil)), "")}, referrersTag(subject), image.NotFound, ""},
-		{"an image that is listed without its name, too", []layoutEntry{named("", ""), named("v1", "")}, "v1", image.Corrupt, ""},
+		{"the tag", []indexEntry{named("v1", "")}, "v1", image.Corrupt, ""},
+		{"the whole name", []indexEntry{named("reg.example/app:v1", "")}, "v1", image.Corrupt, ""},
+		{"another tag", []indexEntry{named("v2", "")}, "v1", image.NotFound, ""},
+		{"the digest, which another layout may have", []indexEntry{named("v1", "")}, missing, image.NotFound, ""},
+		{"cosign's signatures", []indexEntry{named(content.ReferrersTag(subject)+".sig", "")}, content.ReferrersTag(subject) + ".sig", image.Corrupt, ""},
+		{"the referrers tag", []indexEntry{named(content.ReferrersTag(subject), "")}, content.ReferrersTag(subject), image.Corrupt, image.Corrupt},
+		{"the referrers tag of another", []indexEntry{named(content.ReferrersTag(image.DigestOf(nil)), "")}, content.ReferrersTag(subject), image.NotFound, ""},
+		{"an image that is listed without its name, too", []indexEntry{named("", ""), named("v1", "")}, "v1", image.Corrupt, ""},
 	} {
 		layout := &Layout{files: inMemory{}, entries: test.entries}
 		_, _, err := layout.Manifest(t.Context(), ref.Repository(), test.tag)
@@ -369,7 +371,7 @@ func TestLayoutOfMissingManifests(t *testing.T) {
 		}
 	}
 	// What is asked about cannot refer to itself, there or not.
-	itself := &Layout{files: inMemory{}, entries: []layoutEntry{{Digest: subject.String()}}}
+	itself := &Layout{files: inMemory{}, entries: []indexEntry{{Digest: subject.String()}}}
 	if _, err := itself.Referrers(t.Context(), ref.Repository(), subject, nil); err != nil {
 		t.Error(err)
 	}
@@ -377,7 +379,7 @@ func TestLayoutOfMissingManifests(t *testing.T) {
 	body := `{"config":{},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar"}]}`
 	files.put(body)
 	files.inMemory[dockerManifest] = "[]"
-	twice := &Layout{files: files, entries: slices.Repeat([]layoutEntry{{Digest: image.DigestOf([]byte(body)).String()}}, 5)}
+	twice := &Layout{files: files, entries: slices.Repeat([]indexEntry{{Digest: image.DigestOf([]byte(body)).String()}}, 5)}
 	if _, err := twice.Referrers(t.Context(), ref.Repository(), subject, nil); err != nil {
 		t.Error(err)
 	}
@@ -467,7 +469,7 @@ func TestConfigurations(t *testing.T) {
 		{"what has no digest", `{"digest":"x"}`, ""},
 		{"what is no manifest", files.put(`{"config":{"digest":"c1"},"manifests":5}`), ""},
 	} {
-		var entry layoutEntry
+		var entry indexEntry
 		if err := json.Unmarshal([]byte(test.entry), &entry); err != nil {
 			t.Fatal(err)
 		}
@@ -492,10 +494,10 @@ func (c counted) Open(name string) (io.ReadCloser, error) {
 // TestDockerComparisonIsBounded: each file is read once, however often it is listed, not
 // too much in all, and not too many names are looked for.
 func TestDockerComparisonIsBounded(t *testing.T) {
-	entries := func(files inMemory, bodies ...string) []layoutEntry {
-		var list []layoutEntry
+	entries := func(files inMemory, bodies ...string) []indexEntry {
+		var list []indexEntry
 		for _, body := range bodies {
-			var entry layoutEntry
+			var entry indexEntry
 			if err := json.Unmarshal([]byte(files.put(body)), &entry); err != nil {
 				t.Fatal(err)
 			}
@@ -526,8 +528,8 @@ func TestDockerComparisonIsBounded(t *testing.T) {
 		{"a second one has no room", two, []dockerImage{image1, other}, 2000 + config, image.Bound, "all manifests and configurations is larger"},
 		{"a second one has room", two, []dockerImage{image1, other}, 2000 + 2*config, "", ""},
 		{"a manifest has no room", two, []dockerImage{image1}, 1999, image.Bound, "all manifests and configurations is larger"},
-		{"a manifest that is too large, and was read all the same", append(two, manifest(3, maxManifest+1)), []dockerImage{image1}, 2000 + config + maxManifest - 1, image.Bound, "all manifests and configurations is larger"},
-		{"one for which there is room", append(two, manifest(3, maxManifest+1)), []dockerImage{image1}, 2000 + config + maxManifest, "", ""},
+		{"a manifest that is too large, and was read all the same", append(two, manifest(3, content.MaxManifest+1)), []dockerImage{image1}, 2000 + config + content.MaxManifest - 1, image.Bound, "all manifests and configurations is larger"},
+		{"one for which there is room", append(two, manifest(3, content.MaxManifest+1)), []dockerImage{image1}, 2000 + config + content.MaxManifest, "", ""},
 		{"as many images as may be", two, slices.Repeat([]dockerImage{image1}, 4096), 1 << 20, "", ""},
 		{"one more", two, slices.Repeat([]dockerImage{image1}, 4097), 1 << 20, image.Bound, "more than 4096 images or names"},
 		{"as many names as may be", two, slices.Repeat([]dockerImage{tagged}, 2048), 1 << 20, "", ""},
@@ -590,14 +592,14 @@ func TestDockerComparisonIsBounded(t *testing.T) {
 // TestNamed: what "docker save" calls an image is looked for as it is resolved.
 func TestNamed(t *testing.T) {
 	a, b := image.DigestOf([]byte("a")).String(), image.DigestOf([]byte("b")).String()
-	of := func(digest, refName, imageName, kind string) layoutEntry {
-		return layoutEntry{Digest: digest, Annotations: map[string]string{annotationRefName: refName, annotationImageName: imageName, annotationKind: kind}}.parsed()
+	of := func(digest, refName, imageName, kind string) indexEntry {
+		return indexEntry{Digest: digest, Annotations: map[string]string{annotationRefName: refName, annotationImageName: imageName, annotationKind: kind}}.parsed()
 	}
-	tagged := []layoutEntry{of(a, "v1", "", ""), of(b, "", "reg.example/app:v2", "")}
-	twice := []layoutEntry{of(a, "v1", "reg.example/app:v1", ""), of(b, "v1", "reg.example/db:v1", "")}
+	tagged := []indexEntry{of(a, "v1", "", ""), of(b, "", "reg.example/app:v2", "")}
+	twice := []indexEntry{of(a, "v1", "reg.example/app:v1", ""), of(b, "v1", "reg.example/db:v1", "")}
 	for _, test := range []struct {
 		reason  string
-		entries []layoutEntry
+		entries []indexEntry
 		name    string
 		want    []string
 	}{
@@ -605,8 +607,8 @@ func TestNamed(t *testing.T) {
 		{"a whole name", tagged, "reg.example/app:v2", []string{b, b}},
 		{"of another repository", tagged, "reg.example/db:v2", nil},
 		{"a tag that two repositories have", twice, "reg.example/db:v1", []string{b}},
-		{"what cosign saved, under any name", []layoutEntry{of(a, "", "", kindImage), of(b, "", "", "")}, "reg.example/app:v1", []string{a}},
-		{"what has no name otherwise", []layoutEntry{of(a, "", "", "")}, "reg.example/app:v1", nil},
+		{"what cosign saved, under any name", []indexEntry{of(a, "", "", kindImage), of(b, "", "", "")}, "reg.example/app:v1", []string{a}},
+		{"what has no name otherwise", []indexEntry{of(a, "", "", "")}, "reg.example/app:v1", nil},
 		{"no name", tagged, "::", nil},
 		{"nothing", tagged, "", nil},
 	} {
@@ -630,7 +632,7 @@ func TestKindOfFile(t *testing.T) {
 // TestLayoutBounds: the last that is taken, and the first that is not.
 func TestLayoutBounds(t *testing.T) {
 	for n, good := range map[int]bool{0: false, 1: true, 256: true, 257: false} {
-		if _, err := JoinLayouts(slices.Repeat([]*Layout{{}}, n)...); (err == nil) != good {
+		if _, err := Join(slices.Repeat([]*Layout{{}}, n)...); (err == nil) != good {
 			t.Errorf("%d layouts are joined: %v", n, err)
 		}
 	}
@@ -641,7 +643,7 @@ func TestLayoutBounds(t *testing.T) {
 			os.WriteFile(filepath.Join(folder, "index.json"), []byte(index), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		layout, err := OpenLayout(folder)
+		layout, err := Open(folder)
 		if (err == nil) != good {
 			t.Errorf("%d manifests: %v", n, err)
 		}
@@ -741,8 +743,8 @@ func TestArchives(t *testing.T) {
 // TestLayoutsGoOnWithoutOne: of what is the same wherever it is, the first that is found
 // counts; what could not be read is told of before what is not there.
 func TestLayoutsGoOnWithoutOne(t *testing.T) {
-	gone, broken := &Error{Kind: image.NotFound}, &Error{Kind: image.Unavailable}
-	worse := &Error{Kind: image.Corrupt}
+	gone, broken := &registry.Error{Kind: image.NotFound}, &registry.Error{Kind: image.Unavailable}
+	worse := &registry.Error{Kind: image.Corrupt}
 	for _, test := range []struct {
 		reason  string
 		answers []error

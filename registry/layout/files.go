@@ -1,4 +1,4 @@
-package registry
+package layout
 
 import (
 	"archive/tar"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
 // files are the files of a layout by their slash-separated names.
@@ -112,7 +114,7 @@ func listArchive(file *os.File) (map[string]extent, error) {
 			return nil, err
 		}
 		if err := oddHeaders(file, end, offset, header.Typeflag == tar.TypeXGlobalHeader); err != nil {
-			return nil, fmt.Errorf("%w: the header of %s: %w", errNotALayout, shorten(header.Name), err)
+			return nil, fmt.Errorf("%w: the header of %s: %w", errNotALayout, content.Shorten(header.Name), err)
 		}
 		end = blocks(offset + header.Size)
 		isLink := header.Typeflag == tar.TypeSymlink || header.Typeflag == tar.TypeLink
@@ -121,7 +123,7 @@ func listArchive(file *os.File) (map[string]extent, error) {
 		}
 		name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
 		if _, twice := entries[name]; twice {
-			return nil, fmt.Errorf("%w: it holds %s twice", errNotALayout, shorten(name))
+			return nil, fmt.Errorf("%w: it holds %s twice", errNotALayout, content.Shorten(name))
 		}
 		if len(entries) == maxArchiveEntries {
 			return nil, fmt.Errorf("%w: it holds more than %d files", errNotALayout, maxArchiveEntries)
@@ -137,7 +139,7 @@ func listArchive(file *os.File) (map[string]extent, error) {
 // them treat as a file, content after a header that has none, and records that only some
 // heed.
 func oddEntry(header *tar.Header) error {
-	name := shorten(header.Name)
+	name := content.Shorten(header.Name)
 	isGlobal := header.Typeflag == tar.TypeXGlobalHeader
 	switch header.Typeflag {
 	case tar.TypeReg:
@@ -218,7 +220,7 @@ func throughLink(entries map[string]extent) error {
 		}
 		below := link + "/"
 		if i, _ := slices.BinarySearch(names, below); i < len(names) && strings.HasPrefix(names[i], below) {
-			return fmt.Errorf("%w: %s leads through a link", errNotALayout, shorten(names[i]))
+			return fmt.Errorf("%w: %s leads through a link", errNotALayout, content.Shorten(names[i]))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package registry
+package layout
 
 import (
 	"bytes"
@@ -7,17 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
 // Layout answers a Client's requests from an OCI image layout (version 1.0.0) in a
 // directory or in a tar archive, without network access. It does not distinguish
 // repositories: a layout is one. A tag is the annotation
-// org.opencontainers.image.ref.name, alone or as a whole reference. Layouts that "cosign
+// org.opencontainers.image.ref.name, alone or as a whole reference. Set that "cosign
 // save" wrote have no names and hold one image; it is found under any tag, and its
 // signatures under cosign's tags. An archive of "docker save" is supported where Docker
 // wrote a layout into it. Methods are safe for use by many goroutines. Close it when done.
@@ -26,41 +26,15 @@ type Layout struct {
 	repository image.Repository // see Of; zero: not set
 	path       string
 	files      files
-	entries    []layoutEntry
+	entries    index
 }
 
-// layoutEntry is a descriptor in index.json.
-type layoutEntry struct {
-	MediaType    string            `json:"mediaType"`
-	Digest       string            `json:"digest"`
-	Size         int64             `json:"size"`
-	ArtifactType string            `json:"artifactType"`
-	Annotations  map[string]string `json:"annotations"`
-	Platform     struct {
-		Architecture string `json:"architecture"`
-	} `json:"platform"`
-
-	refs []image.Ref // see parsed
-}
-
-// Annotations by which a layout names its content.
-const (
-	annotationRefName   = "org.opencontainers.image.ref.name"
-	annotationImageName = "io.containerd.image.name"
-	annotationKind      = "kind"
-
-	kindImage = "dev.cosignproject.cosign/image"
-	kindIndex = "dev.cosignproject.cosign/imageIndex"
-	kindSigs  = "dev.cosignproject.cosign/sigs"
-	kindAtts  = "dev.cosignproject.cosign/atts"
-)
-
-// OpenLayout opens the layout at path, a directory or a tar archive, and reads
+// Open opens the layout at path, a directory or a tar archive, and reads
 // its index.
-func OpenLayout(path string) (*Layout, error) {
+func Open(path string) (*Layout, error) {
 	files, err := openFiles(path)
 	if err != nil {
-		return nil, &Error{Op: "open OCI layout", Host: path, Kind: kindOfFile(err), Err: err,
+		return nil, &registry.Error{Op: "open OCI layout", Host: path, Kind: kindOfFile(err), Err: err,
 			Hint: "name a directory, or a tar archive of one, that holds oci-layout and index.json"}
 	}
 	layout := &Layout{path: path, files: files}
@@ -74,12 +48,12 @@ func OpenLayout(path string) (*Layout, error) {
 // Close releases the directory or archive.
 func (l *Layout) Close() error { return l.files.Close() }
 
-func (l *Layout) fail(op, reference string, kind image.Kind, err error) *Error {
-	return &Error{Op: op, Host: l.path, Reference: reference, Kind: kind, Err: err}
+func (l *Layout) fail(op, reference string, kind image.Kind, err error) *registry.Error {
+	return &registry.Error{Op: op, Host: l.path, Reference: reference, Kind: kind, Err: err}
 }
 
 func (l *Layout) readIndex() error {
-	marker, err := l.readFile("oci-layout", maxErrorBody)
+	marker, err := l.readFile("oci-layout", maxMarker)
 	if errors.Is(err, fs.ErrNotExist) && l.isDockerArchive() {
 		return l.dockerArchive()
 	}
@@ -90,14 +64,14 @@ func (l *Layout) readIndex() error {
 		Version string `json:"imageLayoutVersion"`
 	}
 	if err := json.Unmarshal(marker, &version); err != nil || version.Version != "1.0.0" {
-		return l.fail("open OCI layout", "", image.Corrupt, fmt.Errorf("its oci-layout names version %q, not 1.0.0", shorten(version.Version)))
+		return l.fail("open OCI layout", "", image.Corrupt, fmt.Errorf("its oci-layout names version %q, not 1.0.0", content.Shorten(version.Version)))
 	}
 	body, err := l.readFile("index.json", maxIndex)
 	if err != nil {
 		return l.fail("open OCI layout", "", kindOfFile(err), err)
 	}
 	var index struct {
-		Manifests []layoutEntry `json:"manifests"`
+		Manifests []indexEntry `json:"manifests"`
 	}
 	if err := json.Unmarshal(body, &index); err != nil {
 		return l.fail("open OCI layout", "", image.Corrupt, fmt.Errorf("its index.json: %w", err))
@@ -127,7 +101,7 @@ func kindOfFile(err error) image.Kind {
 		return image.NotFound
 	case errors.Is(err, fs.ErrPermission):
 		return image.Refused
-	case kindOfBound(err) == image.Bound:
+	case content.KindOfBound(err) == image.Bound:
 		return image.Bound
 	case errors.Is(err, errNotALayout):
 		return image.Corrupt
@@ -143,7 +117,7 @@ func (l *Layout) Resolve(_ context.Context, ref image.Ref) (image.Pinned, error)
 	if !ref.Digest().IsZero() {
 		return ref.Pin(image.Descriptor{Digest: ref.Digest()})
 	}
-	descriptor, _, err := l.manifest(opResolve, ref.Repository(), ref.Tag())
+	descriptor, _, err := l.manifest("resolve", ref.Repository(), ref.Tag())
 	if err != nil {
 		return image.Pinned{}, err
 	}
@@ -156,7 +130,7 @@ func (l *Layout) Describe(_ context.Context, pinned image.Pinned) (image.Pinned,
 	if pinned.IsZero() || known.IsComplete() {
 		return pinned, nil
 	}
-	found, _, err := l.manifest(opDescribe, pinned.Repository(), known.Digest.String())
+	found, _, err := l.manifest("describe", pinned.Repository(), known.Digest.String())
 	if err != nil {
 		return image.Pinned{}, err
 	}
@@ -184,7 +158,7 @@ func (l *Layout) manifest(op string, repository image.Repository, reference stri
 	if err != nil {
 		return image.Descriptor{}, nil, err
 	}
-	descriptor, err := describe(body, l.mediaType(digest, body))
+	descriptor, err := content.Describe(body, l.entries.mediaType(digest, body))
 	if err != nil {
 		return image.Descriptor{}, nil, l.fail(op, reference, image.Corrupt, err)
 	}
@@ -194,7 +168,7 @@ func (l *Layout) manifest(op string, repository image.Repository, reference stri
 
 // read reads the bytes of a manifest.
 func (l *Layout) read(op, reference string, digest image.Digest) ([]byte, error) {
-	body, err := l.readFile(blobPath(digest), maxManifest)
+	body, err := l.readFile(blobPath(digest), content.MaxManifest)
 	if err != nil {
 		return nil, l.fail(op, reference, kindOfFile(err), withoutPath(err))
 	}
@@ -208,32 +182,12 @@ func (l *Layout) read(op, reference string, digest image.Digest) ([]byte, error)
 // there, something is missing: that is no answer that there is none.
 func (l *Layout) readListed(op, reference string, digest image.Digest) ([]byte, error) {
 	body, err := l.read(op, reference, digest)
-	if kindIs(err, image.NotFound) {
+	if image.KindOf(err) == image.NotFound {
 		failure := l.fail(op, reference, image.Corrupt, fmt.Errorf("its index.json lists %s, which is not there", digest))
 		failure.Hint = "the layout is incomplete: save it again"
 		return nil, failure
 	}
 	return body, err
-}
-
-// mediaType is the type from a manifest's entry in the index, else the type detected from
-// its content: a layout has no headers, and the field inside is optional in OCI.
-func (l *Layout) mediaType(digest image.Digest, body []byte) string {
-	for _, entry := range l.entries {
-		if entry.Digest == digest.String() && slices.Contains(manifestTypes, entry.MediaType) {
-			return entry.MediaType
-		}
-	}
-	var parsed outline
-	switch err := json.Unmarshal(body, &parsed); {
-	case err != nil || parsed.MediaType != "":
-		return ""
-	case parsed.Manifests != nil:
-		return image.MediaTypeIndex
-	case parsed.Config != nil:
-		return image.MediaTypeManifest
-	}
-	return ""
 }
 
 // find returns the digest that a tag has. Two different ones are a
@@ -255,11 +209,11 @@ func (l *Layout) find(op string, repository image.Repository, tag string) (image
 		found = entry.Digest
 	}
 	if found == "" && !l.onlyFull {
-		found = l.findSaved(tag)
+		found = l.entries.findSaved(tag)
 	}
 	if found == "" {
 		failure := l.fail(op, tag, image.NotFound, nil)
-		failure.Hint = "the layout has " + l.names()
+		failure.Hint = "the layout has " + l.entries.names()
 		if l.onlyFull {
 			failure.Hint += "; several repositories are asked for, so only names with their repository count"
 		}
@@ -270,37 +224,6 @@ func (l *Layout) find(op string, repository image.Repository, tag string) (image
 		return image.Digest{}, l.fail(op, tag, image.Corrupt, err)
 	}
 	return digest, nil
-}
-
-// names are the names of an entry: a tag, or a whole reference.
-func (e layoutEntry) names() []string {
-	var names []string
-	for _, key := range []string{annotationRefName, annotationImageName} {
-		if name := e.Annotations[key]; name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// parsed returns the entry with those of its names that are whole references, parsed
-// once and not for each tag that is looked for.
-func (e layoutEntry) parsed() layoutEntry {
-	for _, name := range e.names() {
-		if ref, err := image.Parse(name); err == nil && strings.ContainsAny(name, "/:") {
-			e.refs = append(e.refs, ref)
-		}
-	}
-	return e
-}
-
-// hasTag reports whether an entry is named by tag, or by the whole reference.
-func (e layoutEntry) hasTag(repository image.Repository, tag string, onlyFull bool) bool {
-	isTag := tag != "" && (e.Annotations[annotationRefName] == tag || e.Annotations[annotationImageName] == tag)
-	if isTag && (!onlyFull || strings.HasPrefix(tag, "sha256-")) { // cosign's tags name a digest
-		return true
-	}
-	return slices.ContainsFunc(e.refs, func(ref image.Ref) bool { return ref.Repository() == repository && ref.Tag() == tag })
 }
 
 // OnlyFullNames returns the layout without the tags that lack a repository, for images of
@@ -320,80 +243,18 @@ func (l *Layout) Of(repository image.Repository) *Layout {
 	return &own
 }
 
-// findSaved finds the content of "cosign save": the one image under any tag that is not
-// one of cosign's, and its signatures and attestations under those.
-func (l *Layout) findSaved(tag string) string {
-	saved := ""
-	for _, entry := range l.entries {
-		if kind := entry.Annotations[annotationKind]; kind == kindImage || kind == kindIndex {
-			if saved != "" || len(entry.names()) > 0 {
-				return ""
-			}
-			saved = entry.Digest
-		}
-	}
-	stem, isCosign := strings.CutPrefix(tag, "sha256-")
-	if !isCosign {
-		return saved
-	}
-	for suffix, kind := range map[string]string{".sig": kindSigs, ".att": kindAtts} {
-		if "sha256:"+strings.TrimSuffix(stem, suffix) == saved && strings.HasSuffix(stem, suffix) {
-			return l.ofKind(kind)
-		}
-	}
-	return ""
-}
-
-// mayRefer reports whether a manifest that cannot be read could name a subject.
-func (l *Layout) mayRefer(digest image.Digest) bool {
-	return !slices.ContainsFunc(l.entries, func(entry layoutEntry) bool { return entry.Digest == digest.String() && !entry.mayRefer() })
-}
-
-// mayRefer reports whether an entry may be a referrer: it is a manifest by its type, or
-// has no type, and nothing marks it as an image, of which a layout need not have all
-// platforms. Named entries are found by their names.
-func (e layoutEntry) mayRefer() bool {
-	kind, architecture := e.Annotations[annotationKind], e.Platform.Architecture
-	isImage := kind == kindImage || kind == kindIndex || len(e.names()) > 0 || architecture != "" && architecture != "unknown"
-	return !isImage && (e.MediaType == "" || slices.Contains(manifestTypes, e.MediaType))
-}
-
-func (l *Layout) ofKind(kind string) string {
-	for _, entry := range l.entries {
-		if entry.Annotations[annotationKind] == kind {
-			return entry.Digest
-		}
-	}
-	return ""
-}
-
-// names lists some tags, for a message.
-func (l *Layout) names() string {
-	const most = 5
-	var names []string
-	for _, entry := range l.entries {
-		if name := entry.Annotations[annotationRefName]; name != "" && len(names) < most {
-			names = append(names, shorten(name))
-		}
-	}
-	if len(names) == 0 {
-		return "no tags: name the image by its digest"
-	}
-	return "the tags " + strings.Join(names, ", ")
-}
-
 // Blob reads the bytes of a descriptor, with the same checks as Client.Blob.
 func (l *Layout) Blob(_ context.Context, _ image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
 	const op = "read blob"
-	bound, err := blobBound(blob, most)
+	bound, err := content.BlobBound(blob, most)
 	if err != nil {
-		return nil, l.fail(op, blob.Digest.String(), kindOfBound(err), err)
+		return nil, l.fail(op, blob.Digest.String(), content.KindOfBound(err), err)
 	}
 	body, err := l.readFile(blobPath(blob.Digest), bound)
 	if err != nil {
 		return nil, l.fail(op, blob.Digest.String(), kindOfFile(err), withoutPath(err))
 	}
-	if err := checkBlob(blob, body); err != nil {
+	if err := content.CheckBlob(blob, body); err != nil {
 		return nil, l.fail(op, blob.Digest.String(), image.Corrupt, err)
 	}
 	return body, nil
@@ -404,12 +265,12 @@ func (l *Layout) Blob(_ context.Context, _ image.Repository, blob image.Descript
 // missing or damaged, the others come with an error.
 func (l *Layout) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	const op = "list referrers"
-	found := newCollection(artifactTypes)
+	found := content.NewReferrers(artifactTypes)
 	seen := map[string]bool{digest.String(): true} // nothing refers to itself
 	var unread error
 	for _, entry := range l.entries {
 		if err := ctx.Err(); err != nil {
-			return found.list, l.fail(op, digest.String(), image.Unavailable, err)
+			return found.List(), l.fail(op, digest.String(), image.Unavailable, err)
 		}
 		if seen[entry.Digest] {
 			continue
@@ -419,41 +280,41 @@ func (l *Layout) Referrers(ctx context.Context, repository image.Repository, dig
 		if err != nil && unread == nil {
 			unread = err
 		}
-		found.take(candidate)
+		found.Take(candidate)
 	}
-	_, body, err := l.manifest(op, repository, referrersTag(digest))
+	_, body, err := l.manifest(op, repository, content.ReferrersTag(digest))
 	switch {
-	case kindIs(err, image.NotFound):
+	case image.KindOf(err) == image.NotFound:
 	case err != nil:
-		return found.list, err
+		return found.List(), err
 	default:
-		if err := found.add(bytes.NewReader(body)); err != nil {
-			return found.list, l.fail(op, digest.String(), image.Corrupt, err)
+		if err := found.Add(bytes.NewReader(body)); err != nil {
+			return found.List(), l.fail(op, digest.String(), image.Corrupt, err)
 		}
 	}
-	if found.isCut {
-		return found.list, l.fail(op, digest.String(), image.Bound, found.tooMany())
+	if err := found.Err(); err != nil {
+		return found.List(), l.fail(op, digest.String(), image.Bound, err)
 	}
-	return found.list, unread
+	return found.List(), unread
 }
 
 // referrer reads a manifest of the index, and returns it if it names subject. One that
 // can be read and is no manifest refers to nothing.
-func (l *Layout) referrer(op string, entry layoutEntry, subject image.Digest) (referrer, error) {
+func (l *Layout) referrer(op string, entry indexEntry, subject image.Digest) (content.Referrer, error) {
 	digest, err := image.ParseDigest(entry.Digest)
 	if err != nil {
-		return referrer{}, nil //nolint:nilerr // an entry without digest names nothing
+		return content.Referrer{}, nil //nolint:nilerr // an entry without digest names nothing
 	}
 	body, err := l.readListed(op, subject.String(), digest)
 	if err != nil {
-		if !l.mayRefer(digest) {
+		if !l.entries.mayRefer(digest) {
 			err = nil
 		}
-		return referrer{}, err
+		return content.Referrer{}, err
 	}
-	descriptor, err := describe(body, l.mediaType(digest, body))
+	descriptor, err := content.Describe(body, l.entries.mediaType(digest, body))
 	if err != nil {
-		return referrer{}, nil //nolint:nilerr // see above
+		return content.Referrer{}, nil //nolint:nilerr // see above
 	}
 	var parsed struct {
 		Subject struct {
@@ -465,13 +326,13 @@ func (l *Layout) referrer(op string, entry layoutEntry, subject image.Digest) (r
 		Annotations map[string]string `json:"annotations"`
 	}
 	if json.Unmarshal(body, &parsed) != nil || parsed.Subject.Digest != subject.String() {
-		return referrer{}, nil //nolint:nilerr // see above
+		return content.Referrer{}, nil //nolint:nilerr // see above
 	}
 	artifactType := descriptor.ArtifactType
 	if artifactType == "" {
 		artifactType = parsed.Config.MediaType
 	}
-	return referrer{
+	return content.Referrer{
 		MediaType: descriptor.MediaType, Digest: entry.Digest, Size: descriptor.Size,
 		ArtifactType: artifactType, Annotations: parsed.Annotations,
 	}, nil

@@ -1,4 +1,4 @@
-package registry
+package layout
 
 import (
 	"archive/tar"
@@ -130,7 +130,7 @@ func TestArchiveHasOneReading(t *testing.T) {
 		{"holes as GNU has them", []string{block('x', "h", record("GNU.sparse.major", "1")+record("GNU.sparse.minor", "0")), block('0', "x", "0\n"+strings.Repeat("\x00", blockSize-2))}, "x has a record"},
 	} {
 		for order, parts := range map[string][]string{"after": slices.Concat(begin, test.parts), "before": slices.Concat(test.parts, begin)} {
-			layout, err := OpenLayout(tarOf(t, parts...))
+			layout, err := Open(tarOf(t, parts...))
 			if test.says != "" {
 				if image.KindOf(err) != image.Corrupt || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("%s, %s the index: %v, want one that says %q", test.reason, order, err, test.says)

@@ -1,4 +1,4 @@
-package registry
+package layout
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
 // dockerManifest is the file that marks an archive of "docker save" (Docker Image
@@ -107,7 +108,7 @@ func (l *Layout) agreesWith(saved []dockerImage, found *configurations) error {
 		for _, tag := range one.RepoTags {
 			for _, named := range l.named(tag) {
 				if !indexed[named][config] {
-					return l.disagrees(image.Corrupt, "has another image as %s than index.json", shorten(tag))
+					return l.disagrees(image.Corrupt, "has another image as %s than index.json", content.Shorten(tag))
 				}
 			}
 		}
@@ -124,7 +125,7 @@ func (l *Layout) named(name string) []string {
 	}
 	var found []string
 	for _, asked := range []*Layout{l, l.OnlyFullNames()} {
-		if digest, err := asked.find(opResolve, ref.Repository(), ref.Tag()); err == nil {
+		if digest, err := asked.find("resolve", ref.Repository(), ref.Tag()); err == nil {
 			found = append(found, digest.String())
 		}
 	}
@@ -156,10 +157,10 @@ func (c *configurations) read(name string) ([]byte, error) {
 	if c.left < 0 {
 		return nil, errConfigurations
 	}
-	body, err := c.layout.readFile(name, maxManifest)
+	body, err := c.layout.readFile(name, content.MaxManifest)
 	c.left -= int64(len(body))
 	if kindOfFile(err) == image.Bound {
-		c.left -= maxManifest
+		c.left -= content.MaxManifest
 	}
 	return body, err
 }
@@ -254,7 +255,7 @@ func (l *Layout) Notes() []string {
 			continue
 		}
 		seen[entry.Digest] = true
-		if body, err := l.readFile(blobPath(digest), maxManifest); err == nil && isUnpacked(body) {
+		if body, err := l.readFile(blobPath(digest), content.MaxManifest); err == nil && isUnpacked(body) {
 			notes = append(notes, fmt.Sprintf("%s: the manifest %s has unpacked layers, as \"docker save\" makes them: its digest is probably not the one that a registry gave the image, and then no signature names it; %s",
 				l.path, digest, savedAgain))
 		}

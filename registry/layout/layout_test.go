@@ -1,4 +1,4 @@
-package registry_test
+package layout_test
 
 import (
 	"archive/tar"
@@ -13,14 +13,14 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
+	ggcr "github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
 // saved is a layout on disk and what is in it.
@@ -35,7 +35,7 @@ type saved struct {
 func save(t *testing.T) saved {
 	t.Helper()
 	s := saved{dir: t.TempDir()}
-	path, err := layout.Write(s.dir, empty.Index)
+	path, err := ggcr.Write(s.dir, empty.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func save(t *testing.T) saved {
 	s.image = descriptor.Digest
 	claim := mutate.Subject(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), wantedType), *descriptor).(v1.Image)
 	s.claim, _ = claim.Digest()
-	name := func(v string) layout.Option {
-		return layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": v})
+	name := func(v string) ggcr.Option {
+		return ggcr.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": v})
 	}
 	signature := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
 	for _, err := range []error{
@@ -103,9 +103,9 @@ func pack(t *testing.T, dir string) string {
 	return path
 }
 
-func openLayout(t *testing.T, path string) *registry.Layout {
+func openLayout(t *testing.T, path string) *layout.Layout {
 	t.Helper()
-	opened, err := registry.OpenLayout(path)
+	opened, err := layout.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestOpenLayoutRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			_, err := registry.OpenLayout(test.path)
+			_, err := layout.Open(test.path)
 			wantKind(t, err, test.kind)
 			if strings.Contains(err.Error(), "docker save") {
 				t.Errorf("it takes it for an archive of Docker's: %v", err)
@@ -266,7 +266,7 @@ func TestOpenLayoutRefuses(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "index.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := registry.OpenLayout(folder); err == nil || !strings.Contains(err.Error(), "index.json is not a regular file") {
+	if _, err := layout.Open(folder); err == nil || !strings.Contains(err.Error(), "index.json is not a regular file") {
 		t.Errorf("an index that is a folder: %v", err)
 	}
 	l := openLayout(t, index(t, "1.0.0", `{"manifests":[]}`))
@@ -289,7 +289,7 @@ func TestLayoutWithATagTwice(t *testing.T) {
 
 func TestLayoutOfCosignSave(t *testing.T) {
 	dir := t.TempDir()
-	path, err := layout.Write(dir, empty.Index)
+	path, err := ggcr.Write(dir, empty.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,8 +298,8 @@ func TestLayoutOfCosignSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	digest, _ := pushed.Digest()
-	kind := func(v string) layout.Option {
-		return layout.WithAnnotations(map[string]string{"kind": "dev.cosignproject.cosign/" + v})
+	kind := func(v string) ggcr.Option {
+		return ggcr.WithAnnotations(map[string]string{"kind": "dev.cosignproject.cosign/" + v})
 	}
 	if err := path.AppendImage(pushed, kind("image")); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package registry_test
+package layout_test
 
 import (
 	"archive/tar"
@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
+	ggcr "github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	ggcrstatic "github.com/google/go-containerregistry/pkg/v1/static"
@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
 // dockerSave writes an archive as older Dockers do, and returns it unpacked, too.
@@ -72,11 +72,11 @@ func unpack(t *testing.T, archive, folder string) {
 // it, and packs it.
 func withLayout(t *testing.T, folder string, saved v1.Image, annotations map[string]string) string {
 	t.Helper()
-	path, err := layout.Write(folder, empty.Index)
+	path, err := ggcr.Write(folder, empty.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := path.AppendImage(saved, layout.WithAnnotations(annotations)); err != nil {
+	if err := path.AppendImage(saved, ggcr.WithAnnotations(annotations)); err != nil {
 		t.Fatal(err)
 	}
 	return pack(t, folder)
@@ -114,7 +114,7 @@ func TestDockerSave(t *testing.T) {
 	archive, folder := dockerSave(t, "reg.example/team/app:v1", saved)
 	t.Run("an older one", func(t *testing.T) {
 		for _, path := range []string{archive, folder} {
-			_, err := registry.OpenLayout(path)
+			_, err := layout.Open(path)
 			wantKind(t, err, image.NotFound)
 			for _, says := range []string{"older \"docker save\"", "manifest whose digest", "cosign save", "skopeo copy"} {
 				if !strings.Contains(err.Error(), says) {
@@ -131,7 +131,7 @@ func TestDockerSave(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(other, "manifest.json"), []byte(`{"name":"an app"}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := registry.OpenLayout(other)
+		_, err := layout.Open(other)
 		wantKind(t, err, image.NotFound)
 		if strings.Contains(err.Error(), "docker save") {
 			t.Errorf("it takes it for an archive of Docker's: %v", err)
@@ -187,12 +187,12 @@ func TestDockerSaveContradiction(t *testing.T) {
 		if err := os.Remove(archive); err != nil {
 			t.Fatal(err)
 		}
-		path, err := layout.Write(folder, empty.Index)
+		path, err := ggcr.Write(folder, empty.Index)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for written, saved := range map[string]v1.Image{v1Name: good, v2Name: other} {
-			if err := path.AppendImage(saved, layout.WithAnnotations(map[string]string{"io.containerd.image.name": written})); err != nil {
+			if err := path.AppendImage(saved, ggcr.WithAnnotations(map[string]string{"io.containerd.image.name": written})); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -212,7 +212,7 @@ func TestDockerSaveContradiction(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			folder := both(t, row.docker)
 			for _, path := range []string{folder, pack(t, folder)} {
-				l, err := registry.OpenLayout(path)
+				l, err := layout.Open(path)
 				if row.says == "" {
 					if err != nil {
 						t.Fatal(err)
@@ -235,7 +235,7 @@ func TestDockerSaveContradiction(t *testing.T) {
 		if err := os.WriteFile(path, append(must(os.ReadFile(path)), "\n{}"...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := registry.OpenLayout(folder)
+		_, err := layout.Open(folder)
 		wantKind(t, err, image.Corrupt)
 	})
 	t.Run("a configuration that is not there", func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestDockerSaveContradiction(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(folder, "manifest.json"), []byte(`[{"Config":"none.json"}]`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := registry.OpenLayout(folder)
+		_, err := layout.Open(folder)
 		wantKind(t, err, image.Corrupt)
 		if !strings.Contains(err.Error(), "configuration that cannot be read") {
 			t.Error(err)
@@ -259,7 +259,7 @@ func TestDockerSaveContradiction(t *testing.T) {
 			if err := os.WriteFile(path, fmt.Appendf(nil, manifest, config), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := registry.OpenLayout(folder)
+			_, err := layout.Open(folder)
 			wantKind(t, err, image.Corrupt)
 			if !strings.Contains(err.Error(), "without a configuration") {
 				t.Error(err)
@@ -293,7 +293,7 @@ func TestDockerSaveContradiction(t *testing.T) {
 			archive.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: "manifest.json", Linkname: "other.json"}), archive.Close(), file.Close()); err != nil {
 			t.Fatal(err)
 		}
-		_, err = registry.OpenLayout(linked)
+		_, err = layout.Open(linked)
 		wantKind(t, err, image.Corrupt)
 	})
 }
@@ -335,11 +335,11 @@ func TestDockerNamesOfTheLayout(t *testing.T) {
 				t.Fatal(err)
 			}
 			unpack(t, archive, folder)
-			path := must(layout.Write(folder, empty.Index))
-			if err := errors.Join(path.AppendImage(first, layout.WithAnnotations(row.first)), path.AppendImage(second, layout.WithAnnotations(row.second))); err != nil {
+			path := must(ggcr.Write(folder, empty.Index))
+			if err := errors.Join(path.AppendImage(first, ggcr.WithAnnotations(row.first)), path.AppendImage(second, ggcr.WithAnnotations(row.second))); err != nil {
 				t.Fatal(err)
 			}
-			opened, err := registry.OpenLayout(pack(t, folder))
+			opened, err := layout.Open(pack(t, folder))
 			if !row.isRefused {
 				if err != nil {
 					t.Fatal(err)
@@ -364,11 +364,11 @@ func cosignSaved(t *testing.T, saved v1.Image) string {
 func withLayoutIn(t *testing.T, saved v1.Image, annotations map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
-	path, err := layout.Write(folder, empty.Index)
+	path, err := ggcr.Write(folder, empty.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := path.AppendImage(saved, layout.WithAnnotations(annotations)); err != nil {
+	if err := path.AppendImage(saved, ggcr.WithAnnotations(annotations)); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -380,8 +380,8 @@ func TestLayouts(t *testing.T) {
 	first, second := packedImage(t), packedImage(t)
 	digestOf := func(i v1.Image) string { d, _ := i.Digest(); return d.String() }
 	app, db := repository(t, "reg.example/app"), repository(t, "reg.example/db")
-	join := func(list ...*registry.Layout) *registry.Layouts {
-		joined, err := registry.JoinLayouts(list...)
+	join := func(list ...*layout.Layout) *layout.Set {
+		joined, err := layout.Join(list...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,7 +414,7 @@ func TestLayouts(t *testing.T) {
 	if body, err := named.Blob(ctx, app, image.Descriptor{Digest: image.MustParseDigest(config.String()), Size: size}, 1<<20); err != nil || int64(len(body)) != size {
 		t.Errorf("blob of the second: %v", err)
 	}
-	if _, err := registry.JoinLayouts(); err == nil {
+	if _, err := layout.Join(); err == nil {
 		t.Error("none were joined")
 	}
 }
@@ -434,7 +434,7 @@ func TestLayoutsReferrers(t *testing.T) {
 	if err := os.CopyFS(other, os.DirFS(s.dir)); err != nil {
 		t.Fatal(err)
 	}
-	joined, err := registry.JoinLayouts(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir), openLayout(t, other))
+	joined, err := layout.Join(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir), openLayout(t, other))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,7 +447,7 @@ func TestLayoutsReferrers(t *testing.T) {
 	cancel()
 	_, err = joined.Referrers(gone, repo, subject, nil)
 	wantKind(t, err, image.Unavailable)
-	twice, err := registry.JoinLayouts(openLayout(t, s.dir), openLayout(t, other))
+	twice, err := layout.Join(openLayout(t, s.dir), openLayout(t, other))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,7 +468,7 @@ func TestLayoutsReferrers(t *testing.T) {
 	// By a tag it does: what it has under this tag might be another.
 	_, _, err = twice.Manifest(ctx, repo, "v2")
 	wantKind(t, err, image.Corrupt)
-	alone, err := registry.JoinLayouts(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir))
+	alone, err := layout.Join(openLayout(t, cosignSaved(t, packedImage(t))), openLayout(t, s.dir))
 	if err != nil {
 		t.Fatal(err)
 	}

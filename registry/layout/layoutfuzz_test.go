@@ -1,4 +1,4 @@
-package registry_test
+package layout_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
 // FuzzLayout holds that no file of an OCI layout, or of what "docker save" writes, makes
@@ -43,7 +43,7 @@ func FuzzLayout(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		layout, err := registry.OpenLayout(folder)
+		layout, err := layout.Open(folder)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package registry
+package layout
 
 import (
 	"context"
@@ -7,23 +7,25 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/internal/content"
 )
 
-// Layouts combines several layouts. Content with a digest is read from any layout that has
+// Set combines several layouts. Content with a digest is read from any layout that has
 // it; a tag that two of them have for different manifests is a contradiction; referrers
 // are those of all. Methods are safe for use by many goroutines. Close it when done.
-type Layouts struct{ list []*Layout }
+type Set struct{ list []*Layout }
 
-// JoinLayouts makes one of several layouts; at least one, at most 256.
-func JoinLayouts(list ...*Layout) (*Layouts, error) {
+// Join makes one of several layouts; at least one, at most 256.
+func Join(list ...*Layout) (*Set, error) {
 	if len(list) == 0 || len(list) > maxLayouts {
 		return nil, fmt.Errorf("join OCI layouts: want between 1 and %d", maxLayouts)
 	}
-	return &Layouts{list: list}, nil
+	return &Set{list: list}, nil
 }
 
 // Close releases all of them.
-func (l *Layouts) Close() error {
+func (l *Set) Close() error {
 	var all []error
 	for _, one := range l.list {
 		all = append(all, one.Close())
@@ -32,7 +34,7 @@ func (l *Layouts) Close() error {
 }
 
 // Notes returns the caveats about each of them.
-func (l *Layouts) Notes() []string {
+func (l *Set) Notes() []string {
 	var notes []string
 	for _, one := range l.list {
 		notes = append(notes, one.Notes()...)
@@ -41,8 +43,8 @@ func (l *Layouts) Notes() []string {
 }
 
 // OnlyFullNames is Layout.OnlyFullNames of each.
-func (l *Layouts) OnlyFullNames() *Layouts {
-	full := &Layouts{}
+func (l *Set) OnlyFullNames() *Set {
+	full := &Set{}
 	for _, one := range l.list {
 		full.list = append(full.list, one.OnlyFullNames())
 	}
@@ -50,7 +52,7 @@ func (l *Layouts) OnlyFullNames() *Layouts {
 }
 
 // Resolve pins ref to the digest that its tag has; a digest is kept.
-func (l *Layouts) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+func (l *Set) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
 	if len(l.list) == 1 || ref.IsZero() || !ref.Digest().IsZero() {
 		return l.list[0].Resolve(ctx, ref)
 	}
@@ -62,12 +64,12 @@ func (l *Layouts) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, err
 }
 
 // Describe returns pinned with media type and size of its manifest.
-func (l *Layouts) Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error) {
+func (l *Set) Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error) {
 	return firstOf(l.list, func(one *Layout) (image.Pinned, error) { return one.Describe(ctx, pinned) })
 }
 
 // Manifest reads the manifest at a tag or digest, as Layout.Manifest does.
-func (l *Layouts) Manifest(ctx context.Context, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
+func (l *Set) Manifest(ctx context.Context, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
 	type manifest struct {
 		descriptor image.Descriptor
 		body       []byte
@@ -86,7 +88,7 @@ func (l *Layouts) Manifest(ctx context.Context, repository image.Repository, ref
 	for _, one := range l.list {
 		next, err := read(one)
 		switch {
-		case kindIs(err, image.NotFound):
+		case image.KindOf(err) == image.NotFound:
 			missing = append(missing, one.path+": "+hintOf(err))
 		case err != nil:
 			return image.Descriptor{}, nil, err
@@ -99,8 +101,8 @@ func (l *Layouts) Manifest(ctx context.Context, repository image.Repository, ref
 		}
 	}
 	if found.body == nil {
-		return image.Descriptor{}, nil, &Error{
-			Op: "read manifest", Host: "the OCI layouts", Reference: reference, Kind: image.NotFound, Hint: shorten(strings.Join(missing, "; ")),
+		return image.Descriptor{}, nil, &registry.Error{
+			Op: "read manifest", Host: "the OCI layouts", Reference: reference, Kind: image.NotFound, Hint: content.Shorten(strings.Join(missing, "; ")),
 		}
 	}
 	return found.descriptor, found.body, nil
@@ -108,20 +110,20 @@ func (l *Layouts) Manifest(ctx context.Context, repository image.Repository, ref
 
 // hintOf is an error's hint.
 func hintOf(err error) string {
-	if failure, ok := errors.AsType[*Error](err); ok {
+	if failure, ok := errors.AsType[*registry.Error](err); ok {
 		return failure.Hint
 	}
 	return ""
 }
 
 // Blob reads the bytes of a descriptor, as Layout.Blob does.
-func (l *Layouts) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
+func (l *Set) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
 	return firstOf(l.list, func(one *Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
 }
 
 // Referrers lists those of all layouts, each once. After an error it returns the ones
 // found before, too.
-func (l *Layouts) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
+func (l *Set) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
 	var all []image.Descriptor
 	seen := map[image.Digest]bool{}
 	for _, one := range l.list {
@@ -150,7 +152,7 @@ func firstOf[T any](list []*Layout, ask func(*Layout) (T, error)) (T, error) {
 		switch {
 		case err == nil:
 			return found, nil
-		case kindIs(err, image.NotFound):
+		case image.KindOf(err) == image.NotFound:
 			missing = err
 		case failed == nil:
 			failed = err
