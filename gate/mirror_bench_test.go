@@ -273,7 +273,8 @@ func (p pier) fifty(t testing.TB) []gatetest.Image {
 func (p pier) admit(t testing.TB, d dead, images []gatetest.Image) (connections int64, took []time.Duration) {
 	t.Helper()
 	address, counted := d.listen(t)
-	breaker := must(health.New(health.Config{Probe: p.client.Ping}))(t)
+	// The first rest outlasts the test also where fifty admissions take longer than the usual one.
+	breaker := must(health.New(health.Config{Probe: p.client.Ping}, health.WithRest(time.Minute, time.Hour)))(t)
 	defer breaker.Close()
 	var options []redirect.Option
 	if d.health {
