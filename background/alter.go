@@ -9,13 +9,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // maxAttempts bounds the immediate attempts for a target that changes concurrently.
 const maxAttempts = 3
 
 // alter applies the alterations of the trigger to their targets.
-func (l *look) alter(ctx context.Context, set *policy.Set) {
+func (l *look) alter(ctx context.Context, set *set.Set) {
 	if l.work.cause&(came|changed|listed) == 0 {
 		return
 	}
@@ -55,7 +56,7 @@ func (l *look) isNew() bool {
 }
 
 // calls reports whether the event of the trigger requires an alteration.
-func (l *look) calls(r *policy.AlterResult, id ruleID) bool {
+func (l *look) calls(r *set.AlterResult, id ruleID) bool {
 	switch {
 	case l.work.cause&(came|changed) != 0:
 		return true
@@ -66,7 +67,7 @@ func (l *look) calls(r *policy.AlterResult, id ruleID) bool {
 }
 
 // alterAll changes the objects that a selection matches.
-func (l *look) alterAll(ctx context.Context, r *policy.AlterResult, by policy.Selection) error {
+func (l *look) alterAll(ctx context.Context, r *set.AlterResult, by policy.Selection) error {
 	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: by.APIVersion, Kind: by.Kind})
 	if err != nil {
 		return fmt.Errorf("find %s %s: %w", by.APIVersion, by.Kind, err)
@@ -132,7 +133,7 @@ func chosen(by policy.Selection, target map[string]any) bool {
 }
 
 // alterOne changes one object, and reports whether there was a change.
-func (l *look) alterOne(ctx context.Context, r *policy.AlterResult, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
+func (l *look) alterOne(ctx context.Context, r *set.AlterResult, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		mutated := r.Alter(ctx, by, target)
 		switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // ruleID identifies a rule.
@@ -29,7 +30,7 @@ type Controller struct {
 	limiter *limiter
 
 	mu       sync.Mutex
-	set      *policy.Set
+	set      *set.Set
 	rules    map[ruleID]rule
 	progress Progress
 	hashes   map[key]sum // of triggers, at their last evaluation
@@ -139,7 +140,7 @@ func (c *Controller) saveNow(ctx context.Context) {
 }
 
 // current returns the policies of the current work.
-func (c *Controller) current() *policy.Set {
+func (c *Controller) current() *set.Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.set

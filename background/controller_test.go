@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // bench is a cluster with policies, and who leads in it.
@@ -31,7 +32,7 @@ type bench struct {
 	server  *server
 	keeper  *record.Keeper
 	mu      sync.Mutex
-	set     *policy.Set
+	set     *set.Set
 	gone    map[string]bool
 	changed chan struct{}
 	saved   background.Progress
@@ -52,7 +53,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, engine: engine, server: newServer(engine), keeper: keeper, gone: map[string]bool{}, changed: make(chan struct{})}
 }
 
-func (b *bench) Policies() *policy.Set {
+func (b *bench) Policies() *set.Set {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.set
@@ -97,7 +98,7 @@ func (b *bench) Failed(err error) { b.t.Logf("failed: %v", err) }
 // policies makes these the policies in force.
 func (b *bench) policies(list ...*policy.Policy) {
 	b.t.Helper()
-	set, err := policy.NewSet(list...)
+	set, err := set.New(list...)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/background"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // nobody leads in this example, and there is nothing to be done.
 type nobody struct{}
 
-func (nobody) Policies() *policy.Set                                     { return nil }
+func (nobody) Policies() *set.Set                                        { return nil }
 func (nobody) Changed() <-chan struct{}                                  { return nil }
 func (nobody) Gone(context.Context, string) (bool, error)                { return false, errors.New("unknown") }
 func (nobody) Labels(context.Context, string) (map[string]string, error) { return nil, nil }

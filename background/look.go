@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // look is one evaluation of a trigger.
@@ -119,7 +120,7 @@ func (l *look) did(id ruleID, action Action, at key) {
 
 // generated is the result of a generate rule, and whether it may create a missing object.
 type generated struct {
-	policy.GenerateResult
+	set.GenerateResult
 	entitled bool
 }
 
@@ -135,7 +136,7 @@ func (l *look) operations() [2]string {
 }
 
 // generate evaluates the generate rules for the trigger.
-func (l *look) generate(ctx context.Context, set *policy.Set) map[ruleID]*generated {
+func (l *look) generate(ctx context.Context, set *set.Set) map[ruleID]*generated {
 	found := map[ruleID]*generated{}
 	operations := l.operations()
 	for i, operation := range operations {

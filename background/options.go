@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // The bounds.
@@ -43,7 +44,7 @@ const (
 // Policies provides the policies in force.
 type Policies interface {
 	// Policies returns the current policies; nil while they are not loaded.
-	Policies() *policy.Set
+	Policies() *set.Set
 	// Changed returns a channel that is closed at the next change, of policies or of the served
 	// kinds. Call it before Policies.
 	Changed() <-chan struct{}

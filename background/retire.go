@@ -8,11 +8,12 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // inherit handles a generated object of a deleted trigger: it is deleted, unless another trigger
 // requires the identical object.
-func (l *look) inherit(ctx context.Context, set *policy.Set, k kept) {
+func (l *look) inherit(ctx context.Context, set *set.Set, k kept) {
 	id := ruleID{k.origin.Policy, k.origin.Rule}
 	if !k.origin.Synchronize {
 		return // without synchronize it is unmanaged after its creation
@@ -41,7 +42,7 @@ func (l *look) inherit(ctx context.Context, set *policy.Set, k kept) {
 
 // outlives reports whether an object of an unknown rule stays: the policy requests it, or still
 // exists and cannot be compiled. An error means that the result is unknown.
-func (l *look) outlives(ctx context.Context, set *policy.Set, k kept) (bool, error) {
+func (l *look) outlives(ctx context.Context, set *set.Set, k kept) (bool, error) {
 	for _, p := range set.Policies() {
 		if p.ID() == k.origin.Policy {
 			return p.Broken != nil || k.origin.Orphan, nil //nolint:nilerr // what breaks a policy is no error of this look
@@ -55,7 +56,7 @@ func (l *look) outlives(ctx context.Context, set *policy.Set, k kept) (bool, err
 }
 
 // termsOf returns the terms of a rule, and false if the rule does not exist.
-func termsOf(set *policy.Set, id ruleID) (policy.Terms, bool) {
+func termsOf(set *set.Set, id ruleID) (policy.Terms, bool) {
 	for _, p := range set.Policies() {
 		if p.ID() != id.policy {
 			continue
@@ -70,7 +71,7 @@ func termsOf(set *policy.Set, id ruleID) (policy.Terms, bool) {
 }
 
 // sees reports whether a rule matches triggers in the version in which this one was read.
-func (l *look) sees(set *policy.Set, id ruleID) bool {
+func (l *look) sees(set *set.Set, id ruleID) bool {
 	for _, p := range set.Policies() {
 		for _, g := range p.Generations {
 			if p.ID() == id.policy && g.Name() == id.rule {
@@ -84,7 +85,7 @@ func (l *look) sees(set *policy.Set, id ruleID) bool {
 }
 
 // retire handles a generated object of the trigger that the current rules did not require.
-func (l *look) retire(ctx context.Context, set *policy.Set, results map[ruleID]*generated, k kept) {
+func (l *look) retire(ctx context.Context, set *set.Set, results map[ruleID]*generated, k kept) {
 	id := ruleID{k.origin.Policy, k.origin.Rule}
 	terms, known := termsOf(set, id)
 	switch {

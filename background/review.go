@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // The labels of generated objects. They name the rule and the trigger in Kyverno's spelling, for
@@ -101,7 +102,7 @@ func (c *Controller) reviewing(is bool) {
 }
 
 // rulesOf returns the triggers of each rule, and the kinds of generated objects.
-func rulesOf(set *policy.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) {
+func rulesOf(set *set.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) {
 	rules := map[ruleID][]policy.Target{}
 	var kinds []policy.ObjectKind
 	for _, p := range set.Policies() {
@@ -122,7 +123,7 @@ func rulesOf(set *policy.Set) (map[ruleID][]policy.Target, []policy.ObjectKind) 
 
 // adopt sets the policies of the current work. It returns the rules that were added or changed,
 // and those that were removed or are unknown.
-func (c *Controller) adopt(ctx context.Context, set *policy.Set, rules map[ruleID][]policy.Target, kinds []policy.ObjectKind) (fresh, gone map[ruleID]bool) {
+func (c *Controller) adopt(ctx context.Context, set *set.Set, rules map[ruleID][]policy.Target, kinds []policy.ObjectKind) (fresh, gone map[ruleID]bool) {
 	c.mu.Lock()
 	first := c.set == nil
 	c.set = set

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/quaymaster/quaymaster/image/mirror"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // Current is a State with a replaceable snapshot. A request keeps the snapshot that it
@@ -37,7 +37,7 @@ func (c *Current) Replace(next Snapshot) {
 }
 
 // ReplacePolicies replaces the policies.
-func (c *Current) ReplacePolicies(policies *policy.Set) { c.Replace(Snapshot{Policies: policies}) }
+func (c *Current) ReplacePolicies(policies *set.Set) { c.Replace(Snapshot{Policies: policies}) }
 
 // ReplaceProver replaces the trust.
 func (c *Current) ReplaceProver(prover Prover) { c.Replace(Snapshot{Prover: prover}) }

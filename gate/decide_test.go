@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -332,7 +333,7 @@ func TestMalformedReference(t *testing.T) {
 
 func TestNoPolicySpeaks(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
-	set := must(policy.NewSet())(t)
+	set := must(set.New())(t)
 	g := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot}}}))(t)
 	outcome := decide(t, g, h.Registry.Host()+"/app:v1")
 	expect(t, outcome, gate.Unchecked, policy.NotConcerned)

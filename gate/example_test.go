@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // A gateway judges nobody before it knows by what.
@@ -12,7 +12,7 @@ func ExampleCurrent() {
 	var state gate.Current
 	fmt.Println(state.Ready())
 
-	policies, _ := policy.NewSet()
+	policies, _ := set.New()
 	state.ReplacePolicies(policies)
 	fmt.Println(state.Ready())
 

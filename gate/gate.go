@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -60,7 +61,7 @@ type Prover interface {
 
 // Snapshot is the state by which one request is evaluated.
 type Snapshot struct {
-	Policies *policy.Set
+	Policies *set.Set
 	Prover   Prover
 	// Mirrors may be nil.
 	Mirrors *mirror.Set

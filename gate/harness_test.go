@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -97,11 +98,11 @@ func (h *harbor) gateWith(t testing.TB, p *policy.Policy, options ...gate.Option
 // gateAt makes a gate that asks other registries than the harbor.
 func (h *harbor) gateAt(t testing.TB, registries gate.Registries, p *policy.Policy, options ...gate.Option) *gate.Gate {
 	t.Helper()
-	return h.gateOf(t, registries, must(policy.NewSet(p))(t), options...)
+	return h.gateOf(t, registries, must(set.New(p))(t), options...)
 }
 
 // gateOf makes a gate of a set of policies.
-func (h *harbor) gateOf(t testing.TB, registries gate.Registries, set *policy.Set, options ...gate.Option) *gate.Gate {
+func (h *harbor) gateOf(t testing.TB, registries gate.Registries, set *set.Set, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	notary := must(notation.New(notation.Options{}))(t)
 	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{

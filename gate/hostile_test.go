@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -98,7 +99,7 @@ func TestAPanicDenies(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	signed := h.Build("app", "v1", "1")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
-	set := must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
+	set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
 	g := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: brokenProver{prover{Snapshot: h.snapshot}}}}))(t)
 	expect(t, decide(t, g, signed.Name), gate.Error, policy.CannotProve)
 }

@@ -8,13 +8,14 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
 )
 
 // ask asks a check about one digest: its judge, where it has one, about this image
 // alone.
 func (w *work) ask(ctx context.Context, check *policy.Check, about image.Pinned) policy.Decision {
 	if _, decided := policy.Decided(check); decided || check.Judge == nil {
-		return policy.Decide(check, w.answersFor(about.Digest()))
+		return decide.Check(check, w.answersFor(about.Digest()))
 	}
 	return judge(ctx, check.Judge, []policy.Given{w.given(check, about)}).Decisions[0]
 }
@@ -141,7 +142,7 @@ func (p *planned) judgedAs(i int) policy.Decision {
 	if decision, ok := p.judged[i]; ok {
 		return decision
 	}
-	return policy.Decide(&p.plan.Checks[i], nil)
+	return decide.Check(&p.plan.Checks[i], nil)
 }
 
 // judge runs the judges of all objects. Where a judge does not pass an image on the cached

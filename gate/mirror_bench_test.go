@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/health"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -90,7 +91,7 @@ func (p pier) gateOf(t testing.TB, mirrors *mirror.Set, chooser []redirect.Optio
 
 func (p pier) state(t testing.TB) gate.Fixed {
 	t.Helper()
-	set := must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(p.key)}}))(t)
+	set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(p.key)}}))(t)
 	return gate.Fixed{Policies: set, Prover: proverOf(p.harbor)}
 }
 

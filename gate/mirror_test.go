@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/bundle"
@@ -81,13 +82,13 @@ func (q *quays) mirroredAt(t *testing.T, at gate.Registries, set *mirror.Set, r 
 	return q.mirroredFor(t, at, set, r, nil, options...)
 }
 
-func (q *quays) mirroredFor(t *testing.T, at gate.Registries, set *mirror.Set, r policy.Rule, secrets gate.PullSecrets, options ...gate.Option) *gate.Gate {
+func (q *quays) mirroredFor(t *testing.T, at gate.Registries, mirrors *mirror.Set, r policy.Rule, secrets gate.PullSecrets, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	var policies []*policy.Policy
 	if r != nil {
 		policies = append(policies, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{r}})
 	}
-	state := gate.Fixed{Policies: must(policy.NewSet(policies...))(t), Mirrors: set, Prover: prover{Snapshot: q.snapshot, ByFormat: verify.ByFormat{
+	state := gate.Fixed{Policies: must(set.New(policies...))(t), Mirrors: mirrors, Prover: prover{Snapshot: q.snapshot, ByFormat: verify.ByFormat{
 		attest.Cosign: cosign.New(q.snapshot), attest.Bundle: bundle.New(q.snapshot),
 	}}}
 	options = append([]gate.Option{gate.WithMirrors(must(redirect.New())(t), secrets)}, options...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -106,7 +107,7 @@ func TestAllReasons(t *testing.T) {
 		{"a verification that a policy requires", []*policy.Policy{with("a", policy.Enforce, digests), with("b", policy.Enforce, requires)}, app.Name, []policy.Code{policy.Unverified, policy.MissingDigest}, nil},
 		{"which one has that denies the tag", []*policy.Policy{with("a", policy.Enforce, digestRule(signed, false, true)), with("b", policy.Enforce, requires)}, app.Name, []policy.Code{policy.MissingDigest}, nil},
 	} {
-		set := must(policy.NewSet(c.policies...))(t)
+		set := must(set.New(c.policies...))(t)
 		out := h.gateOf(t, h, set).Decide(t.Context(), pod(t, c.image))
 		v := out.Verdicts[0]
 		if got := codes(v.Reasons); len(c.want) > 0 && (out.Result != gate.Deny || !slices.Equal(got, c.want)) {

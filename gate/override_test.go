@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/override"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/bundle"
@@ -60,14 +61,14 @@ func (h *harbor) overridden(t testing.TB, rules []policy.Rule, texts []string, o
 
 func (h *harbor) overriddenFor(t testing.TB, policies []*policy.Policy, texts []string, options ...gate.Option) *gate.Gate {
 	t.Helper()
-	set := overridingSet(t, must(policy.NewSet(policies...))(t), texts)
+	set := overridingSet(t, must(set.New(policies...))(t), texts)
 	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{
 		attest.Cosign: cosign.New(h.snapshot), attest.Bundle: bundle.New(h.snapshot),
 	}}}
 	return must(gate.New(gate.Config{Registries: h, State: state}, options...))(t)
 }
 
-func overridingSet(t testing.TB, set *policy.Set, texts []string) *policy.Set {
+func overridingSet(t testing.TB, set *set.Set, texts []string) *set.Set {
 	t.Helper()
 	list := make([]*policy.Override, len(texts))
 	for i, text := range texts {
@@ -403,9 +404,9 @@ func TestDeniedSignerBesideMemory(t *testing.T) {
 	y := newOverrideYard(t)
 	either := signedBy(y.key, y.stranger)
 	policies := []*policy.Policy{{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{either}}}
-	plain := must(policy.NewSet(policies...))(t)
+	plain := must(set.New(policies...))(t)
 	state := &gate.Current{}
-	snapshot := gate.Snapshot{Policies: must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "one", Hash: "1", Rules: []policy.Rule{
+	snapshot := gate.Snapshot{Policies: must(set.New(&policy.Policy{Kind: "Test", Name: "one", Hash: "1", Rules: []policy.Rule{
 		rule{policy.Check{Entry: "e", Requirements: []policy.Requirement{{Name: "r", Threshold: 1, Members: either.check.Requirements[0].Members[:1]}}}},
 	}}))(t), Prover: prover{Snapshot: y.snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(y.snapshot), attest.Bundle: bundle.New(y.snapshot)}}}
 	state.Replace(snapshot)

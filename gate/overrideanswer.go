@@ -5,6 +5,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // overridesPath is the path of reasons that are about no single override.
@@ -140,7 +141,7 @@ func (o *overridden) fillIn(v *Verdict) {
 
 // toDeny is everything known about the image. A gap is the reason why more digests or
 // signers, which a Deny may match, can exist; of describes them in words.
-func (o *overridden) toDeny() (about policy.Overridden, of string, gap error) {
+func (o *overridden) toDeny() (about set.Overridden, of string, gap error) {
 	overriding := o.plan.overriding
 	about.Names = o.plan.namesOf(o.image)
 	for i := range o.plan.plan.Checks {
@@ -166,8 +167,8 @@ func (o *overridden) toDeny() (about policy.Overridden, of string, gap error) {
 }
 
 // toAllow holds only the confirmed digests and signers of the image.
-func (o *overridden) toAllow(v *Verdict) policy.Overridden {
-	about := policy.Overridden{Names: o.plan.namesOf(o.image)}
+func (o *overridden) toAllow(v *Verdict) set.Overridden {
+	about := set.Overridden{Names: o.plan.namesOf(o.image)}
 	if v.Pinned.IsZero() {
 		if digest := o.image.Ref.Digest(); !digest.IsZero() {
 			about.Digests = []image.Digest{digest}
@@ -201,7 +202,7 @@ func (p *planned) overruleTarget(v *Verdict) {
 		return
 	}
 	target := v.Redirect.Target.Ref()
-	said := p.overriding.Says(policy.OverrideDeny, policy.Overridden{Names: []image.Ref{target}})
+	said := p.overriding.Says(policy.OverrideDeny, set.Overridden{Names: []image.Ref{target}})
 	if said == nil {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/bundle"
 )
@@ -48,7 +49,7 @@ spec: {mirrors: [{sources: [%q], targets: [{location: %s/hub}]}]}
 		{"a copy of another source", an("a", "Allow", repositories(source+"/app")), gate.PinDone, wrong.ByDigest(), gate.Deny, policy.Unsigned, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			set := must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(q.key)}}))(t)
+			set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(q.key)}}))(t)
 			state := gate.Fixed{Policies: overridingSet(t, set, []string{c.override}), Mirrors: mapping, Prover: prover{
 				Snapshot: q.snapshot, ByFormat: verify.ByFormat{attest.Bundle: bundle.New(q.snapshot)},
 			}}

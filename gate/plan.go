@@ -9,6 +9,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -17,7 +19,7 @@ type planned struct {
 	request  Request
 	subject  *policy.Subject
 	former   former
-	plan     policy.Plan
+	plan     set.Plan
 	images   []policy.Image       // that have a verdict
 	uses     []workload.Use       // as in the object
 	mutated  []policy.RuleResult  // of the mutation rules
@@ -36,7 +38,7 @@ type planned struct {
 	// overriding holds the overrides that apply; nil for none. overridden holds their extra
 	// lookups, by the image's pointer, and spared the images that an Allow matches and that
 	// judges do not see any more.
-	overriding *policy.Overriding
+	overriding *set.Overriding
 	overridden map[string]*overridden
 	spared     map[string]bool
 }
@@ -313,7 +315,7 @@ func (p *planned) decide(i int) policy.Decision {
 	case t.err != nil:
 		return undecided(errorReason(t.err, check.Entry))
 	case t.work == nil:
-		return policy.Decide(check, nil)
+		return decide.Check(check, nil)
 	case !t.work.finished:
 		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
 )
 
 // maxPlatforms bounds the children of an index that are verified one by one. The largest
@@ -234,7 +235,7 @@ func (w *work) any(check *policy.Check, own policy.Decision) policy.Decision {
 }
 
 func (w *work) ofChild(check *policy.Check, child image.Descriptor) policy.Decision {
-	one := policy.Decide(check, w.answersFor(child.Digest))
+	one := decide.Check(check, w.answersFor(child.Digest))
 	name := child.Digest.Short()
 	if child.Platform != nil {
 		name = child.Platform.String()

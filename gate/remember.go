@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
 )
 
 // errNotAsked is the gap in a cached answer: its facts may be enough without a lookup.
@@ -82,7 +83,7 @@ func (w *work) judgeRemembered(ctx context.Context) bool {
 	w.own = make([]policy.Decision, len(w.checks))
 	for i, check := range w.checks {
 		if _, decided := policy.Decided(check); decided || check.Judge == nil {
-			w.own[i] = policy.Decide(check, w.answersFor(w.pinned.Digest()))
+			w.own[i] = decide.Check(check, w.answersFor(w.pinned.Digest()))
 			if check.NeedsProof() && w.own[i].Result != policy.Pass {
 				return false
 			}

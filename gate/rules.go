@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -41,7 +42,7 @@ func (p *planned) hasObject() bool {
 
 // mutate has the mutation rules change the object. From here on the changed one is
 // the object, and its former names are forgotten.
-func (p *planned) mutate(ctx context.Context, set *policy.Set) error {
+func (p *planned) mutate(ctx context.Context, set *set.Set) error {
 	if !p.request.Stage.mutates() || !p.hasObject() || p.subject.Document {
 		return nil
 	}
@@ -136,7 +137,7 @@ func (p *planned) finder(s *policy.Subject) policy.Finder {
 
 // validate evaluates the validation rules on the object after mutation, and records their
 // objections.
-func (p *planned) validate(ctx context.Context, set *policy.Set, out *Outcome) {
+func (p *planned) validate(ctx context.Context, set *set.Set, out *Outcome) {
 	if !p.request.Stage.validates() || !p.hasObject() {
 		return
 	}

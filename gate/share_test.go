@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -100,8 +101,8 @@ func TestASharedAnswerDecidesAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := policy.Decide(check, func(policy.Question) policy.Answer { return answer })
-		after := policy.Decide(check, func(policy.Question) policy.Answer { return shared.answer })
+		before := decide.Check(check, func(policy.Question) policy.Answer { return answer })
+		after := decide.Check(check, func(policy.Question) policy.Answer { return shared.answer })
 		if before.Result != after.Result || !reflect.DeepEqual(before.Reasons, after.Reasons) {
 			t.Fatalf("%+v became %+v", before, after)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/bundle"
@@ -24,7 +25,7 @@ func TestCurrentSaysWhatIsMissing(t *testing.T) {
 	var state gate.Current
 	g := must(gate.New(gate.Config{Registries: h, State: &state}))(t)
 	trust := prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{attest.Bundle: bundle.New(h.snapshot)}}
-	strict := must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
+	strict := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
 
 	for _, c := range []struct {
 		step  func()
@@ -35,7 +36,7 @@ func TestCurrentSaysWhatIsMissing(t *testing.T) {
 		{func() {}, false, "neither", gate.Error},
 		{func() { state.ReplaceProver(trust) }, false, "policies", gate.Error},
 		{func() { state.ReplacePolicies(strict) }, true, "unsigned", gate.Deny},
-		{func() { state.ReplacePolicies(must(policy.NewSet())(t)) }, true, "no-policy", gate.Unchecked},
+		{func() { state.ReplacePolicies(must(set.New())(t)) }, true, "no-policy", gate.Unchecked},
 		{func() { state.Replace(gate.Snapshot{Policies: strict, Prover: trust}) }, true, "unsigned", gate.Deny},
 	} {
 		c.step()
@@ -97,7 +98,7 @@ func TestFailOpen(t *testing.T) {
 		{"it says nothing of its targets", []*policy.Policy{closed()}, pod, false},
 		{"it has no rules", []*policy.Policy{{Kind: "Test", Name: "none"}}, pod, true},
 	} {
-		set := must(policy.NewSet(c.policies...))(t)
+		set := must(set.New(c.policies...))(t)
 		if got := (gate.Snapshot{Policies: set}).FailOpen(&c.subject); got != c.want {
 			t.Errorf("%s: %t, want %t", c.reason, got, c.want)
 		}
@@ -111,7 +112,7 @@ func TestFailOpen(t *testing.T) {
 func TestADenyClosesWhatFailsOpen(t *testing.T) {
 	for effect, want := range map[policy.OverrideEffect]bool{policy.OverrideDeny: false, policy.OverrideAllow: true} {
 		override := &policy.Override{Name: "bad-day", Hash: "1", Effect: effect, Reason: "it is broken", Expires: time.Now().Add(time.Hour), Repositories: []string{"*"}}
-		set := must(must(policy.NewSet())(t).WithOverrides(override))(t)
+		set := must(must(set.New())(t).WithOverrides(override))(t)
 		if got := (gate.Snapshot{Policies: set}).FailOpen(&policy.Subject{Kind: "Pod", Namespace: "here", Time: time.Now()}); got != want {
 			t.Errorf("%s: %t, want %t", effect, got, want)
 		}
@@ -193,7 +194,7 @@ func TestTheDeadlineHoldsWhateverHangs(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
-	set := must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
+	set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
 	honest := prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{attest.Bundle: bundle.New(h.snapshot)}}

@@ -12,8 +12,8 @@ func Audited(p *Policy, by string) *Policy {
 	return &made
 }
 
-// action returns the effect of a failure of one of the policy's rules.
-func (p *Policy) action(own Action) Action {
+// EffectOf returns the effect of a failure of one of the policy's rules.
+func (p *Policy) EffectOf(own Action) Action {
 	if p.AuditedBy != "" && !own.Admits() {
 		return Audit
 	}

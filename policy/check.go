@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -213,4 +214,43 @@ func (r *Requirement) validate() error {
 		}
 	}
 	return nil
+}
+
+// NeedsDigest reports whether the check needs the image's digest from a registry.
+func (c *Check) NeedsDigest() bool {
+	return c.Skip == "" && (c.NeedsProof() || c.WantsData != NoData || c.MutateDigest && c.Image.Ref.Digest().IsZero())
+}
+
+// NeedsProof reports whether the check requires signatures or attestations.
+func (c *Check) NeedsProof() bool {
+	return c.Skip == "" && len(c.Requirements)+len(c.Attestations)+len(c.Asks) > 0
+}
+
+// Questions returns the required claim queries, one for each authority and kind of claim.
+func (c *Check) Questions() []Question {
+	if c.Skip != "" {
+		return nil
+	}
+	questions := slices.Clone(c.Asks)
+	for i := range c.Requirements {
+		questions = c.Requirements[i].questions(questions, c.SignatureQuestion())
+	}
+	for i := range c.Attestations {
+		a := &c.Attestations[i]
+		for j := range a.Signers {
+			questions = a.Signers[j].questions(questions, c.StatementQuestion(a))
+		}
+	}
+	return questions
+}
+
+func (r *Requirement) questions(into []Question, about Question) []Question {
+	for _, m := range r.Members {
+		if m.Set != nil {
+			into = m.Set.questions(into, about)
+			continue
+		}
+		into = append(into, about.By(m))
+	}
+	return into
 }

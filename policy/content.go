@@ -70,8 +70,8 @@ type rewritten func() map[string]any
 
 func (r rewritten) Content() map[string]any { return r() }
 
-// rewrite returns the Content that a change makes of another, once.
-func (c Content) rewrite(change func(map[string]any) map[string]any) Content {
+// Rewrite returns the Content that a change makes of another, once.
+func (c Content) Rewrite(change func(map[string]any) map[string]any) Content {
 	if c.IsZero() {
 		return c
 	}

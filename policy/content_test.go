@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"reflect"
 	"sync/atomic"
 	"testing"
 
@@ -61,6 +62,27 @@ func TestContentSize(t *testing.T) {
 	} {
 		if got := row.content.Size(); got != row.want {
 			t.Errorf("%s: %d bytes, want %d", reason, got, row.want)
+		}
+	}
+}
+
+// TestWithText: a text is changed where one stands, and nothing else is.
+func TestWithText(t *testing.T) {
+	object := map[string]any{"a": []any{"x", "y"}, "b/c": "z", "n": 1.0}
+	for pointer, want := range map[string]map[string]any{
+		"/a/0":   {"a": []any{"x!", "y"}, "b/c": "z", "n": 1.0},
+		"/a/1":   {"a": []any{"x", "y!"}, "b/c": "z", "n": 1.0},
+		"/b~1c":  {"a": []any{"x", "y"}, "b/c": "z!", "n": 1.0},
+		"/a/2":   object,
+		"/a/-1":  object,
+		"/a/x":   object,
+		"/a":     object,
+		"/n":     object,
+		"/b/c":   object,
+		"/a/0/0": object,
+	} {
+		if got := policy.WithText(object, pointer, func(s string) string { return s + "!" }); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v", pointer, got, want)
 		}
 	}
 }

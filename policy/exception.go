@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -57,3 +58,16 @@ type ExceptionScope interface {
 
 // ID returns namespace/name.
 func (e *Exception) ID() string { return e.Namespace + "/" + e.Name }
+
+// Validate refuses an exception without rules.
+func (e *Exception) Validate() error {
+	if len(e.Rules) == 0 {
+		return fmt.Errorf("exception %s: names no rule", e.ID())
+	}
+	for _, r := range e.Rules {
+		if r.Policy == "" || len(r.Rules) == 0 {
+			return fmt.Errorf("exception %s: names a policy without rules, or rules without a policy", e.ID())
+		}
+	}
+	return nil
+}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -89,7 +88,8 @@ func (s *OverrideSigner) String() string {
 // ID returns kind/name, unique in a Set.
 func (o *Override) ID() string { return "ImageOverride/" + o.Name }
 
-func (o *Override) validate() error {
+// Validate refuses an override that is incomplete.
+func (o *Override) Validate() error {
 	var errs []error
 	wrong := func(is bool, what string) {
 		if is {
@@ -106,30 +106,6 @@ func (o *Override) validate() error {
 		wrong(o.Effect == OverrideAllow && o.Signers[i].Authority == nil, "nobody can prove who signed: "+o.Signers[i].String())
 	}
 	return errors.Join(errs...)
-}
-
-// standing is the degree to which an override matches a subject.
-type standing int
-
-const (
-	silent standing = iota
-	doubtful
-	speaks
-)
-
-// about reports whether the override matches the subject. A subject with known images but an
-// unknown namespace may be in any namespace: the match is then doubtful for a Deny, and absent
-// for an Allow.
-func (o *Override) about(s *Subject) standing {
-	switch {
-	case !o.Expires.IsZero() && !s.Time.Before(o.Expires):
-		return silent
-	case len(o.Namespaces) == 0 || wildcard.Any(o.Namespaces, s.Namespace):
-		return speaks
-	case s.Bare && s.Namespace == "" && o.Effect == OverrideDeny:
-		return doubtful
-	}
-	return silent
 }
 
 // Overruling is an override that matches an image.

@@ -21,7 +21,7 @@ func PinsNamed(rule Rule) bool {
 // PinsIn reports whether a rule of the policy that pins in the objects which it names
 // may match a subject, by its kind and namespace.
 func (p *Policy) PinsIn(subject *Subject) bool {
-	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return PinsNamed(r) && matchesSubject(r, subject) })
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return PinsNamed(r) && MayMatch(r, subject) })
 }
 
 // NamedKinds returns the kinds, other than pods, that such rules of the policy name, in
@@ -42,20 +42,8 @@ func (p *Policy) NamedKinds() []string {
 	return kinds
 }
 
-func matchesSubject(r Rule, subject *Subject) bool {
+// MayMatch reports whether a rule may match a subject, by its kinds and namespaces.
+func MayMatch(r Rule, subject *Subject) bool {
 	selective, ok := r.(Selective)
 	return !ok || slices.ContainsFunc(selective.Targets(), func(t Target) bool { return t.Means(subject) })
 }
-
-// MayPin reports whether a rule may pin images in a subject that is no pod, by its
-// kind, its namespace and the operation.
-func (s *Set) MayPin(subject *Subject) bool {
-	if isPod(subject) || subject.Operation != "CREATE" && subject.Operation != "UPDATE" {
-		return false
-	}
-	return slices.ContainsFunc(s.pinning, func(p *Policy) bool {
-		return (p.Namespace == "" || p.Namespace == subject.Home()) && p.PinsIn(subject)
-	})
-}
-
-func isPod(subject *Subject) bool { return subject.Kind == "Pod" && subject.Group == "" }

@@ -2,12 +2,6 @@ package policy
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -167,6 +161,15 @@ type Locating interface {
 	Locate(ctx context.Context, subject *Subject) ([]Extractor, error)
 }
 
+// Rematching is a Rule that states whether updates of other fields may bring images under it. Of
+// other rules it is assumed.
+type Rematching interface {
+	// MayRematch reports whether it reads more of an object than images, kind and namespace.
+	MayRematch() bool
+	// ReadsUpdate reports whether an update changes what it reads to decide about images.
+	ReadsUpdate(subject *Subject) bool
+}
+
 // RulePlan holds the checks of one rule for one subject.
 type RulePlan struct {
 	// Skip is the reason why the rule does not apply; empty means that it applies.
@@ -181,59 +184,15 @@ type RulePlan struct {
 	Action Action
 }
 
-// Set is the policies of one moment, sorted by ID.
-type Set struct {
-	policies   []*Policy
-	exceptions []*Exception
-	overrides  *overrides // nil for none
-	// hash names everything; rulesHash the policies and exceptions, policiesHash the
-	// policies alone.
-	hash, rulesHash, policiesHash string
-	index                         *index
-	pinning                       []*Policy // with a rule that PinsNamed
-	mutations                     objectIndex[Mutation]
-	validations                   objectIndex[Validation]
-	generations                   objectIndex[Generation]
-	alterations                   objectIndex[Alteration]
+// ImagesOf returns the images that a rule finds in a subject.
+func ImagesOf(ctx context.Context, rule Rule, subject *Subject, find Finder) ([]Image, error) {
+	extractors := rule.Extractors(subject)
+	if of, ok := rule.(Locating); ok {
+		located, err := of.Locate(ctx, subject)
+		if err != nil || len(located) == 0 && len(extractors) > 0 {
+			return nil, err
+		}
+		extractors = located
+	}
+	return find(extractors)
 }
-
-// NewSet joins policies. Two with the same ID are an error: one would silently replace the other.
-func NewSet(policies ...*Policy) (*Set, error) {
-	sorted := slices.Clone(policies)
-	slices.SortStableFunc(sorted, func(a, b *Policy) int { return strings.Compare(a.ID(), b.ID()) })
-	h := sha256.New()
-	var errs []error
-	for i, p := range sorted {
-		if p.Name == "" {
-			errs = append(errs, fmt.Errorf("%s: a policy has no name", p.Source))
-		}
-		if i > 0 && p.ID() == sorted[i-1].ID() {
-			errs = append(errs, fmt.Errorf("policy %s is defined twice: in %s and in %s", p.ID(), sorted[i-1].Source, p.Source))
-		}
-		fmt.Fprintf(h, "%s=%s\n", p.ID(), p.Hash)
-		if p.AuditedBy != "" {
-			fmt.Fprintf(h, "audited by %q\n", p.AuditedBy)
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	hash := hex.EncodeToString(h.Sum(nil))
-	set := &Set{policies: sorted, hash: hash, rulesHash: hash, policiesHash: hash, index: newIndex(sorted)}
-	for _, p := range sorted {
-		if slices.ContainsFunc(p.Rules, PinsNamed) {
-			set.pinning = append(set.pinning, p)
-		}
-		set.mutations.add(p, p.Mutations)
-		set.validations.add(p, p.Validations)
-		set.generations.add(p, p.Generations)
-		set.alterations.add(p, p.Alterations)
-	}
-	return set, nil
-}
-
-// Policies returns the policies, sorted by ID. The slice is not to be changed.
-func (s *Set) Policies() []*Policy { return s.policies }
-
-// Hash names the content of the set; equal sets have equal hashes.
-func (s *Set) Hash() string { return s.hash }

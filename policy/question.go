@@ -16,11 +16,13 @@ type Question struct {
 	Sources  []attest.Source
 }
 
-func signatureOf(c *Check) Question {
+// SignatureQuestion returns the query for signatures, without an authority.
+func (c *Check) SignatureQuestion() Question {
 	return Question{Role: attest.Signature, Sources: c.Sources}
 }
 
-func statementOf(c *Check, a *Attestation) Question {
+// StatementQuestion returns the query for statements of an attestation, without an authority.
+func (c *Check) StatementQuestion(a *Attestation) Question {
 	return Question{Role: attest.Attestation, Predicate: a.PredicateType, Artifact: a.Artifact, Sources: c.Sources}
 }
 
@@ -36,9 +38,16 @@ type Answer struct {
 	// Instead names evidence of other kinds that was there, as in "an attestation
 	// of type https://slsa.dev/provenance/v1".
 	Instead []string
-	// disagreed: statements were verified, and the condition holds for none.
-	disagreed bool
 }
 
 // Answers gives the answer to a question of the plan. The gate supplies it.
 type Answers func(Question) Answer
+
+// By returns the question for one member.
+func (q Question) By(m Member) Question {
+	q.Authority = m.Authority
+	if len(m.Sources) > 0 {
+		q.Sources = m.Sources
+	}
+	return q
+}

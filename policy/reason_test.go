@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -35,35 +34,6 @@ func TestLookReason(t *testing.T) {
 	} {
 		if got := policy.LookReason(c.err, "spec"); got.Code != c.want || got.Path != "spec" || got.Message != c.err.Error() || got.Hint == "" {
 			t.Errorf("%s: %+v, want %s", c.reason, got, c.want)
-		}
-	}
-}
-
-// TestShortcomingsWithoutReasons: who says nothing hides nobody who does.
-func TestShortcomingsWithoutReasons(t *testing.T) {
-	said := func(result policy.Result, codes ...policy.Code) policy.Decision {
-		d := policy.Decision{Result: result}
-		for _, code := range codes {
-			d.Reasons = append(d.Reasons, policy.Reason{Code: code})
-		}
-		return d
-	}
-	for _, c := range []struct {
-		reason string
-		missed []policy.Decision
-		want   []policy.Code
-	}{
-		{"one that says why", []policy.Decision{said(policy.Fail, policy.Denied, policy.Unsigned)}, []policy.Code{policy.Denied, policy.Unsigned}},
-		{"one that does not", []policy.Decision{said(policy.Fail)}, nil},
-		{"one that does not before another", []policy.Decision{said(policy.Fail), said(policy.Fail, policy.Unsigned)}, []policy.Code{policy.Unsigned}},
-		{"and behind it", []policy.Decision{said(policy.Fail, policy.Unsigned), said(policy.Fail)}, []policy.Code{policy.Unsigned}},
-	} {
-		var got []policy.Code
-		for _, r := range policy.Shortcomings(policy.Fail, c.missed) {
-			got = append(got, r.Code)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.reason, got, c.want)
 		}
 	}
 }

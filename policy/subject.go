@@ -46,26 +46,8 @@ func (s *Subject) Home() string {
 	return s.Namespace
 }
 
-// named returns the subject with images under other names, so that the object of a rule agrees
-// with its images.
-func (s *Subject) named(own, others []Image) *Subject {
-	renamed := *s
-	renamed.Object = s.Object.rewrite(func(object map[string]any) map[string]any {
-		for i, other := range others {
-			if other.Ref == own[i].Ref {
-				continue
-			}
-			object = WithText(object, other.Pointer, func(text string) string {
-				if text == own[i].Ref.Written() {
-					return other.Ref.Written()
-				}
-				return text
-			})
-		}
-		return object
-	})
-	return &renamed
-}
+// IsPod reports whether the object is a Pod.
+func (s *Subject) IsPod() bool { return s.Kind == "Pod" && s.Group == "" }
 
 // User is the requester.
 type User struct {

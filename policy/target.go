@@ -51,9 +51,9 @@ func (t Target) inNamespaceOf(s *Subject) bool {
 	return len(t.Namespaces) == 0 || wildcard.Any(t.Namespaces, s.Namespace) || s.Bare && s.Namespace == ""
 }
 
-// isAt reports whether a target is about an operation; one of a subresource that names
+// IsAt reports whether a target is about an operation; one of a subresource that names
 // none is about CONNECT, too.
-func (t Target) isAt(operation string) bool {
+func (t Target) IsAt(operation string) bool {
 	if len(t.Operations) > 0 {
 		return slices.Contains(t.Operations, operation)
 	}

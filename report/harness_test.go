@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -191,7 +191,7 @@ func newGate(t testing.TB, extras bool) *gate.Gate {
 	if extras {
 		all = append(all, aboutObjects())
 	}
-	set, err := policy.NewSet(all...)
+	set, err := set.New(all...)
 	if err == nil && extras {
 		set, err = set.With(exception())
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
@@ -96,7 +96,7 @@ func newPort(b *testing.B, delay time.Duration, images int) (*port, []string) {
 		}
 		names[i] = signed.Name
 	}
-	set := must(policy.NewSet(must(h.Policy(signedPolicy))(b)))(b)
+	set := must(set.New(must(h.Policy(signedPolicy))(b)))(b)
 	return &port{Harbor: h, view: scan.NewView(gate.Fixed{Policies: set, Prover: h.Prover})}, names
 }
 

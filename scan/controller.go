@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // ControllerOptions are the dependencies of a Controller besides a Scanner. Fields are required
@@ -195,7 +196,7 @@ func (c *Controller) concerned(ctx context.Context, last *gate.Snapshot, now gat
 }
 
 // sameBeside reports whether two sets have the same exceptions and overrides.
-func sameBeside(a, b *policy.Set) bool {
+func sameBeside(a, b *set.Set) bool {
 	return slices.EqualFunc(a.Exceptions(), b.Exceptions(),
 		func(a, b *policy.Exception) bool { return a.Group == b.Group && a.ID() == b.ID() && a.Hash == b.Hash }) &&
 		slices.EqualFunc(a.Overrides(), b.Overrides(), func(a, b *policy.Override) bool { return a.Name == b.Name && a.Hash == b.Hash })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
 )
 
@@ -79,7 +80,7 @@ func (c *changes) tell() {
 }
 
 // replace has other policies in force.
-func (w *world) replace(t *testing.T, told *changes, set *policy.Set) {
+func (w *world) replace(t *testing.T, told *changes, set *set.Set) {
 	t.Helper()
 	w.state.ReplacePolicies(set)
 	told.tell()
@@ -166,7 +167,7 @@ func TestPartialRoundsDoNotPutOffWholeOnes(t *testing.T) {
 	w := newWorld(t, labelPolicy("of-pods", "Pod", ""))
 	w.add(t, pods, pod("shop", "a", "nginx"))
 	w.add(t, configMaps)
-	var sets []*policy.Set
+	var sets []*set.Set
 	for i := range 8 {
 		sets = append(sets, w.set(t, labelPolicy("of-pods", "Pod", ""), labelPolicy(fmt.Sprintf("of-maps-%d", i), "ConfigMap", "")))
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -22,7 +22,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	set, err := policy.NewSet(wanted)
+	set, err := set.New(wanted)
 	if err != nil {
 		panic(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/workload"
@@ -216,13 +217,13 @@ func newWorld(t testing.TB, policies ...string) *world {
 // Passed implements scan.Forgetter.
 func (w *world) Passed(_ context.Context, p scan.Pass) { w.passed = append(w.passed, p) }
 
-func (w *world) set(t testing.TB, policies ...string) *policy.Set {
+func (w *world) set(t testing.TB, policies ...string) *set.Set {
 	t.Helper()
 	compiled := make([]*policy.Policy, len(policies))
 	for i, text := range policies {
 		compiled[i] = must(w.harbor.Policy(text))(t)
 	}
-	return must(policy.NewSet(compiled...))(t)
+	return must(set.New(compiled...))(t)
 }
 
 func (w *world) scanner(t testing.TB) *scan.Scanner {

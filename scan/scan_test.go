@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
 )
@@ -81,7 +82,7 @@ func TestUnscanned(t *testing.T) {
 // TestUnscannedException: an exception that is not for scans leaves nothing out of one.
 func TestUnscannedException(t *testing.T) {
 	rules := []policy.ExceptedRule{{Policy: "p", Rules: []string{"*"}}}
-	whole := must(must(policy.NewSet())(t).With(
+	whole := must(must(set.New())(t).With(
 		&policy.Exception{Namespace: "n", Name: "scanned", Rules: rules}, &policy.Exception{Namespace: "n", Name: "admitted", Rules: rules, Unscanned: true}))(t)
 	set, _, err := scan.Scanned(whole)
 	if err != nil {
@@ -266,7 +267,7 @@ func TestAPolicyThatNamesNoKindsSpeaksOfPods(t *testing.T) {
 	for i, r := range of.Rules {
 		of.Rules[i] = unselective{r}
 	}
-	w.state.Replace(gate.Snapshot{Policies: must(policy.NewSet(of))(t), Prover: w.harbor.Prover})
+	w.state.Replace(gate.Snapshot{Policies: must(set.New(of))(t), Prover: w.harbor.Prover})
 	good, bad := must(w.harbor.Signed("good"))(t), w.harbor.Build("bad", "v1", "bad")
 	w.add(t, pods, pod("shop", "good", good.Name), pod("shop", "bad", bad.Name))
 	w.add(t, configMaps)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // pods is the target of policies that match images, whichever workload runs them.
@@ -40,7 +41,7 @@ func targetsOf(p *policy.Policy) []policy.Target {
 // kindsOf returns the kinds that policies match, in the order of evaluation: pods first, and the
 // same objects never in two versions unless policies name both. For an Override, which matches
 // images in any workload, they are the pods.
-func kindsOf(set *policy.Set, served []Kind) []Kind {
+func kindsOf(set *set.Set, served []Kind) []Kind {
 	var targets []policy.Target
 	for _, p := range set.Policies() {
 		targets = append(targets, targetsOf(p)...)
@@ -104,7 +105,7 @@ func rank(k Kind) int {
 }
 
 // changed returns the policies that one set has and the other has not, or in another version.
-func changed(before, now *policy.Set) []*policy.Policy {
+func changed(before, now *set.Set) []*policy.Policy {
 	hashes := map[string]string{}
 	for _, p := range before.Policies() {
 		hashes[p.ID()] = p.Form()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // View is the state for scans: another state without the policies that a scan leaves out. It is
@@ -15,8 +16,8 @@ type View struct {
 	of gate.State
 
 	mu      sync.Mutex
-	whole   *policy.Set
-	scanned *policy.Set
+	whole   *set.Set
+	scanned *set.Set
 	left    []LeftOut
 }
 
@@ -46,7 +47,7 @@ func (v *View) LeftOut(ctx context.Context) ([]LeftOut, error) {
 }
 
 // policies returns the set of evaluated policies, cached for each source set.
-func (v *View) policies(whole *policy.Set) (*policy.Set, []LeftOut, error) {
+func (v *View) policies(whole *set.Set) (*set.Set, []LeftOut, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.whole == whole {
@@ -63,7 +64,7 @@ func (v *View) policies(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 // Scanned returns the set of the policies that a scan evaluates, with the exceptions that hold
 // for scans and the overrides of the whole, and the policies that it leaves out. Policies that
 // only mutate or generate objects are in neither.
-func Scanned(whole *policy.Set) (*policy.Set, []LeftOut, error) {
+func Scanned(whole *set.Set) (*set.Set, []LeftOut, error) {
 	var (
 		asked []*policy.Policy
 		left  []LeftOut
@@ -77,7 +78,7 @@ func Scanned(whole *policy.Set) (*policy.Set, []LeftOut, error) {
 			asked = append(asked, p)
 		}
 	}
-	set, err := policy.NewSet(asked...)
+	set, err := set.New(asked...)
 	if err != nil {
 		return nil, nil, err
 	}

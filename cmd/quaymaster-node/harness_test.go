@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
@@ -154,7 +155,7 @@ func newHarbor(t testing.TB) *harbor {
 	t.Helper()
 	h := &harbor{Harbor: must(gatetest.NewHarbor())(t)}
 	t.Cleanup(h.Close)
-	set := must(policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
+	set := must(set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
 	h.judge = must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
 	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
 	h.door = must(api.New(h.config(tokens)))(t)

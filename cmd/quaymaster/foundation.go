@@ -15,13 +15,14 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // foundation is the input of verdicts: read from files, from a bundle or from a cluster.
 type foundation struct {
-	set     *policy.Set
+	set     *set.Set
 	mirrors *mirror.Set // nil for none
 	images  *engine.RuleImages
 	store   *trust.Store
@@ -105,16 +106,16 @@ func (f *setupFlags) flagPolicy(authorities *authorityFlags) (*policy.Policy, er
 }
 
 // withPolicy adds a policy to a set.
-func withPolicy(set *policy.Set, more *policy.Policy) (*policy.Set, error) {
-	joined, err := policy.NewSet(append(slices.Clone(set.Policies()), more)...)
+func withPolicy(active *set.Set, more *policy.Policy) (*set.Set, error) {
+	joined, err := set.New(append(slices.Clone(active.Policies()), more)...)
 	if err != nil {
 		return nil, err
 	}
-	joined, err = joined.With(set.Exceptions()...)
+	joined, err = joined.With(active.Exceptions()...)
 	if err != nil {
 		return nil, err
 	}
-	return joined.WithOverrides(set.Overrides()...)
+	return joined.WithOverrides(active.Overrides()...)
 }
 
 // material are documents that are evaluated as files: all exceptions apply.

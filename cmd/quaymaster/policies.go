@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -107,8 +108,8 @@ func keep[T any](list *[]T, compile func(document []byte, source string) (T, err
 }
 
 // set joins the compiled documents.
-func (d *documents) set() (*policy.Set, error) {
-	set, err := policy.NewSet(d.policies...)
+func (d *documents) set() (*set.Set, error) {
+	set, err := set.New(d.policies...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
 )
@@ -223,17 +224,17 @@ func (f *scanFlags) foundation(ctx context.Context, t terminal) (*foundation, er
 const ofCluster = "the cluster: "
 
 // onlyNew removes the policies that are in force.
-func onlyNew(set *policy.Set) (*policy.Set, error) {
-	own := slices.DeleteFunc(slices.Clone(set.Policies()), func(p *policy.Policy) bool { return strings.HasPrefix(p.Source, ofCluster) })
-	made, err := policy.NewSet(own...)
+func onlyNew(active *set.Set) (*set.Set, error) {
+	own := slices.DeleteFunc(slices.Clone(active.Policies()), func(p *policy.Policy) bool { return strings.HasPrefix(p.Source, ofCluster) })
+	made, err := set.New(own...)
 	if err != nil {
 		return nil, err
 	}
-	made, err = made.With(set.Exceptions()...)
+	made, err = made.With(active.Exceptions()...)
 	if err != nil {
 		return nil, err
 	}
-	return made.WithOverrides(set.Overrides()...)
+	return made.WithOverrides(active.Overrides()...)
 }
 
 // currentContext is the kubeconfig's.

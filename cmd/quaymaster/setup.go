@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -166,7 +167,7 @@ func (f *setupFlags) build(t terminal, from *foundation, clock func() time.Time,
 	if from.flags != nil {
 		flags = append(flags, from.flags)
 	}
-	own, err := policy.NewSet(flags...)
+	own, err := set.New(flags...)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -76,7 +77,7 @@ func (h *Harbor) Close() {
 
 // Gate returns a gate with its own cache that uses the harbor's registry.
 func (h *Harbor) Gate(policies ...*policy.Policy) (*gate.Gate, error) {
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		return nil, err
 	}

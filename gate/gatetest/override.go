@@ -7,6 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/override"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // Overriding returns a gate of policies with one ImageOverride. The match is that of
@@ -18,7 +19,7 @@ func (h *Harbor) Overriding(effect policy.OverrideEffect, match string, policies
 	if err != nil {
 		return nil, err
 	}
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
@@ -55,7 +56,7 @@ type Kinds interface {
 // Policies are the active ones.
 type Policies interface {
 	// Policies returns nil until they are loaded.
-	Policies() *policy.Set
+	Policies() *set.Set
 	// Changed returns a channel that is closed when policies or the served resources change;
 	// policies that name these resources are then compiled again.
 	Changed() <-chan struct{}
@@ -119,7 +120,7 @@ type policies struct {
 }
 
 // Policies returns the current policies.
-func (p policies) Policies() *policy.Set { return p.current.Policies() }
+func (p policies) Policies() *set.Set { return p.current.Policies() }
 
 // Changed returns a channel that is closed at the next change.
 func (p policies) Changed() <-chan struct{} { return p.current.Changed() }

@@ -23,6 +23,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/rollout"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/trial"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -32,10 +33,10 @@ import (
 type published struct {
 	gateway.Signal
 	catalog *catalog.Catalog
-	set     *policy.Set
+	set     *set.Set
 }
 
-func (p *published) Policies() *policy.Set { return p.set }
+func (p *published) Policies() *set.Set { return p.set }
 
 func (p *published) Republish(string) {
 	p.set = p.catalog.Publish().Set
@@ -208,7 +209,7 @@ func TestTenantsWait(t *testing.T) {
 
 	c := tries.config
 	put(c.Catalog, kinds.FromCluster+"/policies/own", strings.NewReplacer("ClusterPolicy", "Policy", "{name: signed}", "{name: own, namespace: a}").Replace(labelPolicy))
-	empty, err := policy.NewSet()
+	empty, err := set.New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/rollout"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // Config holds the dependencies of the components of a rollout.
@@ -25,7 +25,7 @@ type Config struct {
 // Policies are the published ones.
 type Policies interface {
 	// Policies returns the active ones; nil until they are loaded.
-	Policies() *policy.Set
+	Policies() *set.Set
 	// Changed returns a channel that is closed when they change.
 	Changed() <-chan struct{}
 	// Republish publishes them again after approvals, and no longer waits for the source.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // maxDocument bounds a document; the API server takes 3 MiB of JSON.
@@ -99,7 +100,7 @@ type Entry struct {
 // Snapshot is the set of active policies at one moment. It is immutable.
 type Snapshot struct {
 	// Set is never nil.
-	Set *policy.Set
+	Set *set.Set
 	// Entries are sorted by key.
 	Entries []Entry
 }
@@ -154,7 +155,7 @@ func New(options Options) (*Catalog, error) {
 	if len(options.Dialects) == 0 {
 		return nil, errors.New("a catalog of policies wants at least one dialect")
 	}
-	empty, err := policy.NewSet()
+	empty, err := set.New()
 	if err != nil {
 		return nil, err
 	}

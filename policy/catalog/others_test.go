@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/override"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
@@ -163,7 +164,7 @@ func TestOverridesOfOneName(t *testing.T) {
 		if len(snapshot.Set.Overrides()) != c.active || snapshot.Entries[1].State != catalog.Broken || !strings.Contains(snapshot.Entries[1].Why, "defined twice") {
 			t.Errorf("%s: %d active, %+v", c.reason, len(snapshot.Set.Overrides()), snapshot.Entries)
 		}
-		about := policy.Overridden{Names: []image.Ref{image.MustParse("registry.example/app:v1")}}
+		about := set.Overridden{Names: []image.Ref{image.MustParse("registry.example/app:v1")}}
 		said := snapshot.Set.Overriding(&policy.Subject{Kind: "Pod", Namespace: "shop", Time: now})
 		if denied := said != nil && said.Says(policy.OverrideDeny, about) != nil; denied != c.denies {
 			t.Errorf("%s: denied is %t", c.reason, denied)

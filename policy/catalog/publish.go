@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // publish swaps the snapshot. Of documents that say the same policy, the one with
@@ -57,7 +58,7 @@ func (c *Catalog) inForce(key string, p *policy.Policy) *policy.Policy {
 	return c.options.InForce(key, c.entries[key].text, p)
 }
 
-func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception, overrides []*policy.Override) (*policy.Set, error) {
+func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception, overrides []*policy.Override) (*set.Set, error) {
 	if c.options.Beside != nil {
 		more, err := c.options.Beside(policies)
 		if err != nil {
@@ -65,7 +66,7 @@ func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception
 		}
 		policies = append(policies, more...)
 	}
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -124,7 +125,7 @@ func (h *harbor) gate(t testing.TB, text string) *gate.Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := must(policy.NewSet(compile(t, out)...))(t)
+	set := must(set.New(compile(t, out)...))(t)
 	return must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.prover}}))(t)
 }
 

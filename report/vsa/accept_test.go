@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report/vsa"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/workload"
@@ -186,7 +187,7 @@ func classic(t testing.TB, text string, now func() time.Time) *policy.Policy {
 // accepting compiles the policies, which want the summary to be of other policies.
 func (p *port) accepting(t testing.TB, now func() time.Time) map[string]*policy.Policy {
 	t.Helper()
-	set := must(policy.NewSet(must(p.Policy(strings.ReplaceAll(signedBy, "NAME", "full")))(t)))(t)
+	set := must(set.New(must(p.Policy(strings.ReplaceAll(signedBy, "NAME", "full")))(t)))(t)
 	quoted := func(text []byte) string { return string(must(json.Marshal(string(text)))(t)) }
 	fill := strings.NewReplacer("HOST", p.Registry.Host(), "VERIFIER", quoted(p.public), "KEY", quoted(p.Signer.PublicPEM()), "POLICIES", set.Hash())
 	clusterImage := sigstore.New(sigstore.Options{Now: now})

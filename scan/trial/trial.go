@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
 )
 
@@ -180,8 +181,8 @@ type alone struct {
 	policies []*policy.Policy
 
 	mu    sync.Mutex
-	whole *policy.Set // the source of set
-	set   *policy.Set
+	whole *set.Set // the source of set
+	set   *set.Set
 }
 
 // Snapshot implements gate.State.
@@ -204,8 +205,8 @@ func (a *alone) Snapshot(ctx context.Context) (gate.Snapshot, error) {
 }
 
 // beside is a set of policies with the exceptions and overrides of another one.
-func beside(whole *policy.Set, policies []*policy.Policy) (*policy.Set, error) {
-	set, err := policy.NewSet(policies...)
+func beside(whole *set.Set, policies []*policy.Policy) (*set.Set, error) {
+	set, err := set.New(policies...)
 	if err != nil {
 		return nil, err
 	}

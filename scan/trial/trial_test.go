@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/trial"
 	"github.com/quaymaster/quaymaster/workload"
@@ -74,7 +75,7 @@ func newRoom(t testing.TB, objects []workload.Object, wrap func(scan.Decider) sc
 		t.Fatal(err)
 	}
 	t.Cleanup(harbor.Close)
-	empty, err := policy.NewSet()
+	empty, err := set.New()
 	if err != nil {
 		t.Fatal(err)
 	}

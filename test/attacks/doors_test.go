@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/workload"
@@ -218,16 +219,16 @@ func (w *wired) FailOpen(subject *policy.Subject) bool {
 
 // MayMutate, MayValidate and MayPin implement admission.ObjectRules as the gateway does.
 func (w *wired) MayMutate(subject *policy.Subject) bool {
-	return w.may(subject, (*policy.Set).MayMutate)
+	return w.may(subject, (*set.Set).MayMutate)
 }
 
 func (w *wired) MayValidate(subject *policy.Subject) bool {
-	return w.may(subject, (*policy.Set).MayValidate)
+	return w.may(subject, (*set.Set).MayValidate)
 }
 
-func (w *wired) MayPin(subject *policy.Subject) bool { return w.may(subject, (*policy.Set).MayPin) }
+func (w *wired) MayPin(subject *policy.Subject) bool { return w.may(subject, (*set.Set).MayPin) }
 
-func (w *wired) may(subject *policy.Subject, ask func(*policy.Set, *policy.Subject) bool) bool {
+func (w *wired) may(subject *policy.Subject, ask func(*set.Set, *policy.Subject) bool) bool {
 	now, err := w.state.Snapshot(context.Background())
 	return err != nil || now.Policies == nil || ask(now.Policies, subject)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // name is a resource without a version. Each object is matched in one version only.
@@ -211,7 +212,7 @@ func (q *requirements) target(p *policy.Policy, t subjects, own map[name]*requir
 			}
 			required := requirementOf(own, name{r.Group, resource}, &requirement{kind: r.Kind, namespaced: r.Namespaced})
 			added := newSetting(p, r, brought)
-			added.outside = added.outside || t.objects || p.RematchesIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind}, q.exceptions)
+			added.outside = added.outside || t.objects || set.RematchesIn(p, &policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind}, q.exceptions)
 			added.narrow(r)
 			added.labelled = q.labelled != nil && q.labelled(p)
 			if q.phase == shadowPhase {

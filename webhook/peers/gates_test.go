@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -108,7 +109,7 @@ func TestAColdPodCostsWhatOneReplicaCosts(t *testing.T) {
 				client := must(registry.New(registry.Config{}))(t)
 				t.Cleanup(client.Close)
 				snapshot := store.Snapshot()
-				set := must(policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{authority}}}))(t)
+				set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{authority}}}))(t)
 				state := gate.Fixed{Policies: set, Prover: prover{snapshot, verify.ByFormat{
 					attest.Cosign: cosign.New(snapshot), attest.Bundle: bundle.New(snapshot),
 				}, generation}}

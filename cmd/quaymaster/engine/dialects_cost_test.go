@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/workload"
@@ -79,7 +80,7 @@ func podOfMany(t testing.TB, images ...string) gate.Request {
 // counted is a gate whose proofs are counted.
 func counted(t testing.TB, v *gatetest.Variants, policies []*policy.Policy) (*gate.Gate, *counting) {
 	t.Helper()
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		t.Fatal(err)
 	}

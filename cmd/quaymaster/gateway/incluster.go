@@ -19,7 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/background"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // inTheCluster holds the components of a gateway in a cluster.
@@ -203,7 +203,7 @@ type currentPolicies struct {
 }
 
 // Policies returns the active ones; nil until they are loaded.
-func (p currentPolicies) Policies() *policy.Set {
+func (p currentPolicies) Policies() *set.Set {
 	now, err := p.state.Snapshot(context.Background())
 	if err != nil {
 		return nil
@@ -316,4 +316,4 @@ func (g *assembly) configure(ctx context.Context) {
 }
 
 // activePolicies are the current ones; nil until they are loaded.
-func (g *assembly) activePolicies() *policy.Set { return currentPolicies{state: g.state}.Policies() }
+func (g *assembly) activePolicies() *set.Set { return currentPolicies{state: g.state}.Policies() }

@@ -21,8 +21,8 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
@@ -194,7 +194,7 @@ func TestCopiesAreTheCurrentMirrors(t *testing.T) {
 	if (endpoints.Copies{State: state}).IsCopy(copied, written) {
 		t.Error("a copy before anything is known")
 	}
-	none, err := policy.NewSet()
+	none, err := set.New()
 	if err != nil {
 		t.Fatal(err)
 	}

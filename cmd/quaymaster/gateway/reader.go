@@ -15,9 +15,9 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image/mirror"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -162,7 +162,7 @@ const (
 )
 
 // Policies are the active ones, with exceptions and overrides.
-func (r *Reader) Policies() *policy.Set { return r.g.policies.catalog.Snapshot().Set }
+func (r *Reader) Policies() *set.Set { return r.g.policies.catalog.Snapshot().Set }
 
 // Entries are the documents and what became of them.
 func (r *Reader) Entries() []catalog.Entry { return r.g.policies.catalog.Snapshot().Entries }

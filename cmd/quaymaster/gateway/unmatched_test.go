@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // TestHeldNamesNoImage: what was refused since no ClusterImagePolicy names it stays refused
@@ -47,7 +48,7 @@ func TestHeldNamesNoImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := policy.NewSet(slices.Concat(c.active, made)...)
+		set, err := set.New(slices.Concat(c.active, made)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
@@ -96,7 +97,7 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 			if err := own.Refresh(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			policies, err := policy.NewSet(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Targets: []policy.Target{{Group: "*", Version: "*", Kind: "Pod"}}})
+			policies, err := set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Targets: []policy.Target{{Group: "*", Version: "*", Kind: "Pod"}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +110,7 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 				keeping:   &keeping{metrics: written},
 				settings:  config.Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
 				namespace: "quaymaster", client: g.cluster.client, log: g.log, bundle: own.Bundle,
-				policies: func() *policy.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
+				policies: func() *set.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
 				sequence: func() int64 { return 1 }, readiness: newReadiness(g.log, func() {}),
 			}
 			changed := make(chan struct{}, 1)

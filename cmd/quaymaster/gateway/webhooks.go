@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
@@ -31,7 +32,7 @@ type webhooks struct {
 	client    *cluster.Client
 	log       *slog.Logger
 	bundle    func() []byte
-	policies  func() *policy.Set // nil until they are loaded
+	policies  func() *set.Set    // nil until they are loaded
 	mirrors   func() *mirror.Set // nil until they are loaded
 	documents []schema.GroupResource
 	served    []configuration.Resource // the last discovery; used by only one goroutine
@@ -43,7 +44,7 @@ type webhooks struct {
 	// Input was made of.
 	sequence func() int64
 	asked    int64
-	set      *policy.Set
+	set      *set.Set
 }
 
 // Input implements configuration.Source.
@@ -116,7 +117,7 @@ func (w *webhooks) endpoint() configuration.Endpoint {
 
 // overriding returns the requirements of overrides in the form of policies: a denied image may be
 // in any kind that runs images, and must not be admitted because of a missing response.
-func overriding(set *policy.Set) []*policy.Policy {
+func overriding(set *set.Set) []*policy.Policy {
 	var list []*policy.Policy
 	for _, o := range set.Overrides() {
 		if o.Effect == policy.OverrideDeny {

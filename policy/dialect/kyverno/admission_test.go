@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 func said(targets []policy.Target) string {
@@ -263,7 +264,7 @@ func TestBroken(t *testing.T) {
 		if p == nil || !errors.Is(p.Broken, why) || p.ID() != "ClusterPolicy/minimal" || p.FailOpen || p.AuditOnly || p.Hash == "" {
 			t.Fatalf("%s: %+v", c.reason, p)
 		}
-		set, err := policy.NewSet(p)
+		set, err := set.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 func BenchmarkSet(b *testing.B) {
@@ -31,7 +32,7 @@ func BenchmarkSet(b *testing.B) {
 				}
 				policies = append(policies, p)
 			}
-			set, err := policy.NewSet(policies...)
+			set, err := set.New(policies...)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -60,7 +62,7 @@ func TestDecide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := policy.NewSet(p)
+		set, err := set.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +74,7 @@ func TestDecide(t *testing.T) {
 		if len(plan.Checks) != 1 {
 			t.Fatalf("%d checks, %+v", len(plan.Checks), plan.Results)
 		}
-		decision := policy.Decide(&plan.Checks[0], func(q policy.Question) policy.Answer {
+		decision := decide.Check(&plan.Checks[0], func(q policy.Question) policy.Answer {
 			if q.Role == attest.Attestation {
 				return review(t, test.author)
 			}

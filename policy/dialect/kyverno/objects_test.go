@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // about compiles a policy of rules, given as YAML, with more in its spec.
@@ -296,7 +297,7 @@ func TestBrokenOperations(t *testing.T) {
 	} {
 		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {rules: [{name: r, match: {any: [{resources: {kinds: [Service/proxy, Service]" + c.match + "}}]}, " + c.rule + "}]}}"
 		p := kyverno.Broken([]byte(text), "test", errors.New("broken"))
-		set, err := policy.NewSet(p)
+		set, err := set.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // compile compiles minimal with one text replaced.
@@ -703,7 +704,7 @@ func TestUpdatesThatSelect(t *testing.T) {
 		{"it held before", condition, prod, prod, false, true},
 		{"every pod", all, none, prod, false, false},
 	} {
-		set, err := policy.NewSet(c.policy)
+		made, err := set.New(c.policy)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -711,11 +712,11 @@ func TestUpdatesThatSelect(t *testing.T) {
 		s.Operation, s.Object, s.OldObject = "UPDATE", object(c.now), object(c.old)
 		stood := container("nginx")
 		stood.Unchanged = true
-		plan := set.Plan(t.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{stood}, nil })
+		plan := made.Plan(t.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{stood}, nil })
 		if got := len(plan.Checks) > 0; got != c.checks {
 			t.Errorf("%s: checked %t, want %t: %+v", c.reason, got, c.checks, plan.Results)
 		}
-		if got := c.policy.RematchesIn(s, nil); got != c.selects {
+		if got := set.RematchesIn(c.policy, s, nil); got != c.selects {
 			t.Errorf("%s: may match after an update of metadata %t, want %t", c.reason, got, c.selects)
 		}
 	}

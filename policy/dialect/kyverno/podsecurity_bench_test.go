@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // podRules are rules such as people write from the Pod Security Standards.
@@ -36,7 +37,7 @@ func containers(pattern string) string {
 	return "pattern: {spec: {=(ephemeralContainers): [{" + pattern + "}], =(initContainers): [{" + pattern + "}], containers: [{" + pattern + "}]}}"
 }
 
-func podPolicies(tb testing.TB) *policy.Set {
+func podPolicies(tb testing.TB) *set.Set {
 	tb.Helper()
 	var list []*policy.Policy
 	for i, rule := range podRules {
@@ -51,9 +52,9 @@ func podPolicies(tb testing.TB) *policy.Set {
 	return setOf(tb, list...)
 }
 
-func setOf(tb testing.TB, list ...*policy.Policy) *policy.Set {
+func setOf(tb testing.TB, list ...*policy.Policy) *set.Set {
 	tb.Helper()
-	set, err := policy.NewSet(list...)
+	set, err := set.New(list...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestPodPolicies(t *testing.T) {
 
 // BenchmarkPodSecurity asks 18 policies about one pod, from its subject to the results.
 func BenchmarkPodSecurity(b *testing.B) {
-	run := func(b *testing.B, set *policy.Set) {
+	run := func(b *testing.B, set *set.Set) {
 		subject := subjectOf(goodPod())
 		find := func([]policy.Extractor) ([]policy.Image, error) { return nil, nil }
 		b.ReportAllocs()

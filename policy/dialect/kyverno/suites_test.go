@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // suite is a file of Kyverno's CLI, as far as it is read here.
@@ -72,7 +73,7 @@ func runSuite(t *testing.T, file string) int {
 			compiled = append(compiled, p)
 		}
 	}
-	set, err := policy.NewSet(compiled...)
+	set, err := set.New(compiled...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func runSuite(t *testing.T, file string) int {
 }
 
 // ruled says what a rule makes of an object; false if no such rule is about objects.
-func ruled(t *testing.T, set *policy.Set, e expectation, object map[string]any) (string, map[string]any, bool) {
+func ruled(t *testing.T, set *set.Set, e expectation, object map[string]any) (string, map[string]any, bool) {
 	t.Helper()
 	named := func(name string) bool {
 		return name == e.Rule || name == "autogen-"+e.Rule || name == "autogen-cronjob-"+e.Rule

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/override"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -153,7 +154,7 @@ func TestExpired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := policy.NewSet()
+	none, err := set.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,9 +233,9 @@ func TestBroken(t *testing.T) {
 			(len(o.Namespaces) == 0) != c.everywhere || o.Expires.IsZero() == c.ends {
 			t.Errorf("%s: %+v", c.reason, o)
 		}
-		set, err := policy.NewSet()
+		empty, err := set.New()
 		if err == nil {
-			_, err = set.WithOverrides(o)
+			_, err = empty.WithOverrides(o)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", c.reason, err)
@@ -266,20 +267,20 @@ func FuzzCompile(f *testing.F) {
 		if o == nil {
 			return
 		}
-		set, err := policy.NewSet()
+		empty, err := set.New()
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err = set.WithOverrides(o)
+		active, err := empty.WithOverrides(o)
 		if err != nil {
 			t.Fatalf("it compiles, and is no part of a set: %v", err)
 		}
 		subject := &policy.Subject{Namespace: "a", Time: time.Unix(0, 0)}
-		in := set.Overriding(subject)
+		in := active.Overriding(subject)
 		if in == nil {
 			return
 		}
-		said := in.Says(o.Effect, policy.Overridden{Names: []image.Ref{image.MustParse("nginx")}, Digests: o.Digests})
+		said := in.Says(o.Effect, set.Overridden{Names: []image.Ref{image.MustParse("nginx")}, Digests: o.Digests})
 		if said == nil && len(o.Digests) > 0 {
 			t.Error("it is in force and does not speak of its digest")
 		}
@@ -321,11 +322,11 @@ spec:
 
 // What the documentation shows compiles.
 func TestExamples(t *testing.T) {
-	files, err := filepath.Glob("../../examples/overrides/*.yaml")
+	files, err := filepath.Glob("../../../examples/overrides/*.yaml")
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	for _, file := range append(files, "../../docs/overrides.md") {
+	for _, file := range append(files, "../../../docs/overrides.md") {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -235,7 +235,7 @@ func TestNoMatchSkips(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
 		}
 		if c.want == "checks" {
-			if d := decide(t, &made.Checks[0], answers()); d.Result != policy.Fail || d.Reasons[0].Code != policy.Denied {
+			if d := decision(t, &made.Checks[0], answers()); d.Result != policy.Fail || d.Reasons[0].Code != policy.Denied {
 				t.Errorf("%s: %s %+v", c.reason, d.Result, d.Reasons)
 			}
 		}
@@ -307,7 +307,7 @@ func TestOverallMore(t *testing.T) {
 			}
 			continue
 		}
-		if d := decide(t, &made.Checks[0], answers()); d.Result != c.want || d.Reasons[0].Code != c.code {
+		if d := decision(t, &made.Checks[0], answers()); d.Result != c.want || d.Reasons[0].Code != c.code {
 			t.Errorf("%s: %s %+v, want %s %s", c.reason, d.Result, d.Reasons, c.want, c.code)
 		}
 	}
@@ -328,7 +328,7 @@ func TestOverallMore(t *testing.T) {
 		}
 	}
 	refused := only(t, compile(t, sigstore.Options{}, head+"  authorities: [{static: {action: fail}}]\n"))
-	if d := decide(t, refused, answers()); d.Result != policy.Fail || d.Reasons[0].Code != policy.Denied {
+	if d := decision(t, refused, answers()); d.Result != policy.Fail || d.Reasons[0].Code != policy.Denied {
 		t.Errorf("refused by the policy: %s %+v", d.Result, d.Reasons)
 	}
 }
@@ -371,7 +371,7 @@ func TestStatementsAreTold(t *testing.T) {
 	spec := "  authorities: [{name: a, key: {data: $KEY}, attestations: [{name: scan, predicateType: vuln}]}]\n"
 	check := only(t, compile(t, sigstore.Options{}, head+"  policy: "+regoPolicy("count(input.authorityMatches.a.attestations.scan) == 2")+"\n"+spec))
 	for second, want := range map[string]policy.Result{`{"score":5}`: policy.Pass, `{"score":6}`: policy.Fail} {
-		if d := decide(t, check, answers(proof{key, vulnType, `{"score":6}`}, proof{key, vulnType, second})); d.Result != want {
+		if d := decision(t, check, answers(proof{key, vulnType, `{"score":6}`}, proof{key, vulnType, second})); d.Result != want {
 			t.Errorf("a second statement %s: %s %+v", second, d.Result, d.Reasons)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // configMaps are the ConfigMaps of a cluster, by namespace/name.
@@ -52,7 +53,7 @@ func TestConfigMap(t *testing.T) {
 			}
 			continue
 		}
-		if d := decide(t, &made.Checks[0], answers(statement)); d.Result != c.want {
+		if d := decision(t, &made.Checks[0], answers(statement)); d.Result != c.want {
 			t.Errorf("%s: %s %+v", c.reason, d.Result, d.Reasons)
 		}
 	}
@@ -69,7 +70,7 @@ func TestConfigMap(t *testing.T) {
 func BenchmarkPlan(b *testing.B) {
 	p := compile(b, sigstore.Options{}, head+"  authorities: [{key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, policy: {type: cue, data: 'predicate: score: <7'}}]}]\n")
 	proved := answers(proof{"authorities[0].key", "https://cosign.sigstore.dev/attestation/vuln/v1", `{"score":6}`})
-	set, err := policy.NewSet(p)
+	set, err := set.New(p)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func BenchmarkPlan(b *testing.B) {
 	for b.Loop() {
 		made := set.Plan(b.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return images, nil })
 		for i := range made.Checks {
-			if d := decide(b, &made.Checks[i], proved); d.Result != policy.Pass {
+			if d := decision(b, &made.Checks[i], proved); d.Result != policy.Pass {
 				b.Fatal(d.Reasons)
 			}
 		}
@@ -88,7 +89,7 @@ func BenchmarkPlan(b *testing.B) {
 func TestConcurrent(t *testing.T) {
 	cluster := configMaps{"cosign-system/rules": {"cue": "predicate: score: <7"}}
 	p := compile(t, sigstore.Options{Lookup: cluster}, head+"  authorities: [{key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, policy: {type: cue, configMapRef: {name: rules, key: cue}}}]}]\n")
-	set, err := policy.NewSet(p)
+	set, err := set.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestConcurrent(t *testing.T) {
 			}
 			score := proof{"authorities[0].key", "https://cosign.sigstore.dev/attestation/vuln/v1", fmt.Sprintf(`{"score":%d}`, 6+i%2)}
 			for n := range made.Checks {
-				if d := decide(t, &made.Checks[n], answers(score)); d.Result != want {
+				if d := decision(t, &made.Checks[n], answers(score)); d.Result != want {
 					t.Errorf("%d: %s %+v", i, d.Result, d.Reasons)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 func Example() {
@@ -51,7 +52,7 @@ func FuzzCompile(f *testing.F) {
 				return
 			}
 		}
-		set, err := policy.NewSet(p)
+		set, err := set.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func FuzzCompile(f *testing.F) {
 			return []policy.Image{container("ghcr.io/org/app:v1")}, nil
 		})
 		for i := range made.Checks {
-			if d := decide(t, &made.Checks[i], answers()); d.Result == policy.Pass && made.Checks[i].NeedsProof() && made.Checks[i].Required {
+			if d := decision(t, &made.Checks[i], answers()); d.Result == policy.Pass && made.Checks[i].NeedsProof() && made.Checks[i].Required {
 				t.Errorf("%q: admitted without a proof", text)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -80,7 +81,7 @@ func (j *judge) named(given *policy.Given) policy.Decision {
 func (j *judge) image(given *policy.Given) policy.Decision {
 	decisions := make([]policy.Decision, len(j.made.members))
 	for i := range j.made.members {
-		decisions[i] = policy.Decide(&j.made.members[i].check, given.Answers)
+		decisions[i] = decide.Check(&j.made.members[i].check, given.Answers)
 		if decisions[i].Result == policy.Pass && j.rule.overall == nil {
 			return decisions[i]
 		}
@@ -101,7 +102,7 @@ func (j *judge) none(decisions []policy.Decision) policy.Decision {
 			out.Result = policy.Indeterminate
 		}
 	}
-	out.Reasons = append(policy.Shortcomings(out.Result, decisions), j.rule.refusals...)
+	out.Reasons = append(decide.Shortcomings(out.Result, decisions), j.rule.refusals...)
 	return out
 }
 

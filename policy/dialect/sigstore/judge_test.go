@@ -69,7 +69,7 @@ func TestMixed(t *testing.T) {
 			if check.Judge == nil || !check.MutateDigest || !check.Required || len(check.Asks) < 2 {
 				t.Fatalf("%+v", check)
 			}
-			d := decide(t, check, c.proved)
+			d := decision(t, check, c.proved)
 			if d.Result != c.want || d.Reasons[0].Code != c.code || (d.Result == policy.Pass) != (len(d.Facts) > 0) {
 				t.Errorf("%s %+v; want %s %s", d.Result, d.Reasons, c.want, c.code)
 			}
@@ -116,7 +116,7 @@ func TestTheNearestAuthorityStandsFirst(t *testing.T) {
 		{"nothing is no miss", map[string]verify.Code{second: verify.WrongKey}, []policy.Code{"wrong-key", policy.Unsigned}},
 		{"equal ones as they are written", nil, []policy.Code{policy.Unsigned, policy.NoAttestation}},
 	} {
-		d := decide(t, only(t, compile(t, sigstore.Options{}, spec)), func(q policy.Question) policy.Answer {
+		d := decision(t, only(t, compile(t, sigstore.Options{}, spec)), func(q policy.Question) policy.Answer {
 			code, missed := c.misses[q.Authority.Name]
 			if !missed {
 				return policy.Answer{}
@@ -197,7 +197,7 @@ func TestAuthorityMatches(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			check := only(t, compile(t, sigstore.Options{}, head+"  policy: "+regoPolicy(c.rule)+"\n"+three))
 			for range 2 { // the second time from memory
-				d := decide(t, check, c.proved)
+				d := decision(t, check, c.proved)
 				if d.Result != c.want || d.Reasons[0].Code != c.code || (d.Result == policy.Pass) != (len(d.Facts) > 0) {
 					t.Errorf("%s %+v; want %s %s", d.Result, d.Reasons, c.want, c.code)
 				}
@@ -213,7 +213,7 @@ func TestConditionThatCannotBeAsked(t *testing.T) {
 	check := only(t, compile(t, sigstore.Options{}, head+spec))
 	signed := proof{authority: "authorities[0].key"}
 	for predicate, want := range map[string]policy.Result{`{"n":"1"}`: policy.Pass, `{"n":"2"}`: policy.Fail, `{"n":"x"}`: policy.Indeterminate} {
-		if d := decide(t, check, answers(signed, proof{"authorities[1].key", vulnType, predicate})); d.Result != want {
+		if d := decision(t, check, answers(signed, proof{"authorities[1].key", vulnType, predicate})); d.Result != want {
 			t.Errorf("%s: %s %+v; want %s", predicate, d.Result, d.Reasons, want)
 		}
 	}
@@ -236,7 +236,7 @@ func TestExactNumbers(t *testing.T) {
 	} {
 		check := only(t, compile(t, sigstore.Options{}, head+"  authorities: [{key: {data: $KEY}, attestations: [{name: a, predicateType: vuln, policy: "+c.policy+"}]}]\n"))
 		for text, want := range map[string]policy.Result{c.holds: policy.Pass, c.fails: policy.Fail, c.no: policy.Fail} {
-			if d := decide(t, check, answers(proof{"authorities[0].key", vulnType, text})); d.Result != want {
+			if d := decision(t, check, answers(proof{"authorities[0].key", vulnType, text})); d.Result != want {
 				t.Errorf("%s: %s: %s %+v; want %s", c.reason, text, d.Result, d.Reasons, want)
 			}
 		}
@@ -246,7 +246,7 @@ func TestExactNumbers(t *testing.T) {
 		"  authorities: [{name: a, key: {data: $KEY}, attestations: [{name: scan, predicateType: vuln, policy: " + regoPolicy("input.predicate.n <= 9007199254740992") + "}]}]\n"
 	check := only(t, compile(t, sigstore.Options{}, head+spec))
 	for text, want := range map[string]policy.Result{even: policy.Pass, odd: policy.Fail} {
-		if d := decide(t, check, answers(proof{"authorities[0].key", vulnType, text})); d.Result != want {
+		if d := decision(t, check, answers(proof{"authorities[0].key", vulnType, text})); d.Result != want {
 			t.Errorf("%s: %s %+v; want %s", text, d.Result, d.Reasons, want)
 		}
 	}
@@ -347,7 +347,7 @@ func TestRemote(t *testing.T) {
 		if len(made.Checks) == 0 {
 			return made.Results[0].Err.Error()
 		}
-		return string(decide(t, &made.Checks[0], answers(proof{"authorities[0].key", vulnType, fmt.Sprintf(`{"score":%d}`, score)})).Result)
+		return string(decision(t, &made.Checks[0], answers(proof{"authorities[0].key", vulnType, fmt.Sprintf(`{"score":%d}`, score)})).Result)
 	}
 	for _, c := range []struct {
 		does         func()
@@ -387,7 +387,7 @@ func TestOverallConfigMap(t *testing.T) {
 		if len(made.Checks) == 0 {
 			got = made.Results[0].Err.Error()
 		} else {
-			got = string(decide(t, &made.Checks[0], answers(proof{authority: "authorities[0].key"})).Result)
+			got = string(decision(t, &made.Checks[0], answers(proof{authority: "authorities[0].key"})).Result)
 		}
 		if !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s; want %s", c.reason, got, c.want)

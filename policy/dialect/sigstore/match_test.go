@@ -7,11 +7,12 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // outcome says what a policy does with a subject: "checks", "skips", "nothing" or
 // "error".
-func outcome(made policy.Plan) string {
+func outcome(made set.Plan) string {
 	switch {
 	case len(made.Checks) > 0:
 		return "checks"
@@ -136,7 +137,7 @@ func TestNoMatch(t *testing.T) {
 			continue
 		}
 		check := &made.Checks[0]
-		if d := decide(t, check, answers()); d.Result != c.want || check.Action != c.action || check.NeedsDigest() {
+		if d := decision(t, check, answers()); d.Result != c.want || check.Action != c.action || check.NeedsDigest() {
 			t.Errorf("%s: %s by %s, asks the registry %t", c.reason, d.Result, check.Action, check.NeedsDigest())
 		}
 	}

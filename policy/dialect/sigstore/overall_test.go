@@ -43,7 +43,7 @@ func TestOverall(t *testing.T) {
 				}
 				return
 			}
-			if d := decide(t, &made.Checks[0], answers()); d.Result != c.want {
+			if d := decision(t, &made.Checks[0], answers()); d.Result != c.want {
 				t.Errorf("%s %+v; want %s", d.Result, d.Reasons, c.want)
 			}
 		})

@@ -10,7 +10,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/decide"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -74,20 +76,20 @@ func container(ref string) policy.Image {
 }
 
 // plan asks a set of policies about an image of a pod.
-func plan(tb testing.TB, s *policy.Subject, ref string, policies ...*policy.Policy) policy.Plan {
+func plan(tb testing.TB, s *policy.Subject, ref string, policies ...*policy.Policy) set.Plan {
 	tb.Helper()
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return set.Plan(tb.Context(), s, func([]policy.Extractor) ([]policy.Image, error) { return []policy.Image{container(ref)}, nil })
 }
 
-// decide says what a check comes to, by its judge where it has one.
-func decide(tb testing.TB, check *policy.Check, proved policy.Answers) policy.Decision {
+// decision says what a check comes to, by its judge where it has one.
+func decision(tb testing.TB, check *policy.Check, proved policy.Answers) policy.Decision {
 	tb.Helper()
 	if check.Judge == nil {
-		return policy.Decide(check, proved)
+		return decide.Check(check, proved)
 	}
 	judged := check.Judge.Judge(tb.Context(), []policy.Given{{Check: check, Answers: proved}})
 	if len(judged.Decisions) != 1 || len(judged.Decisions[0].Reasons) == 0 || !judged.Object.Passes() {
@@ -173,7 +175,7 @@ func TestAuthorities(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			check := only(t, compile(t, sigstore.Options{}, head+c.spec))
 			for range 2 { // the second time from memory
-				decision := decide(t, check, answers(c.proofs...))
+				decision := decision(t, check, answers(c.proofs...))
 				if decision.Result != c.want || decision.Reasons[0].Code != c.code {
 					t.Errorf("%s %+v; want %s %s", decision.Result, decision.Reasons, c.want, c.code)
 				}
@@ -202,13 +204,13 @@ func TestStatic(t *testing.T) {
 			if check.NeedsDigest() != c.proof {
 				t.Errorf("asks the registry: %t", check.NeedsDigest())
 			}
-			if d := decide(t, check, answers()); d.Result != c.want {
+			if d := decision(t, check, answers()); d.Result != c.want {
 				t.Errorf("%s %+v; want %s", d.Result, d.Reasons, c.want)
 			}
 		})
 	}
 	check := only(t, compile(t, sigstore.Options{}, head+"  authorities: [{key: {data: $KEY}}, {static: {action: fail}}]\n"))
-	if d := decide(t, check, answers(proof{authority: "authorities[0].key"})); d.Result != policy.Pass {
+	if d := decision(t, check, answers(proof{authority: "authorities[0].key"})); d.Result != policy.Pass {
 		t.Errorf("a key that signed beside one that fails: %s %+v", d.Result, d.Reasons)
 	}
 	check = only(t, compile(t, sigstore.Options{}, head+"  authorities: [{static: {action: fail, message: end of life}}]\n"))
@@ -224,7 +226,7 @@ func TestPolicies(t *testing.T) {
 	made := plan(t, pod("prod"), "ghcr.io/org/app:v1", a, b)
 	var results []policy.Result
 	for i := range made.Checks {
-		results = append(results, decide(t, &made.Checks[i], answers(proof{authority: "authorities[0].key"})).Result)
+		results = append(results, decision(t, &made.Checks[i], answers(proof{authority: "authorities[0].key"})).Result)
 	}
 	slices.Sort(results)
 	if !slices.Equal(results, []policy.Result{policy.Fail, policy.Pass}) {

@@ -26,6 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -122,7 +123,7 @@ func keyAt(uri string) verify.Authority {
 // earlier judgements.
 func (p *port) decide(t testing.TB, image gatetest.Image, uri string) (gate.Result, []policy.Reason) {
 	t.Helper()
-	set, err := policy.NewSet(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{keyAt(uri)}}})
+	set, err := set.New(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{keyAt(uri)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

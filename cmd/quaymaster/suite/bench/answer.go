@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -77,7 +78,7 @@ type Altered struct {
 	Result, Message string
 }
 
-func (a *Answer) fill(ctx context.Context, set *policy.Set, outcome gate.Outcome, targets []workload.Object) {
+func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, targets []workload.Object) {
 	a.Outcome = outcome
 	a.Object = changed(a.Object, &outcome)
 	for i := range outcome.Rules {

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -84,7 +85,7 @@ type keyed struct {
 // asked is a gate with the policies of its set.
 type asked struct {
 	gate *gate.Gate
-	set  *policy.Set
+	set  *set.Set
 }
 
 // New compiles the policies, and returns an error if one does not compile.
@@ -200,7 +201,7 @@ func (b *Bench) gate(object string, places []int) (*asked, error) {
 	if found, ok := b.asked[all]; ok {
 		return found, nil
 	}
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // sampleMaps are the ConfigMaps that samples name.
@@ -28,7 +29,7 @@ func (sampleMaps) ConfigMap(_ context.Context, namespace, name string) (map[stri
 	return nil, fmt.Errorf("ConfigMap %s/%s: not found", namespace, name)
 }
 
-func sampleSet(t *testing.T, path string) *policy.Set {
+func sampleSet(t *testing.T, path string) *set.Set {
 	t.Helper()
 	root := os.Getenv("QUAYMASTER_SAMPLES")
 	if root == "" {
@@ -57,7 +58,7 @@ func sampleSet(t *testing.T, path string) *policy.Set {
 		}
 		list = append(list, p)
 	}
-	set, err := policy.NewSet(list...)
+	set, err := set.New(list...)
 	if err != nil {
 		t.Fatal(err)
 	}

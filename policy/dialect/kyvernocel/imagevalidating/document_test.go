@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -150,14 +151,14 @@ func TestDocumentsAtAdmission(t *testing.T) {
 		if len(p.Targets) > 0 {
 			t.Errorf("it asks for %v", p.Targets)
 		}
-		expect(t, h.gate(t, must(policy.NewSet(p))(t)).Decide(t.Context(), pod(t, bad)), "a pod", gate.Unchecked, "skip")
-		if !(gate.Snapshot{Policies: must(policy.NewSet(p, open))(t)}).FailOpen(pods) {
+		expect(t, h.gate(t, must(set.New(p))(t)).Decide(t.Context(), pod(t, bad)), "a pod", gate.Unchecked, "skip")
+		if !(gate.Snapshot{Policies: must(set.New(p, open))(t)}).FailOpen(pods) {
 			t.Error("nobody fails open beside it")
 		}
-		if (gate.Snapshot{Policies: must(policy.NewSet(p, closed))(t)}).FailOpen(pods) {
+		if (gate.Snapshot{Policies: must(set.New(p, closed))(t)}).FailOpen(pods) {
 			t.Error("a policy that fails closed is forgotten")
 		}
 	}
-	out := h.gate(t, must(policy.NewSet(broken))(t)).Decide(t.Context(), document(t, dockerfile(bad)))
+	out := h.gate(t, must(set.New(broken))(t)).Decide(t.Context(), document(t, dockerfile(bad)))
 	expect(t, out, "a document, and the policy is broken", gate.Error, "misspelt")
 }

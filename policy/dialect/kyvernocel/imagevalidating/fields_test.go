@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 const cert = "-----BEGIN PUBLIC KEY-----\\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8nXRh950IZbRj8Ra/N9sbqOPZrfM\\n5/KAQN0/KjHcorm/J5yctVd7iEcnessRQjU917hmKO6JWVGHpDguIyakZA==\\n-----END PUBLIC KEY-----\\n"
@@ -340,7 +341,7 @@ func FuzzCompile(f *testing.F) {
 				return
 			}
 		}
-		set, err := policy.NewSet(p)
+		set, err := set.New(p)
 		if err != nil {
 			return // without a name
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -117,7 +118,7 @@ func (h *harbor) policy(t testing.TB, text string) *policy.Policy {
 	return must(h.compiler.Compile([]byte(h.fill(text)), "test.yaml"))(t)
 }
 
-func (h *harbor) set(t testing.TB, texts ...string) *policy.Set {
+func (h *harbor) set(t testing.TB, texts ...string) *set.Set {
 	t.Helper()
 	var policies []*policy.Policy
 	var exceptions []*policy.Exception
@@ -128,11 +129,11 @@ func (h *harbor) set(t testing.TB, texts ...string) *policy.Set {
 		}
 		policies = append(policies, h.policy(t, text))
 	}
-	set := must(policy.NewSet(policies...))(t)
+	set := must(set.New(policies...))(t)
 	return must(set.With(exceptions...))(t)
 }
 
-func (h *harbor) gate(t testing.TB, set *policy.Set) *gate.Gate {
+func (h *harbor) gate(t testing.TB, set *set.Set) *gate.Gate {
 	t.Helper()
 	return must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.prover}}))(t)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -133,11 +134,11 @@ func (h *hearing) misses(i int, found *outcome) []policy.Reason {
 		if !check.NeedsProof() {
 			continue
 		}
-		if decision := policy.Decide(&check, h.given[i].Answers); decision.Result != policy.Pass {
+		if decision := decide.Check(&check, h.given[i].Answers); decision.Result != policy.Pass {
 			missed = append(missed, decision)
 		}
 	}
-	return policy.Shortcomings(policy.Fail, missed)
+	return decide.Shortcomings(policy.Fail, missed)
 }
 
 // checkOf returns the check of an image for one attestor; empty if the attestor has no

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 func edit(text string, pairs ...string) string {
@@ -236,7 +237,7 @@ func TestBroken(t *testing.T) {
 		return dialect.Broken([]byte(h.fill(text)), "test.yaml", err)
 	}
 	ask := func(p *policy.Policy, o object) gate.Outcome {
-		return h.gate(t, must(policy.NewSet(p))(t)).Decide(t.Context(), o.request(t))
+		return h.gate(t, must(set.New(p))(t)).Decide(t.Context(), o.request(t))
 	}
 	misspelt := edit(with(allSigned), "  validations:", "  valdations:")
 	for _, c := range []struct {

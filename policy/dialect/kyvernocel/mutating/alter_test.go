@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 const targets = "resourceRules: [{apiGroups: [apps], apiVersions: [v1], resources: [deployments]}]"
@@ -18,9 +19,9 @@ func existing(constraints string) string {
 
 const trigger = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"
 
-func alter(t *testing.T, p *policy.Policy, s *policy.Subject) []policy.AlterResult {
+func alter(t *testing.T, p *policy.Policy, s *policy.Subject) []set.AlterResult {
 	t.Helper()
-	set, err := policy.NewSet(p)
+	set, err := set.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 const head = "apiVersion: policies.kyverno.io/v1\nkind: MutatingPolicy\nmetadata: {name: test}\n"
@@ -102,7 +103,7 @@ func none(*policy.Subject) policy.Finder { return nil }
 // that was given is as it was.
 func mutate(t testing.TB, s *policy.Subject, policies []*policy.Policy, exceptions ...string) (map[string]any, []policy.RuleResult) {
 	t.Helper()
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // style is a policy as those of public libraries are written: what it makes of a pod,
@@ -87,7 +88,7 @@ func TestLibrary(t *testing.T) {
 
 // TestConcurrent shares compiled policies, and the types of Kubernetes, between requests.
 func TestConcurrent(t *testing.T) {
-	set, err := policy.NewSet(compile(t, head+about("pods", styles()[0].more)))
+	set, err := set.New(compile(t, head+about("pods", styles()[0].more)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ func TestAttacks(t *testing.T) {
 func BenchmarkMutate(b *testing.B) {
 	for _, c := range styles() {
 		b.Run(strings.ReplaceAll(c.name, " ", "-"), func(b *testing.B) {
-			set, err := policy.NewSet(compile(b, head+about("pods", c.more)))
+			set, err := set.New(compile(b, head+about("pods", c.more)))
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 const head = "apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: test}\n"
@@ -89,7 +90,7 @@ func cronJob(spec string) string {
 // validate asks a set of policies with exceptions.
 func validate(t testing.TB, s *policy.Subject, policies []*policy.Policy, exceptions ...string) []policy.RuleResult {
 	t.Helper()
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		t.Fatal(err)
 	}

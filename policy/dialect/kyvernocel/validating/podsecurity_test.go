@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
 )
 
 // control is a policy for a control of the Pod Security Standards, as policies of this
@@ -87,7 +88,7 @@ func TestConcurrent(t *testing.T) {
 	for _, c := range controls()[:4] {
 		policies = append(policies, compile(t, c.text()))
 	}
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func BenchmarkControls(b *testing.B) {
 	for _, c := range controls() {
 		policies = append(policies, compile(b, c.text()))
 	}
-	set, err := policy.NewSet(policies...)
+	set, err := set.New(policies...)
 	if err != nil {
 		b.Fatal(err)
 	}

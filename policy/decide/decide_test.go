@@ -1,0 +1,268 @@
+package decide_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// world answers questions by the name of the authority.
+type world map[string]policy.Answer
+
+func (w world) answers(q policy.Question) policy.Answer { return w[q.Authority.Name] }
+
+func authority(name string) *verify.Authority {
+	return &verify.Authority{Name: name, Key: &verify.Key{Ref: "PEM of " + name}}
+}
+
+func signedBy(signers ...string) policy.Answer {
+	var a policy.Answer
+	for _, s := range signers {
+		a.Facts = append(a.Facts, verify.Fact{Role: attest.Signature, Signer: verify.Signer{KeyFingerprint: s}})
+	}
+	return a
+}
+
+func stated(signer string, predicates ...string) policy.Answer {
+	var a policy.Answer
+	for i, p := range predicates {
+		a.Facts = append(a.Facts, verify.Fact{
+			Role: attest.Attestation, Signer: verify.Signer{KeyFingerprint: signer},
+			Origin:    attest.Origin{Via: fmt.Sprint("statement ", i)},
+			Statement: &attest.Statement{PredicateType: "scan", Predicate: json.RawMessage(p)},
+		})
+	}
+	return a
+}
+
+func rejected(codes ...verify.Code) policy.Answer {
+	var a policy.Answer
+	for _, c := range codes {
+		a.Rejections = append(a.Rejections, &verify.Rejection{Code: c})
+	}
+	return a
+}
+
+var unreachable = policy.Answer{Gaps: []error{&image.Error{Kind: image.Unavailable, Op: "ask", On: "registry"}}}
+
+func set(threshold int, names ...string) policy.Requirement {
+	r := policy.Requirement{Name: "attestors[0]", Threshold: threshold}
+	for _, name := range names {
+		r.Members = append(r.Members, policy.Member{Authority: authority(name)})
+	}
+	return r
+}
+
+func check(requirements ...policy.Requirement) *policy.Check {
+	return &policy.Check{Entry: "verifyImages[0]", Image: policy.Image{Ref: image.MustParse("registry.test/app:v1")}, Requirements: requirements}
+}
+
+func TestDecideRequirements(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		world  world
+		want   policy.Result
+		code   policy.Code
+	}{
+		{"one authority signed", check(set(1, "a")), world{"a": signedBy("A")}, policy.Pass, policy.Verified},
+		{"nobody signed", check(set(1, "a")), world{}, policy.Fail, policy.Unsigned},
+		{"somebody else signed", check(set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
+		{"could not look is neither", check(set(1, "a")), world{"a": unreachable}, policy.Indeterminate, policy.Unavailable},
+		{"any of two, one signed", check(set(1, "a", "b")), world{"b": signedBy("B")}, policy.Pass, policy.Verified},
+		{"any of two, one signed, the other out of reach", check(set(1, "a", "b")), world{"a": unreachable, "b": signedBy("B")}, policy.Pass, policy.Verified},
+		{"both of two, one out of reach", check(set(2, "a", "b")), world{"a": unreachable, "b": signedBy("B")}, policy.Indeterminate, policy.TooFewSigners},
+		{"both of two, one out of reach and one unsigned: no look could help", check(set(2, "a", "b")), world{"a": unreachable}, policy.Fail, policy.Unsigned},
+		{"two of two by two signers", check(set(2, "a", "b")), world{"a": signedBy("A"), "b": signedBy("B")}, policy.Pass, policy.Verified},
+		{"two of two by one signer whom both believe", check(set(2, "a", "b")), world{"a": signedBy("X"), "b": signedBy("X")}, policy.Fail, policy.TooFewSigners},
+		{"two of two, matched: a has X or Y, b only X", check(set(2, "a", "b")), world{"a": signedBy("X", "Y"), "b": signedBy("X")}, policy.Pass, policy.Verified},
+		{"two sets, both met by the same signer", check(set(1, "a"), set(1, "b")), world{"a": signedBy("X"), "b": signedBy("X")}, policy.Pass, policy.Verified},
+		{"two sets, the second not met", check(set(1, "a"), set(1, "b")), world{"a": signedBy("X")}, policy.Fail, policy.Unsigned},
+		{"two sets, one undecided, one failed: failed", check(set(1, "a"), set(1, "b")), world{"a": unreachable}, policy.Fail, policy.Unsigned},
+		{"the nearest miss stands first", check(set(1, "a")), world{"a": rejected(verify.BadSignature, verify.WrongIdentity, verify.WrongDigest)}, policy.Fail, policy.Code(verify.WrongIdentity)},
+		{"a skip asks nothing", &policy.Check{Skip: "the policy leaves it alone"}, nil, policy.Skipped, policy.SkippedByPolicy},
+		{"a tag where a digest is asked for", &policy.Check{VerifyDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.MissingDigest},
+		{"a proof is required of nobody", &policy.Check{Required: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.PolicyError},
+		{"a tag that will be pinned", &policy.Check{VerifyDigest: true, MutateDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Pass, policy.DigestPinned},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			got := decide.Check(c.check, c.world.answers).WithDigest()
+			if got.Result != c.want {
+				t.Fatalf("result %s, want %s: %+v", got.Result, c.want, got.Reasons)
+			}
+			if len(got.Reasons) == 0 || got.Reasons[0].Code != c.code {
+				t.Fatalf("reasons %+v, want %s first", got.Reasons, c.code)
+			}
+			if got.Result != policy.Pass && len(got.Facts) > 0 {
+				t.Fatalf("a check that is not met carries facts: %+v", got.Facts)
+			}
+		})
+	}
+}
+
+// TestTheNearestMissOfAllStandsFirst: of several who might have signed, who came nearest
+// is told first, and equal ones as the policy has them.
+func TestTheNearestMissOfAllStandsFirst(t *testing.T) {
+	blind := rejected(verify.NoLogEntry) // a near miss, and a place that gave no answer
+	blind.Gaps = unreachable.Gaps
+	pair := set(2, "c", "d")
+	nested := policy.Requirement{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: authority("a")}, {Set: &pair}}}
+	statements := &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+		Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a", "b")},
+	}}}
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		world  world
+		want   policy.Result
+		codes  string // with the paths
+	}{
+		{"the second is nearer", check(set(1, "a", "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.NoLogEntry)}, policy.Fail, "no-log-entry/b wrong-key/a"},
+		{"the first is nearer", check(set(1, "a", "b")), world{"a": rejected(verify.NoLogEntry), "b": rejected(verify.WrongKey)}, policy.Fail, "no-log-entry/a wrong-key/b"},
+		{"both are as near", check(set(1, "a", "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/a wrong-key/b"},
+		{"both are as near, the other way round", check(set(1, "b", "a")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/b wrong-key/a"},
+		{"nothing is no miss", check(set(1, "a", "b")), world{"b": rejected(verify.WrongFormat)}, policy.Fail, "wrong-format/b unsigned/a"},
+		{"a signature that was changed, and is of no other key", check(set(1, "a", "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.BadSignature)}, policy.Fail, "bad-signature/b wrong-key/a"},
+		{"nothing by either", check(set(1, "a", "b")), world{}, policy.Fail, "unsigned/a unsigned/b"},
+		{"three", check(set(1, "a", "b", "c")), world{"b": rejected(verify.WrongIdentity), "c": rejected(verify.WrongKey)}, policy.Fail, "wrong-identity/b wrong-key/c unsigned/a"},
+		{"half of a set is nearer than a miss", check(nested), world{"a": rejected(verify.Revoked), "c": signedBy("C")}, policy.Fail, "too-few-signers/attestors[0] unsigned/d revoked/a"},
+		{"none of a set is as near as its nearest", check(nested), world{"a": rejected(verify.WrongKey), "d": rejected(verify.Expired)}, policy.Fail, "expired/d unsigned/c wrong-key/a"},
+		{"could not look stands first, where the answer hangs on it", check(set(1, "a", "b")), world{"a": rejected(verify.Revoked), "b": unreachable}, policy.Indeterminate, "registry-unavailable/b revoked/a"},
+		{"a miss beside a gap is no nearer than a gap", check(set(1, "a", "b")), world{"a": unreachable, "b": blind}, policy.Indeterminate, "registry-unavailable/a registry-unavailable/b no-log-entry/b"},
+		{"a certain miss, where no look could help", check(set(2, "a", "b", "c")), world{"a": blind, "b": rejected(verify.WrongKey)}, policy.Fail, "wrong-key/b unsigned/c registry-unavailable/a no-log-entry/a"},
+		{"each of two sets by itself", check(set(1, "a"), set(1, "b")), world{"a": rejected(verify.WrongKey), "b": rejected(verify.NoLogEntry)}, policy.Fail, "wrong-key/a no-log-entry/b"},
+		{"statements", statements, world{"a": rejected(verify.WrongKey), "b": rejected(verify.NoLogEntry)}, policy.Fail, "no-log-entry/b wrong-key/a"},
+	} {
+		got := decide.Check(c.check, c.world.answers)
+		var codes []string
+		for _, r := range got.Reasons {
+			codes = append(codes, string(r.Code)+"/"+r.Path)
+		}
+		if got.Result != c.want || strings.Join(codes, " ") != c.codes {
+			t.Errorf("%s: %s %q, want %s %q", c.reason, got.Result, codes, c.want, c.codes)
+		}
+	}
+}
+
+func TestDecideNested(t *testing.T) {
+	inner := set(2, "b", "c")
+	outer := policy.Requirement{Name: "attestors[0]", Threshold: 2, Members: []policy.Member{{Authority: authority("a")}, {Set: &inner}}}
+	met := world{"a": signedBy("A"), "b": signedBy("B"), "c": signedBy("C")}
+	if got := decide.Check(check(outer), met.answers); got.Result != policy.Pass || len(got.Facts) != 3 {
+		t.Fatalf("all signed: %s with %d facts, want pass with 3", got.Result, len(got.Facts))
+	}
+	alone := world{"a": signedBy("A"), "b": signedBy("A"), "c": signedBy("A")}
+	one := policy.Requirement{Name: "nested", Threshold: 1, Members: []policy.Member{{Authority: authority("b")}}}
+	twice := policy.Requirement{Name: "attestors[0]", Threshold: 2, Members: []policy.Member{{Authority: authority("a")}, {Set: &one}}}
+	if got := decide.Check(check(twice), alone.answers); got.Result != policy.Fail {
+		t.Fatalf("one signer counts as itself and as a nested set: %s", got.Result)
+	}
+	delete(met, "c")
+	if got := decide.Check(check(outer), met.answers); got.Result != policy.Fail {
+		t.Fatalf("the nested set lacks one: %s, want fail", got.Result)
+	}
+}
+
+// says holds when the predicate contains a word.
+type says string
+
+func (s says) Holds(data any) (bool, string, error) {
+	text, err := json.Marshal(data)
+	if strings.Contains(string(text), "unreadable") {
+		return false, "", errors.New("no such field")
+	}
+	return strings.Contains(string(text), string(s)), fmt.Sprintf("expected %s, found %s", string(s), text), err
+}
+
+func TestDecideAttestations(t *testing.T) {
+	one := func(condition policy.Condition, signers ...policy.Requirement) *policy.Check {
+		return &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: signers, Condition: condition,
+		}}}
+	}
+	denying := func(word string) *policy.Check {
+		c := one(nil, set(1, "a"))
+		c.Deny, c.DenyMessage = says(word), "the scan is bad"
+		return c
+	}
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		world  world
+		want   policy.Result
+		code   policy.Code
+	}{
+		{"a statement that agrees", one(says("clean"), set(1, "a")), world{"a": stated("A", `"clean"`)}, policy.Pass, policy.Verified},
+		{"a statement that does not", one(says("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
+		{"a stale statement beside one that agrees", one(says("clean"), set(1, "a")), world{"a": stated("A", `"dirty"`, `"clean"`)}, policy.Pass, policy.Verified},
+		{"a statement that the condition cannot read", one(says("clean"), set(1, "a")), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.ConditionFailed},
+		{"a statement by nobody whom the policy believes", one(says("clean"), set(1, "a")), world{"a": rejected(verify.WrongKey)}, policy.Fail, policy.Code(verify.WrongKey)},
+		{"none", one(nil, set(1, "a")), world{}, policy.Fail, policy.NoAttestation},
+		{"two signers, each with a statement that agrees", one(says("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"clean too"`)}, policy.Pass, policy.Verified},
+		{"two signers, one of whom disagrees", one(says("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
+		{"a deny condition that does not hold", denying("bad"), world{"a": stated("A", `"good"`)}, policy.Pass, policy.Verified},
+		{"a deny condition that holds", denying("bad"), world{"a": stated("A", `"bad"`)}, policy.Fail, policy.Denied},
+		{"a deny condition that cannot be asked denies", denying("bad"), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.Denied},
+		{"a deny condition that one statement passes", denying("bad"), world{"a": stated("A", `"bad"`, `"good"`)}, policy.Pass, policy.Verified},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			got := decide.Check(c.check, c.world.answers)
+			if got.Result != c.want || got.Reasons[0].Code != c.code {
+				t.Fatalf("%s %+v, want %s with %s first", got.Result, got.Reasons, c.want, c.code)
+			}
+		})
+	}
+}
+
+// TestOneSignerUnderTwoNames: a certificate with two names meets two entries and
+// is one signer all the same.
+func TestOneSignerUnderTwoNames(t *testing.T) {
+	named := func(id, subject string) policy.Answer {
+		return policy.Answer{Facts: []verify.Fact{{Role: attest.Signature, Signer: verify.Signer{ID: id, Subject: subject, Issuer: "idp"}}}}
+	}
+	both := check(set(2, "a", "b"))
+	if got := decide.Check(both, world{"a": named("X", "alice@corp"), "b": named("X", "alice@work")}.answers); got.Result != policy.Fail {
+		t.Errorf("one certificate counts twice: %s", got.Result)
+	}
+	if got := decide.Check(both, world{"a": named("X", "alice@corp"), "b": named("Y", "bob@work")}.answers); got.Result != policy.Pass {
+		t.Errorf("two certificates count once: %s %+v", got.Result, got.Reasons)
+	}
+}
+
+// TestShortcomingsWithoutReasons: who says nothing hides nobody who does.
+func TestShortcomingsWithoutReasons(t *testing.T) {
+	said := func(result policy.Result, codes ...policy.Code) policy.Decision {
+		d := policy.Decision{Result: result}
+		for _, code := range codes {
+			d.Reasons = append(d.Reasons, policy.Reason{Code: code})
+		}
+		return d
+	}
+	for _, c := range []struct {
+		reason string
+		missed []policy.Decision
+		want   []policy.Code
+	}{
+		{"one that says why", []policy.Decision{said(policy.Fail, policy.Denied, policy.Unsigned)}, []policy.Code{policy.Denied, policy.Unsigned}},
+		{"one that does not", []policy.Decision{said(policy.Fail)}, nil},
+		{"one that does not before another", []policy.Decision{said(policy.Fail), said(policy.Fail, policy.Unsigned)}, []policy.Code{policy.Unsigned}},
+		{"and behind it", []policy.Decision{said(policy.Fail, policy.Unsigned), said(policy.Fail)}, []policy.Code{policy.Unsigned}},
+	} {
+		var got []policy.Code
+		for _, r := range decide.Shortcomings(policy.Fail, c.missed) {
+			got = append(got, r.Code)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.reason, got, c.want)
+		}
+	}
+}

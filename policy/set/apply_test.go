@@ -1,0 +1,268 @@
+package set_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/set"
+)
+
+// ruling is a rule about objects that says what it is told to.
+type ruling struct {
+	name    string
+	kinds   []string
+	says    policy.Validated
+	changes func(map[string]any) map[string]any
+	asked   *int
+}
+
+func (r ruling) Name() string { return r.name }
+
+func (r ruling) Targets() []policy.Target {
+	var targets []policy.Target
+	for _, kind := range r.kinds {
+		targets = append(targets, policy.Target{Group: "*", Version: "*", Kind: kind})
+	}
+	return targets
+}
+
+func (r ruling) Validate(context.Context, policy.Case) policy.Validated {
+	if r.asked != nil {
+		*r.asked++
+	}
+	return r.says
+}
+
+func (r ruling) Mutate(_ context.Context, about policy.Case) policy.Mutated {
+	m := policy.Mutated{Result: r.says.Result, Reasons: r.says.Reasons}
+	if r.changes != nil {
+		m.Object = r.changes(about.Subject.Object.Map())
+	}
+	return m
+}
+
+func violated(message string) policy.Validated {
+	return policy.Validated{Result: policy.Fail, Action: policy.Enforce, Reasons: []policy.Reason{{Code: policy.Violated, Message: message}}}
+}
+
+func setOf(t *testing.T, policies ...*policy.Policy) *set.Set {
+	t.Helper()
+	set, err := set.New(policies...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func configMap(namespace string, data map[string]any) *policy.Subject {
+	return &policy.Subject{
+		Version: "v1", Kind: "ConfigMap", Namespace: namespace, Name: "settings", Operation: "CREATE",
+		Object: policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "data": data}),
+	}
+}
+
+func none([]policy.Extractor) ([]policy.Image, error) { return nil, nil }
+
+// TestValidate: which rules are asked, and what becomes of what they say.
+func TestValidate(t *testing.T) {
+	for _, row := range []struct {
+		reason    string
+		policy    policy.Policy
+		namespace string
+		results   []policy.Result // of Ruling; Skipped for Skip
+	}{
+		{"a pass is a result", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"ConfigMap"}, says: policy.Validated{Result: policy.Pass}}}}, "shop", []policy.Result{policy.Pass}},
+		{"a failure is one", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"ConfigMap"}, says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
+		{"another kind is not asked about", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"Secret"}, says: violated("no")}}}, "shop", nil},
+		{"a pattern for kinds means all", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"*"}, says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
+		{"a rule that names no kind is asked", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
+		{"one that does not speak of it is not told", policy.Policy{Validations: []policy.Validation{ruling{name: "a"}}}, "shop", nil},
+		{"a condition leaves it alone", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}}}, "shop", []policy.Result{policy.Skipped}},
+		{"a policy of another namespace", policy.Policy{Namespace: "bank", Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}, "shop", nil},
+		{"a policy of its own", policy.Policy{Namespace: "shop", Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
+		{"all rules count", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: policy.Pass}}, ruling{name: "b", says: violated("no")}}}, "shop", []policy.Result{policy.Pass, policy.Fail}},
+		{"or the first that applies", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
+			ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
+		}}, "shop", []policy.Result{policy.Skipped, policy.Pass}},
+		{"one that may not apply has not, and the next has", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
+			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Doubtful: true}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
+		}}, "shop", []policy.Result{policy.Pass, policy.Pass}},
+		{"one that could not be asked has not applied", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
+			ruling{name: "a", says: policy.Validated{Result: policy.Indeterminate, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
+		}}, "shop", []policy.Result{policy.Indeterminate, policy.Fail}},
+		{"a word that nobody knows could not be asked", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}, "shop", []policy.Result{policy.Indeterminate}},
+	} {
+		row.policy.Kind, row.policy.Name = "ClusterPolicy", "p"
+		var got []policy.Result
+		for _, r := range setOf(t, &row.policy).Validate(t.Context(), configMap(row.namespace, nil), none) {
+			result := r.Ruling.Result
+			if r.Skip != "" {
+				result = policy.Skipped
+			}
+			if !r.Ruling.Passes() && (len(r.Ruling.Reasons) == 0 || r.Ruling.Reasons[0].Path != r.Policy.ID()+"/a" && r.Ruling.Reasons[0].Path != r.Policy.ID()+"/b") {
+				t.Errorf("%s: reasons %+v", row.reason, r.Ruling.Reasons)
+			}
+			got = append(got, result)
+		}
+		if !slices.Equal(got, row.results) {
+			t.Errorf("%s: got %v, want %v", row.reason, got, row.results)
+		}
+	}
+}
+
+// TestANamespaceIsNotItsOwn: what the policies of a namespace say of the Namespace is not
+// asked, or who may write them would label it when somebody else changes it, or keep it from
+// being deleted. Those of the cluster are asked about it, and its own about what is in it.
+func TestANamespaceIsNotItsOwn(t *testing.T) {
+	labels := func(object map[string]any) map[string]any {
+		return map[string]any{"kind": object["kind"], "labelled": true}
+	}
+	rule := ruling{name: "a", says: violated("no"), changes: labels}
+	passes := ruling{name: "a", says: policy.Validated{Result: policy.Pass}, changes: labels}
+	image := told{plans: always(policy.RulePlan{Skip: "whatever"}, false)}
+	for _, row := range []struct {
+		reason                string
+		group, kind, own      string
+		namespaced, spokenFor bool
+	}{
+		{"the Namespace itself", "", "Namespace", "shop", true, false},
+		{"what is in it", "", "ConfigMap", "shop", true, true},
+		{"a kind of that name that is in it", "example.com", "Namespace", "shop", true, true},
+		{"the Namespace, by a policy of the cluster", "", "Namespace", "", true, true},
+	} {
+		p := &policy.Policy{
+			Kind: "Policy", Name: "p", Namespace: row.own, Rules: []policy.Rule{image},
+			Validations: []policy.Validation{rule}, Mutations: []policy.Mutation{passes},
+			Generations: []policy.Generation{making{name: "a", says: policy.Pass, requester: true, selects: true, targets: kindTargets(row.kind)}},
+			Alterations: []policy.Alteration{making{name: "a", says: policy.Pass, selects: true, targets: kindTargets(row.kind)}},
+		}
+		set := setOf(t, p)
+		s := &policy.Subject{
+			Group: row.group, Version: "v1", Kind: row.kind, Namespace: "shop", Name: "shop", Operation: "UPDATE", Time: now,
+			Object: policy.ContentOf(map[string]any{"kind": row.kind}),
+		}
+		changed, _ := set.Mutate(t.Context(), s, func(*policy.Subject) policy.Finder { return none })
+		for what, is := range map[string]bool{
+			"changes it":          changed != nil,
+			"judges it":           len(set.Validate(t.Context(), s, none)) > 0,
+			"judges its images":   len(set.Plan(t.Context(), s, none).Results) > 0,
+			"generates because":   len(set.Generate(t.Context(), s, none)) > 0,
+			"alters because":      len(set.Alterations(t.Context(), s, none)) > 0,
+			"may change it":       set.MayMutate(s),
+			"may judge it":        set.MayValidate(s),
+			"has it as a trigger": set.HasDownstream(s),
+			"wants to know who":   set.NeedsRequester(s),
+		} {
+			if is != row.spokenFor {
+				t.Errorf("%s: %s: %t", row.reason, what, is)
+			}
+		}
+	}
+}
+
+// TestMutateInOrder: each mutation sees what the ones before made, and one that
+// could not be asked changes nothing.
+func TestMutateInOrder(t *testing.T) {
+	add := func(key, from string) func(map[string]any) map[string]any {
+		return func(object map[string]any) map[string]any {
+			data, _ := object["data"].(map[string]any)
+			value, _ := data[from].(string)
+			return map[string]any{"data": map[string]any{"a": data["a"], key: value + "!"}}
+		}
+	}
+	set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Mutations: []policy.Mutation{
+		ruling{name: "first", says: policy.Validated{Result: policy.Pass}, changes: add("b", "a")},
+		ruling{name: "broken", says: policy.Validated{Result: policy.Indeterminate}, changes: add("b", "nothing")},
+		ruling{name: "second", says: policy.Validated{Result: policy.Pass}, changes: add("c", "b")},
+		ruling{name: "idle", says: policy.Validated{Result: policy.Pass}},
+	}})
+	subject := configMap("shop", map[string]any{"a": "x"})
+	changed, results := set.Mutate(t.Context(), subject, func(*policy.Subject) policy.Finder { return none })
+	if data, _ := changed["data"].(map[string]any); data["c"] != "x!!" {
+		t.Errorf("it became %v", changed)
+	}
+	if subject.Object.Map()["data"].(map[string]any)["c"] != nil {
+		t.Error("the object itself was changed")
+	}
+	var did []bool
+	for _, r := range results {
+		did = append(did, r.Changed)
+	}
+	if !slices.Equal(did, []bool{true, false, true, false}) || results[1].Ruling.Result != policy.Indeterminate {
+		t.Errorf("changed %v, %+v", did, results[1].Ruling)
+	}
+}
+
+// TestExceptedObject: an exception leaves an object out of a rule, and one for some
+// images or for a part of the Pod Security Standards does not.
+func TestExceptedObject(t *testing.T) {
+	excepting := func(rule string, change func(*policy.Exception)) *policy.Exception {
+		e := &policy.Exception{Namespace: "shop", Name: "e", Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{rule}}}}
+		change(e)
+		return e
+	}
+	for _, row := range []struct {
+		reason    string
+		exception *policy.Exception
+		skipped   bool
+	}{
+		{"for the rule", excepting("a", func(*policy.Exception) {}), true},
+		{"for another rule", excepting("b", func(*policy.Exception) {}), false},
+		{"for some images", excepting("a", func(e *policy.Exception) { e.Images = []string{"*"} }), false},
+		{"for a control", excepting("a", func(e *policy.Exception) {
+			e.PodSecurity = []policy.PodSecurityExemption{{Control: "Capabilities"}}
+		}), false},
+	} {
+		asked := 0
+		set, err := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{ruling{name: "a", says: violated("no"), asked: &asked}}}).With(row.exception)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := set.Validate(t.Context(), configMap("shop", nil), none)
+		if len(results) != 1 || (results[0].Skip != "") != row.skipped || (results[0].Exception != nil) != row.skipped || results[0].Ruling.Passes() != row.skipped {
+			t.Errorf("%s: %+v", row.reason, results)
+		}
+		if asked != 1 {
+			t.Errorf("%s: asked %d times; whether an exception was needed is known by the rule alone", row.reason, asked)
+		}
+	}
+}
+
+// TestMay: what brings no image is asked about only where a rule may speak of it.
+func TestMay(t *testing.T) {
+	targeting := func(target policy.Target) *set.Set {
+		return setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{targeted{target: target}}})
+	}
+	base := policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Operation: "DELETE"}
+	exec := base
+	exec.Operation, exec.Subresource = "CONNECT", "exec"
+	for _, row := range []struct {
+		reason  string
+		target  policy.Target
+		subject policy.Subject
+		may     bool
+	}{
+		{"a rule about deletions", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"DELETE"}}, base, true},
+		{"one that names no operation", policy.Target{Version: "*", Kind: "Pod"}, base, false},
+		{"one of another kind", policy.Target{Version: "*", Kind: "Secret", Operations: []string{"DELETE"}}, base, false},
+		{"one of another group", policy.Target{Group: "apps", Version: "*", Kind: "Pod", Operations: []string{"DELETE"}}, base, false},
+		{"exec by its name", policy.Target{Version: "*", Kind: "Pod", Subresource: "exec"}, exec, true},
+		{"exec is no pod", policy.Target{Version: "*", Kind: "Pod", Operations: []string{"CONNECT"}}, exec, false},
+	} {
+		if may := targeting(row.target).MayValidate(&row.subject); may != row.may {
+			t.Errorf("%s: %t", row.reason, may)
+		}
+		if targeting(row.target).MayMutate(&row.subject) {
+			t.Errorf("%s: no mutation is there", row.reason)
+		}
+	}
+}
+
+type targeted struct {
+	ruling
+	target policy.Target
+}
+
+func (t targeted) Targets() []policy.Target { return []policy.Target{t.target} }

@@ -1,0 +1,129 @@
+package set
+
+import (
+	"context"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// GenerateResult is the result of a Generation.
+type GenerateResult struct {
+	policy.RuleResult
+	// NeedsRequester and Terms are as in Generation.
+	NeedsRequester bool
+	Terms          policy.Terms
+	// Objects are set if the rule passes.
+	Objects []policy.Downstream
+}
+
+// Generate evaluates the generations for a trigger, in the order of policies and rules, and
+// returns the result of each rule that matches it.
+func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy.Finder) []GenerateResult {
+	if len(s.generations.all) == 0 {
+		return nil
+	}
+	var (
+		results []GenerateResult
+		first   firstOnly
+	)
+	for _, i := range s.generations.of(subject) {
+		g := &s.generations.all[i]
+		if first.done(g.policy) {
+			continue
+		}
+		result := GenerateResult{RuleResult: policy.RuleResult{Policy: g.policy, Rule: g.rule.Name(), Kind: policy.GenerateRule}, NeedsRequester: g.rule.NeedsRequester(), Terms: g.rule.Terms()}
+		generated := g.rule.Generate(ctx, policy.Case{Subject: subject, Find: find})
+		if !record(&result.RuleResult, generated.Result, generated.Reasons) {
+			continue
+		}
+		if e, _ := s.exceptedObject(ctx, g.policy, result.Rule, subject); e != nil {
+			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
+		} else if result.Ruling.Result == policy.Pass {
+			result.Objects, result.Changed = generated.Objects, len(generated.Objects) > 0
+		}
+		first.applied(g.policy, &result.RuleResult)
+		results = append(results, result)
+	}
+	return results
+}
+
+// AlterResult is the result of an Alteration for its trigger, before it is evaluated for the
+// objects that it changes.
+type AlterResult struct {
+	policy.RuleResult
+	// OnPolicyChange is as in Alteration.
+	OnPolicyChange bool
+	// SkipGenerated is as in Terms.
+	SkipGenerated bool
+	// NeedsRequester is as in Generation.
+	NeedsRequester bool
+	// Selections and Alter are set if the rule passes, and as in Selected.
+	Selections []policy.Selection
+	Alter      func(ctx context.Context, by policy.Selection, target map[string]any) policy.Mutated
+}
+
+// Alterations evaluates the alterations for a trigger, in the order of policies and rules, and
+// returns the result of each rule that matches it. It alters nothing.
+func (s *Set) Alterations(ctx context.Context, subject *policy.Subject, find policy.Finder) []AlterResult {
+	if len(s.alterations.all) == 0 {
+		return nil
+	}
+	var (
+		results []AlterResult
+		first   firstOnly
+	)
+	about := policy.Case{Subject: subject, Find: find}
+	for _, i := range s.alterations.of(subject) {
+		a := &s.alterations.all[i]
+		if first.done(a.policy) {
+			continue
+		}
+		result := AlterResult{
+			RuleResult:     policy.RuleResult{Policy: a.policy, Rule: a.rule.Name(), Kind: policy.AlterRule},
+			OnPolicyChange: a.rule.OnPolicyChange(), SkipGenerated: a.rule.SkipGenerated(), NeedsRequester: a.rule.NeedsRequester(),
+		}
+		selected := a.rule.Existing(ctx, about)
+		if !record(&result.RuleResult, selected.Result, selected.Reasons) {
+			continue
+		}
+		if e, _ := s.exceptedObject(ctx, a.policy, result.Rule, subject); e != nil {
+			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
+		} else if result.Ruling.Result == policy.Pass {
+			result.Selections, result.Alter = selected.Selections, selected.Alter
+		}
+		first.applied(a.policy, &result.RuleResult)
+		results = append(results, result)
+	}
+	return results
+}
+
+// HasDownstream reports whether the subject's object may be a trigger of a rule for other
+// objects, as far as that is decidable without a lookup.
+func (s *Set) HasDownstream(subject *policy.Subject) bool {
+	selects := func(rule aboutOthers) bool { return rule.Selects(subject) }
+	return anyRule(&s.generations, subject, selects) || anyRule(&s.alterations, subject, selects)
+}
+
+// NeedsRequester reports whether a rule for other objects may read the requester of the subject's
+// object after the object exists.
+func (s *Set) NeedsRequester(subject *policy.Subject) bool {
+	needs := func(rule aboutOthers) bool {
+		return rule.NeedsRequester() && slices.ContainsFunc(rule.Targets(), func(t policy.Target) bool { return t.Means(subject) })
+	}
+	return anyRule(&s.generations, subject, needs) || anyRule(&s.alterations, subject, needs)
+}
+
+// aboutOthers is the common interface of rules for other objects.
+type aboutOthers interface {
+	targeted
+	Selects(subject *policy.Subject) bool
+	NeedsRequester() bool
+}
+
+func anyRule[R aboutOthers](x *objectIndex[R], subject *policy.Subject, is func(aboutOthers) bool) bool {
+	if len(x.all) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(x.of(subject), func(i int) bool { return is(x.all[i].rule) })
+}
