@@ -31,7 +31,10 @@ const (
 
 func (u unit) String() string { return [...]string{"a number", "a quantity", "a duration"}[u] }
 
-var errZero = errors.New("division by zero")
+var (
+	errZero  = errors.New("division by zero")
+	errWhole = errors.New("want whole numbers")
+)
 
 func parseOperand(value any) (operand, error) {
 	switch v := value.(type) {
@@ -88,33 +91,6 @@ func mismatch(x, y operand) error {
 	return fmt.Errorf("%s and %s do not go together", x.unit, y.unit)
 }
 
-// level gives a number the unit of the other operand: unchanged for quantities, seconds for
-// durations.
-func level(x, y operand) (operand, operand, error) {
-	var err error
-	if x.unit == aScalar && y.unit != aScalar {
-		x, err = x.as(y.unit)
-	} else if y.unit == aScalar && x.unit != aScalar {
-		y, err = y.as(x.unit)
-	}
-	if err == nil && x.unit != y.unit {
-		err = mismatch(x, y)
-	}
-	return x, y, err
-}
-
-func (o operand) as(u unit) (operand, error) {
-	if u == aQuantity {
-		dec, err := decimal(o.number)
-		if err != nil {
-			return o, err
-		}
-		return operand{unit: u, quantity: *resource.NewDecimalQuantity(*dec, resource.DecimalSI)}, nil
-	}
-	d, err := seconds(o.number)
-	return operand{unit: u, duration: d}, err
-}
-
 // value returns an operand as JSON.
 func (o operand) value() any {
 	switch o.unit {
@@ -135,10 +111,6 @@ func decimal(number float64) (*inf.Dec, error) {
 		return nil, fmt.Errorf("the number %g is out of range", number)
 	}
 	return dec, nil
-}
-
-func seconds(number float64) (time.Duration, error) {
-	return nanoseconds(number * float64(time.Second))
 }
 
 func nanoseconds(number float64) (time.Duration, error) {
@@ -172,13 +144,12 @@ func subtract(a arguments) (any, error) {
 	return x.value(), nil
 }
 
-// plus returns x + sign*y.
+// plus returns x + sign*y, which have the same unit.
 func plus(x, y operand, sign float64) (operand, error) {
-	x, y, err := level(x, y)
-	if err != nil {
-		return x, err
-	}
+	var err error
 	switch {
+	case x.unit != y.unit:
+		return x, mismatch(x, y)
 	case x.unit == aScalar:
 		x.number += sign * y.number
 	case x.unit == aDuration:
@@ -191,9 +162,14 @@ func plus(x, y operand, sign float64) (operand, error) {
 	return x, err
 }
 
+// sum refuses a list of nothing, as Kyverno does: a limit must not hold for what is not there.
 func sum(a arguments) (any, error) {
-	var total operand // of none it is zero
-	for i, item := range a.list(0) {
+	list := a.list(0)
+	if len(list) == 0 {
+		return nil, errors.New("want at least one element")
+	}
+	var total operand
+	for i, item := range list {
 		next, err := parseOperand(item)
 		if err == nil && i == 0 {
 			total = next
@@ -257,23 +233,19 @@ func divide(a arguments) (any, error) {
 	return nil, mismatch(x, y)
 }
 
-// digits is how exact the quotient of two quantities is, after the point.
-const digits = 9
-
+// divideQuantity returns the ratio of two quantities as a number. A quantity divided by a number
+// is rounded down to the digits that the two are written with, as Kyverno does.
 func divideQuantity(x, y operand) (any, error) {
-	divisor := y.quantity.AsDec()
-	if y.unit == aScalar {
-		var err error
-		divisor, err = decimal(y.number)
-		if err != nil {
-			return nil, err
-		}
+	if y.unit == aQuantity {
+		return x.quantity.AsApproximateFloat64() / y.quantity.AsApproximateFloat64(), nil
 	}
-	quotient := new(inf.Dec).QuoRound(x.quantity.AsDec(), divisor, digits, inf.RoundHalfUp)
-	if y.unit == aScalar {
-		return resource.NewDecimalQuantity(*quotient, x.quantity.Format).String(), nil
+	divisor, err := decimal(y.number)
+	if err != nil {
+		return nil, err
 	}
-	return strconv.ParseFloat(quotient.String(), 64)
+	dividend := x.quantity.AsDec()
+	quotient := new(inf.Dec).QuoRound(dividend, divisor, max(dividend.Scale(), divisor.Scale()), inf.RoundDown)
+	return resource.NewDecimalQuantity(*quotient, x.quantity.Format).String(), nil
 }
 
 func (o operand) isZero() bool {
@@ -301,15 +273,22 @@ func modulo(a arguments) (any, error) {
 	case aDuration:
 		return (x.duration % y.duration).String(), nil
 	case aQuantity:
-		remainder := new(inf.Dec).QuoRound(x.quantity.AsDec(), y.quantity.AsDec(), 0, inf.RoundDown)
-		remainder.Mul(remainder, y.quantity.AsDec())
-		remainder.Sub(x.quantity.AsDec(), remainder)
-		return resource.NewDecimalQuantity(*remainder, x.quantity.Format).String(), nil
+		return moduloQuantity(x.quantity, y.quantity)
 	}
 	if x.number != math.Trunc(x.number) || y.number != math.Trunc(y.number) {
-		return nil, errors.New("want whole numbers")
+		return nil, errWhole
 	}
 	return math.Mod(x.number, y.number), nil
+}
+
+// moduloQuantity takes whole quantities only.
+func moduloQuantity(x, y resource.Quantity) (any, error) {
+	i, isWhole := x.AsInt64()
+	n, areWhole := y.AsInt64()
+	if !isWhole || !areWhole {
+		return nil, errWhole
+	}
+	return resource.NewQuantity(i%n, x.Format).String(), nil
 }
 
 func round(a arguments) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 )
 
 // labelMatch reports whether every label of the first is in the second.
@@ -62,9 +63,9 @@ func objectFromLists(a arguments) (any, error) {
 	keys, values := a.list(0), a.list(1)
 	result := make(map[string]any, len(keys))
 	for i, item := range keys {
-		key, ok := item.(string)
-		if !ok {
-			return nil, fmt.Errorf("key %d: want a string, got %s", i, kindOf(item))
+		key, err := keyOf(item)
+		if err != nil {
+			return nil, fmt.Errorf("key %d: %w", i, err)
 		}
 		result[key] = nil
 		if i < len(values) {
@@ -72,6 +73,19 @@ func objectFromLists(a arguments) (any, error) {
 		}
 	}
 	return result, nil
+}
+
+// keyOf writes a number or boolean as text, as Kyverno does.
+func keyOf(item any) (string, error) {
+	switch v := item.(type) {
+	case string:
+		return v, nil
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	}
+	return "", fmt.Errorf("want a string, a number or a boolean, got %s", kindOf(item))
 }
 
 func keys(a arguments) (any, error) {
