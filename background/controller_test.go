@@ -417,7 +417,7 @@ func TestGoesWithTriggerAndPolicy(t *testing.T) {
 		"the policy goes, of a rule that makes it once":  {once, func(b *bench) { b.gone["ClusterPolicy/deny"] = true; b.policies() }, true},
 		"the policy goes, as far as is known":            {denyRule, func(b *bench) { b.policies() }, true},
 		"the policy breaks": {denyRule, func(b *bench) {
-			b.policies(&policy.Policy{Kind: "ClusterPolicy", Name: "deny", Source: "test", Broken: errors.New("a field is unknown")})
+			b.policies(&policy.Policy{Kind: "ClusterPolicy", Name: "deny", Source: "test", Problems: policy.Problems{Broken: errors.New("a field is unknown")}})
 		}, true},
 		"the rule goes": {denyRule, func(b *bench) {
 			b.policies(&policy.Policy{Kind: "ClusterPolicy", Name: "deny", Source: "test", Hash: "other"})

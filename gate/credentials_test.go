@@ -63,7 +63,7 @@ func TestPullSecretsDoNotChooseTheFailureSetting(t *testing.T) {
 			team.names = append(team.names, fmt.Sprintf("s%d", i))
 		}
 		chain := must(keychain.New(keychain.Config{Registry: h.client, Secrets: team, Accounts: team}))(t)
-		g := h.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}})
+		g := h.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(h.key)}})
 		outcome := decide(t, g, unsigned.Name)
 		if (outcome.Result == gate.Allow) != test.allowed {
 			t.Errorf("%s: %s: %+v", test.reason, outcome.Result, outcome.Verdicts)

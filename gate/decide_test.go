@@ -84,7 +84,7 @@ func TestFailureSettings(t *testing.T) {
 			}
 			r := unsignedRule
 			r.check.Action = c.action
-			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: c.failOpen, Rules: []policy.Rule{r}})
+			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: c.failOpen}, Rules: []policy.Rule{r}})
 			outcome := decide(t, g, image.Name)
 			if outcome.Result != c.want {
 				t.Fatalf("%s, want %s: %+v", outcome.Result, c.want, outcome.Verdicts)
@@ -114,7 +114,7 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			h.Registry.SetFaults(c.faults...)
-			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}})
+			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(h.key)}})
 			outcome := decide(t, g, c.name)
 			reasons := append(slices.Clone(outcome.Verdicts[0].Reasons), outcome.Verdicts[0].Warnings...)
 			if outcome.Result != c.want || !slices.ContainsFunc(reasons, func(r policy.Reason) bool { return r.Code == c.code }) {
@@ -132,7 +132,7 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 		{"the API server does not answer a look-up", silent, gate.Allow},
 		{"the object leaves out what the rule reads", errors.New("no label team"), gate.Error},
 	} {
-		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{silentRule{c.err}}})
+		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{silentRule{c.err}}})
 		if outcome := decide(t, g, app.Name); outcome.Result != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, outcome.Result, c.want)
 		}
@@ -147,7 +147,7 @@ func TestCrowdedOut(t *testing.T) {
 	for i := range 8 {
 		names = append(names, h.Build("slow", strconv.Itoa(i), "slow").Name)
 	}
-	open := &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}}
+	open := &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(h.key)}}
 	h.Registry.SetFaults(registrytest.Fault{Repository: "slow", Do: registrytest.Hang()})
 	g := h.gateWith(t, open, gate.WithConcurrency(1), gate.WithTimeout(2*time.Second))
 	if outcome := g.Decide(t.Context(), pod(t, names...)); outcome.Result == gate.Allow {
@@ -178,10 +178,10 @@ func TestAnAttestationIsNoSignature(t *testing.T) {
 }
 
 func attestedBy(signer *verifytest.Signer, predicateType string) rule {
-	return rule{policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+	return rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{{
 		Path: "attestations[0]", PredicateType: predicateType,
 		Signers: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: keyAuthority(signer)}}}},
-	}}}}
+	}}}}}
 }
 
 func TestAttestations(t *testing.T) {
@@ -276,10 +276,10 @@ func TestAnotherKeyIsNotAnsweredFromMemory(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	image := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(image, byKey(h.key), nil))(t)
-	both := rule{policy.Check{Entry: "verifyImages[0]", Requirements: []policy.Requirement{
+	both := rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Requirements: []policy.Requirement{
 		{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: keyAuthority(h.key)}}},
 		{Name: "attestors[1]", Threshold: 1, Members: []policy.Member{{Authority: keyAuthority(h.stranger)}}},
-	}}}
+	}}}}
 	g := h.gate(t, both)
 	for range 2 {
 		expect(t, decide(t, g, image.Name), gate.Deny, policy.Code(verify.WrongKey))
@@ -365,7 +365,7 @@ func TestABoundIsNeverAdmittedByTheFailureSetting(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	image := h.Build("app", "v1", "unsigned")
 	open := func() *gate.Gate {
-		return h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{signedBy(h.key)}})
+		return h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(h.key)}})
 	}
 	expect(t, decide(t, open(), image.Name), gate.Deny, policy.Unsigned)
 	for i := range 1000 {
@@ -430,7 +430,7 @@ func TestAnExtractorMattersOnlyWhereItsRuleApplies(t *testing.T) {
 		{"the rule applies and cannot read the image", "default", false, gate.Error},
 		{"the rule applies and only audits", "default", true, gate.Allow},
 	} {
-		p := &policy.Policy{Kind: "Test", Name: "test", AuditOnly: c.audit, Rules: []policy.Rule{extracting{signedBy(h.key), c.namespace}}}
+		p := &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{AuditOnly: c.audit}, Rules: []policy.Rule{extracting{signedBy(h.key), c.namespace}}}
 		object := must(workload.Parse([]byte(`{"apiVersion":"example.test/v1","kind":"Task","metadata":{"name":"x","namespace":"default","annotations":{"image":"$(params.image)"}}}`)))(t)
 		if outcome := h.gateWith(t, p).Decide(t.Context(), gate.Request{Object: object}); outcome.Result != c.want {
 			t.Errorf("%s: %s, want %s: %+v", c.reason, outcome.Result, c.want, outcome)

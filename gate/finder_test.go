@@ -51,7 +51,7 @@ func TestUnreadableImagesOfRules(t *testing.T) {
 			request    gate.Request
 			extractors []policy.Extractor
 		}{"a pod": {pod(t, c.first, c.second), nil}, "an extractor": {task, step}} {
-			p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", FailOpen: true, Validations: []policy.Validation{finding{asked.extractors, 2}}}
+			p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Settings: policy.Settings{FailOpen: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{finding{asked.extractors, 2}}}}
 			out := h.gateWith(t, p).Decide(t.Context(), asked.request)
 			if len(out.Rules) != 1 || out.Rules[0].Ruling.Result != c.want || (out.Result == gate.Allow) != (c.want == policy.Pass) {
 				t.Errorf("%s, %s: %s %+v %+v", c.reason, where, out.Result, out.Reasons, out.Rules)

@@ -138,7 +138,7 @@ func signedBy(signers ...*verifytest.Signer) rule {
 	for _, signer := range signers {
 		r.Members = append(r.Members, policy.Member{Authority: keyAuthority(signer)})
 	}
-	return rule{policy.Check{Entry: "verifyImages[0]", MutateDigest: true, Requirements: []policy.Requirement{r}}}
+	return rule{policy.Check{Entry: "verifyImages[0]", Pinning: policy.Pinning{MutateDigest: true}, Claims: policy.Claims{Requirements: []policy.Requirement{r}}}}
 }
 
 func keyAuthority(signer *verifytest.Signer) *verify.Authority {
@@ -147,9 +147,9 @@ func keyAuthority(signer *verifytest.Signer) *verify.Authority {
 
 func notarized(notary *verifytest.Notary) rule {
 	authority := &verify.Authority{Name: "notary", Notation: &verify.Notation{CA: notary.RootPEM()}}
-	return rule{policy.Check{Entry: "verifyImages[0]", Requirements: []policy.Requirement{{
+	return rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Requirements: []policy.Requirement{{
 		Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: authority}},
-	}}}}
+	}}}}}
 }
 
 func byKey(signer *verifytest.Signer) verifytest.Claim {

@@ -143,12 +143,12 @@ func TestJudge(t *testing.T) {
 		{"under audit a failing object is admitted", judging{judge: object(policy.Fail), action: policy.Audit}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no image and a failing object", judging{judge: object(policy.Fail), ofObject: true}, nil, gate.Deny, policy.Denied},
 		{"no image, and the rule speaks of images alone", judging{judge: object(policy.Fail)}, nil, gate.Unchecked, ""},
-		{"a proof is required and there is none", judging{judge: say(policy.Pass), check: policy.Check{Required: true}}, []string{good.Name}, gate.Deny, policy.Unverified},
-		{"a proof is required, and there", judging{authorities: []*verify.Authority{key}, judge: eachSigned(0), check: policy.Check{Required: true}}, []string{good.Name}, gate.Allow, policy.Verified},
+		{"a proof is required and there is none", judging{judge: say(policy.Pass), check: policy.Check{Claims: policy.Claims{Required: true}}}, []string{good.Name}, gate.Deny, policy.Unverified},
+		{"a proof is required, and there", judging{authorities: []*verify.Authority{key}, judge: eachSigned(0), check: policy.Check{Claims: policy.Claims{Required: true}}}, []string{good.Name}, gate.Allow, policy.Verified},
 		{"no proof is required", judging{judge: say(policy.Pass)}, []string{good.Name}, gate.Allow, policy.Denied},
-		{"the tag stands for nothing and is to be pinned", judging{judge: say(policy.Pass), check: policy.Check{MutateDigest: true}}, []string{h.Registry.Host() + "/none:1"}, gate.Error, policy.ImageNotFound},
+		{"the tag stands for nothing and is to be pinned", judging{judge: say(policy.Pass), check: policy.Check{Pinning: policy.Pinning{MutateDigest: true}}}, []string{h.Registry.Host() + "/none:1"}, gate.Error, policy.ImageNotFound},
 		{"the tag stands for nothing and nobody asks", judging{judge: say(policy.Pass)}, []string{h.Registry.Host() + "/none:1"}, gate.Allow, policy.Denied},
-		{"only digests will do", judging{judge: say(policy.Pass), check: policy.Check{VerifyDigest: true}}, []string{good.Name}, gate.Deny, policy.MissingDigest},
+		{"only digests will do", judging{judge: say(policy.Pass), check: policy.Check{Pinning: policy.Pinning{VerifyDigest: true}}}, []string{good.Name}, gate.Deny, policy.MissingDigest},
 		{"an unknown result", judging{judge: say("maybe")}, []string{good.Name}, gate.Error, policy.Internal},
 		{"too few decisions", judging{judge: func([]policy.Given) policy.Judgement { return policy.Judgement{} }}, []string{good.Name}, gate.Error, policy.Internal},
 		{"a panic", judging{judge: func([]policy.Given) policy.Judgement { panic("judge") }}, []string{good.Name}, gate.Error, policy.Internal},
@@ -186,7 +186,7 @@ func TestRequiredByAnother(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	good, bad := h.Build("good", "1", "good"), h.Build("bad", "1", "bad")
 	must(0, legacy(h, good))(t)
-	catchAll := judging{judge: eachSigned(0), check: policy.Check{Required: true}}
+	catchAll := judging{judge: eachSigned(0), check: policy.Check{Claims: policy.Claims{Required: true}}}
 	proving := judging{authorities: []*verify.Authority{keyAuthority(h.key)}, judge: eachSigned(1), action: policy.Audit}
 	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{catchAll, renamed{proving}}})
 	if outcome := g.Decide(t.Context(), pod(t, good.Name)); outcome.Result != gate.Allow {
@@ -304,7 +304,7 @@ func TestJudgeData(t *testing.T) {
 		return out
 	}
 	for _, want := range []policy.Data{policy.DataOne, policy.DataEach} {
-		g := h.gate(t, judging{judge: configured, check: policy.Check{WantsData: want}})
+		g := h.gate(t, judging{judge: configured, check: policy.Check{Lookup: policy.Lookup{WantsData: want}}})
 		for _, name := range []string{child.ByDigest(), index.ByDigest()} {
 			if outcome := g.Decide(t.Context(), pod(t, name)); outcome.Result != gate.Allow || outcome.Cost.Requests == 0 {
 				t.Errorf("%s of %s: %+v", want, name, outcome)
@@ -314,7 +314,7 @@ func TestJudgeData(t *testing.T) {
 			}
 		}
 	}
-	g := h.gate(t, judging{judge: configured, check: policy.Check{WantsData: policy.DataOne}})
+	g := h.gate(t, judging{judge: configured, check: policy.Check{Lookup: policy.Lookup{WantsData: policy.DataOne}}})
 	missing := child.Name + "@sha256:" + strings.Repeat("0", 64)
 	if outcome := g.Decide(t.Context(), pod(t, missing)); outcome.Result != gate.Error || !hasCode(outcome, policy.ImageNotFound) {
 		t.Errorf("of nothing: %+v", outcome)
@@ -372,7 +372,7 @@ func TestJudgeFailsOpen(t *testing.T) {
 			out.Object = c.ruling
 			return out
 		}}
-		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: true, Rules: []policy.Rule{rule}})
+		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{rule}})
 		if outcome := g.Decide(t.Context(), pod(t, image.Name)); outcome.Result != c.want {
 			t.Errorf("%s: %+v", c.reason, outcome)
 		}

@@ -84,8 +84,8 @@ func TestAllReasons(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
-	digests := rule{policy.Check{Entry: "digests", VerifyDigest: true}}
-	requires := judging{judge: eachSigned(0), check: policy.Check{Required: true}}
+	digests := rule{policy.Check{Entry: "digests", Pinning: policy.Pinning{VerifyDigest: true}}}
+	requires := judging{judge: eachSigned(0), check: policy.Check{Claims: policy.Claims{Required: true}}}
 	with := func(name string, action policy.Action, r policy.Rule) *policy.Policy {
 		if own, ok := r.(rule); ok {
 			own.check.Action = action

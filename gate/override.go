@@ -204,7 +204,7 @@ func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 		for _, authority := range p.overriding.Authorities() {
 			requirement.Members = append(requirement.Members, policy.Member{Authority: authority})
 		}
-		check := &policy.Check{Image: one.image, Entry: requirement.Name, Requirements: []policy.Requirement{requirement}}
+		check := &policy.Check{Image: one.image, Entry: requirement.Name, Claims: policy.Claims{Requirements: []policy.Requirement{requirement}}}
 		if len(v.Decisions) > 0 {
 			check.Credentials = v.Decisions[0].Check.Credentials
 		}

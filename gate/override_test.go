@@ -407,7 +407,7 @@ func TestDeniedSignerBesideMemory(t *testing.T) {
 	plain := must(set.New(policies...))(t)
 	state := &gate.Current{}
 	snapshot := gate.Snapshot{Policies: must(set.New(&policy.Policy{Kind: "Test", Name: "one", Hash: "1", Rules: []policy.Rule{
-		rule{policy.Check{Entry: "e", Requirements: []policy.Requirement{{Name: "r", Threshold: 1, Members: either.check.Requirements[0].Members[:1]}}}},
+		rule{policy.Check{Entry: "e", Claims: policy.Claims{Requirements: []policy.Requirement{{Name: "r", Threshold: 1, Members: either.check.Requirements[0].Members[:1]}}}}},
 	}}))(t), Prover: prover{Snapshot: y.snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(y.snapshot), attest.Bundle: bundle.New(y.snapshot)}}}
 	state.Replace(snapshot)
 	g := must(gate.New(gate.Config{Registries: y, State: state}))(t)
@@ -427,7 +427,7 @@ func TestDeniedSignerBesideMemory(t *testing.T) {
 // What could not be looked at is told as that, and no Allow admits what may be denied.
 func TestOverridesWhileTheRegistryIsSilent(t *testing.T) {
 	y := newOverrideYard(t)
-	open := &policy.Policy{Kind: "Test", Name: "open", Hash: "1", FailOpen: true, Rules: []policy.Rule{signedBy(y.key)}}
+	open := &policy.Policy{Kind: "Test", Name: "open", Hash: "1", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(y.key)}}
 	y.Registry.SetFaults(registrytest.Fault{Do: registrytest.RetryAfter(http.StatusServiceUnavailable, "600")})
 	for _, c := range []struct {
 		reason, override, image string

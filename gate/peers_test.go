@@ -140,7 +140,7 @@ func TestAnOldFactOfAPeerDoesNotDeny(t *testing.T) {
 func TestPeersAreAskedOnceAndOnlyForFacts(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
-	both := rule{policy.Check{Entry: "verifyImages[0]", Requirements: signedBy(h.key).check.Requirements, Attestations: attestedBy(h.key, provenance).check.Attestations}}
+	both := rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Requirements: signedBy(h.key).check.Requirements, Attestations: attestedBy(h.key, provenance).check.Attestations}}}
 	one := h.gate(t, both)
 	expect(t, decide(t, one, app.Name), gate.Deny, policy.Unsigned) // one remembers "none found"
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
@@ -172,7 +172,7 @@ func TestAWarmAdmissionAsksNobody(t *testing.T) {
 	must(0, h.AttestBundle(app, byKey(h.key), provenance, map[string]any{"clean": true}))(t)
 	attested := attestedBy(h.key, provenance).check.Attestations
 	attested[0].Condition = saysClean{}
-	both := rule{policy.Check{Entry: "verifyImages[0]", Requirements: signedBy(h.key).check.Requirements, Attestations: attested}}
+	both := rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Requirements: signedBy(h.key).check.Requirements, Attestations: attested}}}
 	clock := &clock{}
 	var asked [][]string
 	g := h.gate(t, both, gate.WithClock(clock.now), gate.WithPeers(peer{asked: &asked, mu: &sync.Mutex{}}))

@@ -116,7 +116,7 @@ func TestASlippedTagIsVerified(t *testing.T) {
 			}
 			r := digestRule(signedBy(h.key), true, true)
 			r.check.Action = c.action
-			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", FailOpen: c.failOpen, Rules: []policy.Rule{r}})
+			g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: c.failOpen}, Rules: []policy.Rule{r}})
 			request := pod(t, c.image)
 			request.Pinning = gate.PinDone
 			outcome := g.Decide(t.Context(), request)

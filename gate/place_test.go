@@ -34,7 +34,7 @@ func TestClusterScoped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Request{Object: objects[0], ClusterScoped: c.scoped, Subject: policy.Subject{Namespace: "shop", NamespaceKnown: true, NamespaceLabels: shop}}
+		r := Request{Object: objects[0], ClusterScoped: c.scoped, Subject: policy.Subject{Namespace: "shop", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: shop}}}
 		if c.whole {
 			r.Subject.Request = policy.RequestFrom([]byte("{}"))
 		}

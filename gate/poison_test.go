@@ -150,7 +150,7 @@ func (s *poisonScene) decide(t *testing.T, p poisoned, entries []dockerAuth, fai
 	defer client.Close()
 	secrets := pullSecrets{host: s.Registry.Host(), entries: entries}
 	chain := must(keychain.New(keychain.Config{Registry: client, Secrets: secrets, Accounts: secrets}))(t)
-	g := s.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", FailOpen: failOpen, Rules: []policy.Rule{signedBy(s.key)}})
+	g := s.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: failOpen}, Rules: []policy.Rule{signedBy(s.key)}})
 	ctx, cancel := context.WithTimeout(t.Context(), s.patience)
 	defer cancel()
 	return g.Decide(ctx, must(gate.ForImage(name, "default"))(t))
@@ -316,7 +316,7 @@ func TestARegistryThatIsDownIsSilence(t *testing.T) {
 		secrets := pullSecrets{host: s.Registry.Host(), entries: test.entries}
 		chain := must(keychain.New(keychain.Config{Registry: client, Secrets: secrets, Accounts: secrets}))(t)
 		for failOpen, want := range map[bool]gate.Result{true: test.want, false: gate.Error} {
-			g := s.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", FailOpen: failOpen, Rules: []policy.Rule{signedBy(s.key)}})
+			g := s.gateAt(t, chained{chain}, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: failOpen}, Rules: []policy.Rule{signedBy(s.key)}})
 			if out := decide(t, g, s.unsigned.Name); out.Result != want {
 				t.Errorf("%s, Ignore %t: %s, want %s: %+v", test.reason, failOpen, out.Result, want, out.Verdicts)
 			}

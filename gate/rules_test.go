@@ -96,8 +96,7 @@ func TestOrder(t *testing.T) {
 		var seen []string
 		g := h.gateWith(t, &policy.Policy{
 			Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)},
-			Mutations:   []policy.Mutation{renaming{"origin/", "copies/"}},
-			Validations: []policy.Validation{wanting{row.want, row.action, row.failure, &seen}},
+			ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{renaming{"origin/", "copies/"}}, Validations: []policy.Validation{wanting{row.want, row.action, row.failure, &seen}}},
 		})
 		request := pod(t, row.image)
 		request.Stage = row.stage
@@ -159,7 +158,7 @@ func TestAnotherObject(t *testing.T) {
 		{"a name where there is none", unnamed, setting{"/metadata/name", "settings-a"}, gate.Allow},
 		{"anything else", object, setting{"/metadata/generateName", "x"}, gate.Allow},
 	} {
-		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Mutations: []policy.Mutation{row.rule}})
+		g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{row.rule}}})
 		request := gate.Request{Object: must(workload.Parse([]byte(row.object)))(t), Stage: gate.StageMutateObject, Subject: policy.Subject{Namespace: "shop"}}
 		if out := g.Decide(t.Context(), request); out.Result != row.answer || (len(out.Patch) > 0) != (row.answer == gate.Allow) {
 			t.Errorf("%s: %s %v %v", row.reason, out.Result, out.Reasons, out.Patch)
@@ -184,7 +183,7 @@ func TestOnlyImages(t *testing.T) {
 		var seen []string
 		g := h.gateWith(t, &policy.Policy{
 			Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)},
-			Validations: []policy.Validation{wanting{"nothing", policy.Enforce, policy.Fail, &seen}},
+			ObjectRules: policy.ObjectRules{Validations: []policy.Validation{wanting{"nothing", policy.Enforce, policy.Fail, &seen}}},
 		})
 		if out := g.Decide(t.Context(), row.request); out.Result != row.answer {
 			t.Errorf("%s: %s %v", row.reason, out.Result, out.Reasons)
@@ -209,7 +208,7 @@ func (forbidding) Validate(_ context.Context, about policy.Case) policy.Validate
 // TestDeletion: a deletion has no object but the old one, and a rule may forbid it.
 func TestDeletion(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
-	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Validations: []policy.Validation{forbidding{}}})
+	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{forbidding{}}}})
 	for label, answer := range map[string]gate.Result{"stay": gate.Deny, "go": gate.Unchecked} {
 		old := must(workload.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b","labels":{"` + label + `":""}}}`)))(t)
 		out := g.Decide(t.Context(), gate.Request{Old: old, Stage: gate.StageValidate, Subject: policy.Subject{
@@ -273,8 +272,8 @@ func TestTimeThatTheObjectTakesIsNoSilence(t *testing.T) {
 		{"a defect after a wait", spending{true, policy.Reason{Code: policy.Internal, Message: "a panic"}}, gate.Error, policy.Internal},
 	} {
 		for where, p := range map[string]*policy.Policy{
-			"validation": {Validations: []policy.Validation{c.rule}},
-			"mutation":   {Mutations: []policy.Mutation{c.rule}},
+			"validation": {ObjectRules: policy.ObjectRules{Validations: []policy.Validation{c.rule}}},
+			"mutation":   {ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{c.rule}}},
 		} {
 			p.Kind, p.Name, p.Hash, p.FailOpen = "Test", "test", "1", true
 			out := h.gateWith(t, p, gate.WithTimeout(50*time.Millisecond)).Decide(t.Context(), pod(t))
@@ -285,7 +284,7 @@ func TestTimeThatTheObjectTakesIsNoSilence(t *testing.T) {
 		}
 	}
 	for waits, want := range map[bool]gate.Result{true: gate.Allow, false: gate.Error} {
-		p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", FailOpen: true, Rules: []policy.Rule{spending{waits: waits}}}
+		p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{spending{waits: waits}}}
 		if out := h.gateWith(t, p, gate.WithTimeout(50*time.Millisecond)).Decide(t.Context(), pod(t, h.Registry.Host()+"/app:1")); out.Result != want {
 			t.Errorf("a rule about images that waits (%t): %s %+v", waits, out.Result, out.Reasons)
 		}

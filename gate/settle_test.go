@@ -38,12 +38,12 @@ func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
 		says     string
 		warnings int
 	}{
-		{"audited, and not asked", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
-		{"audited, and of nothing", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{}}}, gate.Unchecked, policy.NotConcerned, nobody, 0},
-		{"silence is admitted", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: silence}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
-		{"a fault is not", policy.Policy{FailOpen: true, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
+		{"audited, and not asked", policy.Policy{Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
+		{"audited, and of nothing", policy.Policy{Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{unasked{}}}, gate.Unchecked, policy.NotConcerned, nobody, 0},
+		{"silence is admitted", policy.Policy{Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{unasked{err: silence}}}, gate.Allow, policy.NotConcerned, nobodyAsked, 1},
+		{"a fault is not", policy.Policy{Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
 		{"enforced, and not asked", policy.Policy{Rules: []policy.Rule{unasked{err: undefined}}}, gate.Error, policy.PolicyError, "request.team", 0},
-		{"another rule speaks of it", policy.Policy{AuditOnly: true, Rules: []policy.Rule{unasked{err: undefined}, signedBy(h.key)}}, gate.Allow, policy.Verified, "signed by", 1},
+		{"another rule speaks of it", policy.Policy{Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{unasked{err: undefined}, signedBy(h.key)}}, gate.Allow, policy.Verified, "signed by", 1},
 	} {
 		c.policy.Kind, c.policy.Name, c.policy.Hash = "Test", "test", "1"
 		out := h.gateWith(t, &c.policy).Decide(t.Context(), pod(t, app.Name))

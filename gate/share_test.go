@@ -90,9 +90,9 @@ func TestASharedAnswerDecidesAlike(t *testing.T) {
 			fact.Signer.ID = string('a' + rune(random.IntN(2)))
 			answer.Facts = append(answer.Facts, fact)
 		}
-		check := &policy.Check{Entry: "e", Attestations: []policy.Attestation{{
+		check := &policy.Check{Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{{
 			Path: "attestations[0]", PredicateType: key.predicate, Signers: by, Condition: equals{values[random.IntN(len(values))]},
-		}}}
+		}}}}
 		raw, err := encodeShared(key, proved{answer: answer, at: now}, now)
 		if err != nil {
 			t.Fatal(err)

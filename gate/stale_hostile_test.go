@@ -165,7 +165,7 @@ func TestAnOlderWordOfAPeerDoesNotReplaceAMoreRecentOne(t *testing.T) {
 		app := h.Build("app", "v1", "app")
 		must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 		one := h.keeping(t, c, nil, signedBy(h.key))
-		p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", StaleIfError: &test.window, Rules: []policy.Rule{signedBy(h.key)}}
+		p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Settings: policy.Settings{StaleIfError: &test.window}, Rules: []policy.Rule{signedBy(h.key)}}
 		two := h.gateWith(t, p, gate.WithClock(c.now), gate.WithStale(time.Hour), gate.WithTimeout(time.Second), gate.WithPeers(peer{gate: one}))
 		for _, g := range []*gate.Gate{one, two} {
 			if out := decide(t, g, app.ByDigest()); out.Result != gate.Allow || isStale(out) {

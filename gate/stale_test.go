@@ -20,7 +20,7 @@ func isStale(out gate.Outcome) bool {
 // mind.
 func (h *harbor) keeping(t *testing.T, c *clock, own *time.Duration, rules ...policy.Rule) *gate.Gate {
 	t.Helper()
-	p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", StaleIfError: own, Rules: rules}
+	p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Settings: policy.Settings{StaleIfError: own}, Rules: rules}
 	return h.gateWith(t, p, gate.WithClock(c.now), gate.WithStale(24*time.Hour), gate.WithTimeout(time.Second))
 }
 

@@ -60,11 +60,11 @@ func TestFailOpen(t *testing.T) {
 	closed := func(targets ...policy.Target) *policy.Policy {
 		return &policy.Policy{Kind: "Test", Name: "closed", Rules: []policy.Rule{rule{}}, Targets: targets}
 	}
-	open := &policy.Policy{Kind: "Test", Name: "open", FailOpen: true, Rules: []policy.Rule{rule{}}, Targets: pods}
-	audit := &policy.Policy{Kind: "Test", Name: "audit", AuditOnly: true, Rules: []policy.Rule{rule{}}, Targets: pods}
+	open := &policy.Policy{Kind: "Test", Name: "open", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{rule{}}, Targets: pods}
+	audit := &policy.Policy{Kind: "Test", Name: "audit", Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{rule{}}, Targets: pods}
 	elsewhere := &policy.Policy{Kind: "Test", Name: "there", Namespace: "there", Rules: []policy.Rule{rule{}}, Targets: pods}
 	pod := policy.Subject{Version: "v1", Kind: "Pod", Namespace: "here"}
-	bare, unread := pod, policy.Subject{Version: "v1", Kind: "Pod", Bare: true} // as reviews of images have them
+	bare, unread := pod, policy.Subject{Version: "v1", Kind: "Pod", Shape: policy.Shape{Bare: true}} // as reviews of images have them
 	bare.Bare = true
 	added := policy.Target{Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers"}
 	for _, c := range []struct {

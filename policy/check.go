@@ -64,22 +64,33 @@ type Check struct {
 	Unsure error
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
+	Claims
+	// Judge makes the final decision, for all checks of the rule with the same one; nil if the
+	// parts above decide. Set by Set.Plan.
+	Judge Judge
+	Lookup
+	Pinning
+}
+
+// Claims are the claims about an image that a check requires.
+type Claims struct {
 	// Requirements of signatures, which must all be met.
 	Requirements []Requirement
 	// Attestations must all be found, verified and satisfy their conditions.
 	Attestations []Attestation
 	// Asks are the questions of a Judge, in addition to those of the parts above.
 	Asks []Question
-	// Judge makes the final decision, for all checks of the rule with the same one; nil if the
-	// parts above decide. Set by Set.Plan.
-	Judge Judge
-	// WantsData requests the image's own manifests and configurations.
-	WantsData Data
 	// Deny refuses when it holds for the predicates of all attestations
 	// together, by their names; nil for none.
 	Deny Condition
 	// DenyMessage is the author's words for that.
 	DenyMessage string
+	// Required refuses an image without any verification.
+	Required bool
+}
+
+// Pinning is the handling of an image's digest.
+type Pinning struct {
 	// MutateDigest pins the image to the verified digest.
 	MutateDigest bool
 	// VerifyDigest refuses an image that ends up without a digest.
@@ -87,8 +98,12 @@ type Check struct {
 	// Named: the rule names the object's kind itself, so that the image is pinned in the object:
 	// the verification of the resulting pods is not certain. Set by Set.Plan.
 	Named bool
-	// Required refuses an image without any verification.
-	Required  bool
+}
+
+// Lookup defines where evidence is read, and how much of the image.
+type Lookup struct {
+	// WantsData requests the image's own manifests and configurations.
+	WantsData Data
 	Platforms Platforms
 	// Sources are the evidence repositories; none means the image's own.
 	Sources []attest.Source

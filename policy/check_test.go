@@ -59,7 +59,7 @@ func TestCheckOfNoUse(t *testing.T) {
 func TestRequire(t *testing.T) {
 	decision := func(namespace string, facts int, change func(*policy.Decision)) policy.Decision {
 		d := policy.Decision{Result: policy.Pass, Facts: make([]verify.Fact, facts), Check: &policy.Check{
-			Policy: &policy.Policy{Namespace: namespace}, Judge: silentJudge{}, Required: true,
+			Policy: &policy.Policy{Namespace: namespace}, Judge: silentJudge{}, Claims: policy.Claims{Required: true},
 		}}
 		change(&d)
 		return d
@@ -134,8 +134,8 @@ func TestCheckValidate(t *testing.T) {
 		{"a threshold above the members", check(set(3, "a", "b")), "3 of 2"},
 		{"a threshold of none", check(set(0, "a")), "0 of 1"},
 		{"no members", check(set(1)), "no entries"},
-		{"an attestation by nobody", &policy.Check{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: "x"}}}, "anybody"},
-		{"an attestation of no type", &policy.Check{Attestations: []policy.Attestation{{Path: "attestations[0]", Signers: []policy.Requirement{set(1, "a")}}}}, "type is empty"},
+		{"an attestation by nobody", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: "x"}}}}, "anybody"},
+		{"an attestation of no type", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", Signers: []policy.Requirement{set(1, "a")}}}}}, "type is empty"},
 		{"an authority that is nobody", check(policy.Requirement{Threshold: 1, Members: []policy.Member{{Authority: &verify.Authority{Name: "x"}}}}), "exactly one"},
 	} {
 		err := c.check.Validate()
@@ -155,17 +155,17 @@ func TestWhatACheckNeeds(t *testing.T) {
 		digest, proof bool
 	}{
 		{"nothing", policy.Check{}, false, false},
-		{"a signature", policy.Check{Requirements: []policy.Requirement{set(1, "a")}}, true, true},
-		{"an attestation", policy.Check{Attestations: []policy.Attestation{{PredicateType: "x"}}}, true, true},
-		{"a judge's question", policy.Check{Asks: asks}, true, true},
-		{"what the image says of itself", policy.Check{WantsData: policy.DataOne}, true, false},
-		{"a digest for a tag", policy.Check{MutateDigest: true}, true, false},
-		{"a digest where there is one", policy.Check{MutateDigest: true, Image: policy.Image{Ref: pinned}}, false, false},
-		{"a tag where nothing is pinned", policy.Check{VerifyDigest: true}, false, false},
-		{"a signature of what is left alone", policy.Check{Skip: "left alone", Requirements: []policy.Requirement{set(1, "a")}}, false, false},
-		{"a judge's question of what is left alone", policy.Check{Skip: "left alone", Asks: asks}, false, false},
-		{"data of what is left alone", policy.Check{Skip: "left alone", WantsData: policy.DataOne}, false, false},
-		{"a digest of what is left alone", policy.Check{Skip: "left alone", MutateDigest: true}, false, false},
+		{"a signature", policy.Check{Claims: policy.Claims{Requirements: []policy.Requirement{set(1, "a")}}}, true, true},
+		{"an attestation", policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{PredicateType: "x"}}}}, true, true},
+		{"a judge's question", policy.Check{Claims: policy.Claims{Asks: asks}}, true, true},
+		{"what the image says of itself", policy.Check{Lookup: policy.Lookup{WantsData: policy.DataOne}}, true, false},
+		{"a digest for a tag", policy.Check{Pinning: policy.Pinning{MutateDigest: true}}, true, false},
+		{"a digest where there is one", policy.Check{Pinning: policy.Pinning{MutateDigest: true}, Image: policy.Image{Ref: pinned}}, false, false},
+		{"a tag where nothing is pinned", policy.Check{Pinning: policy.Pinning{VerifyDigest: true}}, false, false},
+		{"a signature of what is left alone", policy.Check{Skip: "left alone", Claims: policy.Claims{Requirements: []policy.Requirement{set(1, "a")}}}, false, false},
+		{"a judge's question of what is left alone", policy.Check{Skip: "left alone", Claims: policy.Claims{Asks: asks}}, false, false},
+		{"data of what is left alone", policy.Check{Skip: "left alone", Lookup: policy.Lookup{WantsData: policy.DataOne}}, false, false},
+		{"a digest of what is left alone", policy.Check{Skip: "left alone", Pinning: policy.Pinning{MutateDigest: true}}, false, false},
 	} {
 		if c.check.Image.Ref.IsZero() {
 			c.check.Image.Ref = tag
@@ -185,8 +185,7 @@ func TestQuestions(t *testing.T) {
 	nested.Members[1].Sources = own
 	nested.Members = append(nested.Members, policy.Member{Set: &inner})
 	whole := policy.Check{
-		Sources: beside, Requirements: []policy.Requirement{nested}, Asks: []policy.Question{{Authority: authority("z"), Role: attest.Signature}},
-		Attestations: []policy.Attestation{{PredicateType: "scan", Artifact: true, Signers: []policy.Requirement{set(1, "a")}}},
+		Lookup: policy.Lookup{Sources: beside}, Claims: policy.Claims{Requirements: []policy.Requirement{nested}, Asks: []policy.Question{{Authority: authority("z"), Role: attest.Signature}}, Attestations: []policy.Attestation{{PredicateType: "scan", Artifact: true, Signers: []policy.Requirement{set(1, "a")}}}},
 	}
 	skipped := whole
 	skipped.Skip = "left alone"

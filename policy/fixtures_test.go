@@ -21,7 +21,7 @@ func set(threshold int, names ...string) policy.Requirement {
 }
 
 func check(requirements ...policy.Requirement) *policy.Check {
-	return &policy.Check{Entry: "verifyImages[0]", Image: policy.Image{Ref: image.MustParse("registry.test/app:v1")}, Requirements: requirements}
+	return &policy.Check{Entry: "verifyImages[0]", Image: policy.Image{Ref: image.MustParse("registry.test/app:v1")}, Claims: policy.Claims{Requirements: requirements}}
 }
 
 // silentJudge decides nothing.

@@ -14,11 +14,11 @@ func TestForm(t *testing.T) {
 	for reason, p := range map[string]policy.Policy{
 		"whole":                       {Hash: "a"},
 		"another document":            {Hash: "b"},
-		"broken":                      {Hash: "a", Broken: errors.New("no field")},
-		"broken by something else":    {Hash: "a", Broken: errors.New("no kind")},
-		"something is not there":      {Hash: "a", Unserved: []policy.Unserved{tasks}},
-		"something else is not there": {Hash: "a", Unserved: []policy.Unserved{runs}},
-		"both are not there":          {Hash: "a", Unserved: []policy.Unserved{tasks, runs}},
+		"broken":                      {Hash: "a", Problems: policy.Problems{Broken: errors.New("no field")}},
+		"broken by something else":    {Hash: "a", Problems: policy.Problems{Broken: errors.New("no kind")}},
+		"something is not there":      {Hash: "a", Problems: policy.Problems{Unserved: []policy.Unserved{tasks}}},
+		"something else is not there": {Hash: "a", Problems: policy.Problems{Unserved: []policy.Unserved{runs}}},
+		"both are not there":          {Hash: "a", Problems: policy.Problems{Unserved: []policy.Unserved{tasks, runs}}},
 	} {
 		if other, known := seen[p.Form()]; known {
 			t.Errorf("%s: as %s", reason, other)

@@ -19,11 +19,30 @@ type Policy struct {
 	Source string
 	// Hash is the SHA-256 of the document's content, in hexadecimal.
 	Hash string
+	Metadata
+	Settings
+	// Rules about images, in the order of the document.
+	Rules []Rule
+	ObjectRules
+	// Created is when the document came into its cluster; zero for one of a file.
+	Created time.Time
+	// Targets are the kinds of objects that its rules may match, including the rules for pod
+	// controllers. An endpoint may skip the policy for other kinds.
+	Targets []Target
+	Problems
+}
+
+// Metadata is the author's description of a policy, for reports.
+type Metadata struct {
 	// Title, Category and Severity are set by the author.
 	Title, Category, Severity string
 	// Unscored means that its failures do not count: reports show them as warnings. Denials do
 	// not depend on it.
 	Unscored bool
+}
+
+// Settings are the settings of a policy as a whole.
+type Settings struct {
 	// FailOpen is failurePolicy Ignore: an error admits. The default is to deny.
 	FailOpen bool
 	// AuditOnly means that no entry of the policy enforces, so that a rule with an error warns
@@ -32,24 +51,9 @@ type Policy struct {
 	// AuditedBy is the source of an audit setting that overrides the policy's own action; empty
 	// if there is none. Audited sets it.
 	AuditedBy string
-	// Rules about images, in the order of the document.
-	Rules []Rule
-	// Mutations and Validations are its rules about objects, in the order of the
-	// document.
-	Mutations   []Mutation
-	Validations []Validation
-	// Generations and Alterations are its rules for objects other than the trigger, in the order
-	// of the document.
-	Generations []Generation
-	Alterations []Alteration
-	// Created is when the document came into its cluster; zero for one of a file.
-	Created time.Time
 	// FirstRuleOnly: of its mutations, and of its validations, only the first that
 	// applies to an object counts.
 	FirstRuleOnly bool
-	// Targets are the kinds of objects that its rules may match, including the rules for pod
-	// controllers. An endpoint may skip the policy for other kinds.
-	Targets []Target
 	// Unscanned is the reason why scans of existing objects omit the policy; empty if they
 	// include it.
 	Unscanned string
@@ -58,6 +62,22 @@ type Policy struct {
 	StaleIfError *time.Duration
 	// Timeout is the author's time limit for a decision; zero means none.
 	Timeout time.Duration
+}
+
+// ObjectRules are the rules about objects, in the order of the document.
+type ObjectRules struct {
+	// Mutations and Validations are its rules about objects, in the order of the
+	// document.
+	Mutations   []Mutation
+	Validations []Validation
+	// Generations and Alterations are its rules for objects other than the trigger, in the order
+	// of the document.
+	Generations []Generation
+	Alterations []Alteration
+}
+
+// Problems are the errors and warnings of a compiled policy.
+type Problems struct {
 	// Broken is the reason why the policy could not be compiled; nil if it was. The rules of a
 	// broken policy cannot be evaluated, so that the objects that it matches are undecided.
 	Broken error

@@ -14,10 +14,10 @@ func TestPolicyIsEmpty(t *testing.T) {
 	}{
 		"nothing":       {policy.Policy{Name: "p"}, true},
 		"a rule":        {policy.Policy{Rules: make([]policy.Rule, 1)}, false},
-		"a mutation":    {policy.Policy{Mutations: make([]policy.Mutation, 1)}, false},
-		"a validation":  {policy.Policy{Validations: make([]policy.Validation, 1)}, false},
-		"a generation":  {policy.Policy{Generations: make([]policy.Generation, 1)}, false},
-		"an alteration": {policy.Policy{Alterations: make([]policy.Alteration, 1)}, false},
+		"a mutation":    {policy.Policy{ObjectRules: policy.ObjectRules{Mutations: make([]policy.Mutation, 1)}}, false},
+		"a validation":  {policy.Policy{ObjectRules: policy.ObjectRules{Validations: make([]policy.Validation, 1)}}, false},
+		"a generation":  {policy.Policy{ObjectRules: policy.ObjectRules{Generations: make([]policy.Generation, 1)}}, false},
+		"an alteration": {policy.Policy{ObjectRules: policy.ObjectRules{Alterations: make([]policy.Alteration, 1)}}, false},
 	} {
 		if c.policy.IsEmpty() != c.want {
 			t.Errorf("%s: empty: %t", reason, !c.want)

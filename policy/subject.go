@@ -14,11 +14,7 @@ type Subject struct {
 	// Group, Version, Kind and Subresource are the object's.
 	Group, Version, Kind, Subresource string
 	Namespace, Name                   string
-	// NamespaceLabels are the labels of the object's namespace; NamespaceKnown is
-	// false when they could not be read, and a rule that selects by them must
-	// then fail, not pass.
-	NamespaceLabels map[string]string
-	NamespaceKnown  bool
+	NamespaceMeta
 	// Operation is CREATE, UPDATE, DELETE or CONNECT; CREATE for files.
 	Operation string
 	User      User
@@ -26,14 +22,28 @@ type Subject struct {
 	Request Request
 	// Served lists the kinds that the API server serves; nil without an API server.
 	Served Served
+	Shape
+	// Time is the time of the evaluation, for the expiry of exceptions.
+	Time time.Time
+}
+
+// NamespaceMeta is the metadata of an object's namespace.
+type NamespaceMeta struct {
+	// NamespaceLabels are the labels of the object's namespace; NamespaceKnown is
+	// false when they could not be read, and a rule that selects by them must
+	// then fail, not pass.
+	NamespaceLabels map[string]string
+	NamespaceKnown  bool
+}
+
+// Shape is how much of a Kubernetes object a subject has.
+type Shape struct {
 	// Bare: only the images and the namespace of the object are known, so that a rule that needs
 	// more (labels, names, users) cannot be evaluated.
 	Bare bool
 	// Document: it is no Kubernetes object, and has no kind, name and namespace. Only rules that
 	// are OfDocuments are evaluated for it.
 	Document bool
-	// Time is the time of the evaluation, for the expiry of exceptions.
-	Time time.Time
 }
 
 // Home is the namespace of the object, for the selection of namespaced policies; empty for none.

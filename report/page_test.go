@@ -164,8 +164,7 @@ func foreign(s string) gate.Outcome {
 	signers := []policy.Requirement{{Name: s, Threshold: 1, Members: []policy.Member{{Authority: authority}}}}
 	check := &policy.Check{
 		Policy: &policy.Policy{Kind: s, Name: s, Namespace: s, Source: s, Hash: s},
-		Rule:   s, Entry: s, Action: policy.Enforce, Requirements: signers, Deny: condition{},
-		Attestations: []policy.Attestation{{Name: s, Path: s, PredicateType: s, Signers: signers, Condition: condition{}}},
+		Rule:   s, Entry: s, Action: policy.Enforce, Claims: policy.Claims{Requirements: signers, Deny: condition{}, Attestations: []policy.Attestation{{Name: s, Path: s, PredicateType: s, Signers: signers, Condition: condition{}}}},
 	}
 	fact := verify.Fact{
 		Role: attest.Attestation, Format: attest.Format(s), Statement: &attest.Statement{PredicateType: s},

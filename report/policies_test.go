@@ -59,7 +59,7 @@ func newPolicy(name string, r rule) *policy.Policy {
 	sum := sha256.Sum256([]byte(name))
 	return &policy.Policy{
 		Kind: "ClusterPolicy", Name: name, Source: "policies/" + name + ".yaml", Hash: hex.EncodeToString(sum[:]),
-		Rules: []policy.Rule{r}, AuditOnly: r.check.Action == policy.Audit,
+		Rules: []policy.Rule{r}, Settings: policy.Settings{AuditOnly: r.check.Action == policy.Audit},
 	}
 }
 
@@ -84,7 +84,7 @@ func (labelled) Validate(_ context.Context, about policy.Case) policy.Validated 
 func aboutObjects() *policy.Policy {
 	return &policy.Policy{
 		Kind: "ClusterPolicy", Name: "require-labels", Source: "policies/require-labels.yaml", Hash: "0f",
-		Validations: []policy.Validation{labelled{}},
+		ObjectRules: policy.ObjectRules{Validations: []policy.Validation{labelled{}}},
 	}
 }
 
@@ -119,20 +119,20 @@ func policies() []*policy.Policy {
 		Signers: []policy.Requirement{{Name: "attestations[0].attestors[0]", Threshold: 1, Members: []policy.Member{builder("attestations[0].attestors[0].entries[0].keyless")}}},
 	}
 	const ours, theirs = "attestors[0].entries[0].keys", "attestors[0].entries[1].keys"
-	lenient := newPolicy("admit-when-down", rule{name: "signed", below: "lenient", check: policy.Check{Action: policy.Enforce, Requirements: requirement(1, keyed(ours, publicKey))}})
+	lenient := newPolicy("admit-when-down", rule{name: "signed", below: "lenient", check: policy.Check{Action: policy.Enforce, Claims: policy.Claims{Requirements: requirement(1, keyed(ours, publicKey))}}})
 	lenient.FailOpen = true
 	return []*policy.Policy{
 		newPolicy("require-key", rule{name: "signed-by-release-key", below: "shop", check: policy.Check{
-			Action: policy.Enforce, MutateDigest: true, Requirements: requirement(1, keyed(ours, publicKey)),
+			Action: policy.Enforce, Pinning: policy.Pinning{MutateDigest: true}, Claims: policy.Claims{Requirements: requirement(1, keyed(ours, publicKey))},
 		}}),
 		newPolicy("require-two", rule{name: "two-people", below: "vault", check: policy.Check{
-			Action: policy.Enforce, Requirements: requirement(2, keyed(ours, publicKey), keyed(theirs, "awskms:///alias/second")),
+			Action: policy.Enforce, Claims: policy.Claims{Requirements: requirement(2, keyed(ours, publicKey), keyed(theirs, "awskms:///alias/second"))},
 		}}),
 		newPolicy("require-build", rule{name: "built-by-ci", below: "acme", check: policy.Check{
-			Action: policy.Enforce, Requirements: requirement(1, built), Attestations: []policy.Attestation{attested},
+			Action: policy.Enforce, Claims: policy.Claims{Requirements: requirement(1, built), Attestations: []policy.Attestation{attested}},
 		}}),
 		newPolicy("watch-lab", rule{name: "signed", below: "lab", check: policy.Check{
-			Action: policy.Audit, Requirements: requirement(1, keyed(ours, publicKey)),
+			Action: policy.Audit, Claims: policy.Claims{Requirements: requirement(1, keyed(ours, publicKey))},
 		}}),
 		lenient,
 		newPolicy("teams", rule{name: "only-team-blue", plan: func(s *policy.Subject) (policy.RulePlan, error) {

@@ -123,7 +123,7 @@ func (s scenario) outcomes(t testing.TB) []gate.Outcome {
 			t.Fatal(err)
 		}
 		for _, object := range objects {
-			requests = append(requests, gate.Request{Object: object, Subject: policy.Subject{NamespaceKnown: true}})
+			requests = append(requests, gate.Request{Object: object, Subject: policy.Subject{NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}}})
 		}
 	}
 	return newGate(t, s.extras).DecideAll(t.Context(), requests, nil)

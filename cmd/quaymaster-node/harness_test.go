@@ -196,8 +196,7 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 			continue
 		}
 		plan.Checks = append(plan.Checks, policy.Check{
-			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, Required: true,
-			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.Authority}}}},
+			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, Claims: policy.Claims{Required: true, Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.Authority}}}}},
 		})
 	}
 	return plan, nil

@@ -131,7 +131,10 @@ func (f *authorityFlags) policy() (*policy.Policy, error) {
 	}
 	signers := []policy.Requirement{{Name: "flags", Threshold: 1, Members: members}}
 	rule := &flagRule{accept: f.accept, signers: signers, check: policy.Check{
-		Entry: "flags", Action: policy.Enforce, MutateDigest: true, Required: true, Platforms: platforms, Sources: sources,
+		Entry: "flags", Action: policy.Enforce,
+		Pinning: policy.Pinning{MutateDigest: true},
+		Claims:  policy.Claims{Required: true},
+		Lookup:  policy.Lookup{Platforms: platforms, Sources: sources},
 	}}
 	if len(f.attestations) == 0 && f.accept.Verifier == "" {
 		rule.check.Requirements = signers

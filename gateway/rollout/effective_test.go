@@ -137,7 +137,7 @@ func TestSourceAudits(t *testing.T) {
 // it denies, none that the guard has audit takes an image out of it.
 func TestBesides(t *testing.T) {
 	image := func(name, by string) *policy.Policy {
-		return &policy.Policy{Kind: "ClusterImagePolicy", Name: name, AuditedBy: by}
+		return &policy.Policy{Kind: "ClusterImagePolicy", Name: name, Settings: policy.Settings{AuditedBy: by}}
 	}
 	in, waits, audits := image("in", ""), image("waits", ByRollout), image("audits", BySetting)
 	for _, c := range []struct {

@@ -294,7 +294,7 @@ func TestUnserved(t *testing.T) {
 		{"something may come", []policy.Unserved{coming}, "until that is there: tasks are not there", ""},
 		{"something cannot", []policy.Unserved{coming, misspelt}, "until that is there: tasks are not there; podz are not there", "K n: podz are not there"},
 	} {
-		made := made{policy: &policy.Policy{Kind: "K", Name: "n", Source: "s", Rules: make([]policy.Rule, 1), Unserved: c.unserved}}
+		made := made{policy: &policy.Policy{Kind: "K", Name: "n", Source: "s", Rules: make([]policy.Rule, 1), Problems: policy.Problems{Unserved: c.unserved}}}
 		cat, _ := newCatalog(t, func(o *catalog.Options) { o.Dialects = []catalog.Dialect{made} })
 		entry := cat.Put(document("k", text)).Entries[0]
 		if entry.State != catalog.Ours || entry.Err != nil || !strings.HasSuffix(entry.Why, c.why) || (entry.Why == "") != (c.why == "") {

@@ -51,7 +51,7 @@ func pod(change ...func(*policy.Subject)) *policy.Subject {
 	s := &policy.Subject{
 		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"labels": map[string]any{"env": "prod"}, "generateName": "web-"}}),
 		Version: "v1", Kind: "Pod", Namespace: "shop", Operation: "CREATE",
-		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"},
+		NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}},
 	}
 	for _, c := range change {
 		c(s)

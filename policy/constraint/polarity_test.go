@@ -15,7 +15,7 @@ import (
 func request(group, kind string, change ...func(*policy.Subject)) *policy.Subject {
 	s := &policy.Subject{
 		Group: group, Version: "v1", Kind: kind, Namespace: "shop", Name: "web", Operation: "UPDATE",
-		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}, User: policy.User{Name: "eve"},
+		NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}}, User: policy.User{Name: "eve"},
 	}
 	s.Object = content(kind, map[string]any{"env": "prod"})
 	s.OldObject = s.Object

@@ -157,7 +157,7 @@ func request(t testing.TB, spec map[string]any) gate.Request {
 	}))(t)
 	return gate.Request{
 		Object:  must(workload.Parse(raw))(t),
-		Subject: policy.Subject{NamespaceKnown: true, NamespaceLabels: map[string]string{"policy.sigstore.dev/include": "true"}},
+		Subject: policy.Subject{NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"policy.sigstore.dev/include": "true"}}},
 	}
 }
 

@@ -53,9 +53,9 @@ func TestCountedFacts(t *testing.T) {
 // absence of one either.
 func TestStatementsThatAreNone(t *testing.T) {
 	one := func(condition policy.Condition) *policy.Check {
-		return &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+		return &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{{
 			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, Condition: condition,
-		}}}
+		}}}}
 	}
 	for _, c := range []struct {
 		reason    string
@@ -92,9 +92,9 @@ func (w written) HoldsText(predicate []byte) (bool, string, error) {
 func TestTextConditions(t *testing.T) {
 	const id = `{"id":9007199254740993}`
 	one := func(deny policy.Condition) *policy.Check {
-		return &policy.Check{Entry: "verifyImages[0]", Deny: deny, Attestations: []policy.Attestation{{
+		return &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Deny: deny, Attestations: []policy.Attestation{{
 			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, Condition: written(id),
-		}}}
+		}}}}
 	}
 	var often []string
 	for range 300 {
@@ -130,7 +130,7 @@ func TestDenyAcrossAttestations(t *testing.T) {
 		return stated("A", predicates...)
 	}
 	asking := func(first, second string, deny string) *policy.Check {
-		c := &policy.Check{Entry: "verifyImages[0]", Deny: says(deny)}
+		c := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Deny: says(deny)}}
 		for i, name := range []string{first, second} {
 			c.Attestations = append(c.Attestations, policy.Attestation{
 				Name: name, Path: fmt.Sprintf("attestations[%d]", i), PredicateType: "scan", Signers: []policy.Requirement{set(1, "signer "+fmt.Sprint(i))},

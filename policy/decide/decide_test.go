@@ -63,7 +63,7 @@ func set(threshold int, names ...string) policy.Requirement {
 }
 
 func check(requirements ...policy.Requirement) *policy.Check {
-	return &policy.Check{Entry: "verifyImages[0]", Image: policy.Image{Ref: image.MustParse("registry.test/app:v1")}, Requirements: requirements}
+	return &policy.Check{Entry: "verifyImages[0]", Image: policy.Image{Ref: image.MustParse("registry.test/app:v1")}, Claims: policy.Claims{Requirements: requirements}}
 }
 
 func TestDecideRequirements(t *testing.T) {
@@ -90,9 +90,9 @@ func TestDecideRequirements(t *testing.T) {
 		{"two sets, one undecided, one failed: failed", check(set(1, "a"), set(1, "b")), world{"a": unreachable}, policy.Fail, policy.Unsigned},
 		{"the nearest miss stands first", check(set(1, "a")), world{"a": rejected(verify.BadSignature, verify.WrongIdentity, verify.WrongDigest)}, policy.Fail, policy.Code(verify.WrongIdentity)},
 		{"a skip asks nothing", &policy.Check{Skip: "the policy leaves it alone"}, nil, policy.Skipped, policy.SkippedByPolicy},
-		{"a tag where a digest is asked for", &policy.Check{VerifyDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.MissingDigest},
-		{"a proof is required of nobody", &policy.Check{Required: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.PolicyError},
-		{"a tag that will be pinned", &policy.Check{VerifyDigest: true, MutateDigest: true, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Pass, policy.DigestPinned},
+		{"a tag where a digest is asked for", &policy.Check{Pinning: policy.Pinning{VerifyDigest: true}, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.MissingDigest},
+		{"a proof is required of nobody", &policy.Check{Claims: policy.Claims{Required: true}, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Fail, policy.PolicyError},
+		{"a tag that will be pinned", &policy.Check{Pinning: policy.Pinning{VerifyDigest: true, MutateDigest: true}, Image: policy.Image{Ref: image.MustParse("app:v1")}}, nil, policy.Pass, policy.DigestPinned},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			got := decide.Check(c.check, c.world.answers).WithDigest()
@@ -116,9 +116,9 @@ func TestTheNearestMissOfAllStandsFirst(t *testing.T) {
 	blind.Gaps = unreachable.Gaps
 	pair := set(2, "c", "d")
 	nested := policy.Requirement{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: authority("a")}, {Set: &pair}}}
-	statements := &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+	statements := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{{
 		Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a", "b")},
-	}}}
+	}}}}
 	for _, c := range []struct {
 		reason string
 		check  *policy.Check
@@ -185,9 +185,9 @@ func (s says) Holds(data any) (bool, string, error) {
 
 func TestDecideAttestations(t *testing.T) {
 	one := func(condition policy.Condition, signers ...policy.Requirement) *policy.Check {
-		return &policy.Check{Entry: "verifyImages[0]", Attestations: []policy.Attestation{{
+		return &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{{
 			Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: signers, Condition: condition,
-		}}}
+		}}}}
 	}
 	denying := func(word string) *policy.Check {
 		c := one(nil, set(1, "a"))

@@ -82,9 +82,9 @@ func TestReadVersion(t *testing.T) {
 		want   bool
 		reason string
 	}{
-		{&policy.Policy{AuditOnly: true, Rules: []policy.Rule{rule{}}}, false, "it audits"},
+		{&policy.Policy{Settings: policy.Settings{AuditOnly: true}, Rules: []policy.Rule{rule{}}}, false, "it audits"},
 		{&policy.Policy{}, false, "it has no rule that denies"},
-		{&policy.Policy{Broken: errors.New("x")}, true, "it is broken, and denies what it names"},
+		{&policy.Policy{Problems: policy.Problems{Broken: errors.New("x")}}, true, "it is broken, and denies what it names"},
 	} {
 		if got := rollout.Enforces(c.p); got != c.want {
 			t.Errorf("%s: %t", c.reason, got)

@@ -73,26 +73,26 @@ func TestValidate(t *testing.T) {
 		namespace string
 		results   []policy.Result // of Ruling; Skipped for Skip
 	}{
-		{"a pass is a result", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"ConfigMap"}, says: policy.Validated{Result: policy.Pass}}}}, "shop", []policy.Result{policy.Pass}},
-		{"a failure is one", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"ConfigMap"}, says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
-		{"another kind is not asked about", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"Secret"}, says: violated("no")}}}, "shop", nil},
-		{"a pattern for kinds means all", policy.Policy{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"*"}, says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
-		{"a rule that names no kind is asked", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
-		{"one that does not speak of it is not told", policy.Policy{Validations: []policy.Validation{ruling{name: "a"}}}, "shop", nil},
-		{"a condition leaves it alone", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}}}, "shop", []policy.Result{policy.Skipped}},
-		{"a policy of another namespace", policy.Policy{Namespace: "bank", Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}, "shop", nil},
-		{"a policy of its own", policy.Policy{Namespace: "shop", Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}, "shop", []policy.Result{policy.Fail}},
-		{"all rules count", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: policy.Pass}}, ruling{name: "b", says: violated("no")}}}, "shop", []policy.Result{policy.Pass, policy.Fail}},
-		{"or the first that applies", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
+		{"a pass is a result", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"ConfigMap"}, says: policy.Validated{Result: policy.Pass}}}}}, "shop", []policy.Result{policy.Pass}},
+		{"a failure is one", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"ConfigMap"}, says: violated("no")}}}}, "shop", []policy.Result{policy.Fail}},
+		{"another kind is not asked about", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"Secret"}, says: violated("no")}}}}, "shop", nil},
+		{"a pattern for kinds means all", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", kinds: []string{"*"}, says: violated("no")}}}}, "shop", []policy.Result{policy.Fail}},
+		{"a rule that names no kind is asked", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}}, "shop", []policy.Result{policy.Fail}},
+		{"one that does not speak of it is not told", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a"}}}}, "shop", nil},
+		{"a condition leaves it alone", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}}}}, "shop", []policy.Result{policy.Skipped}},
+		{"a policy of another namespace", policy.Policy{Namespace: "bank", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}}, "shop", nil},
+		{"a policy of its own", policy.Policy{Namespace: "shop", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: violated("no")}}}}, "shop", []policy.Result{policy.Fail}},
+		{"all rules count", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: policy.Pass}}, ruling{name: "b", says: violated("no")}}}}, "shop", []policy.Result{policy.Pass, policy.Fail}},
+		{"or the first that applies", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Skipped}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
-		}}, "shop", []policy.Result{policy.Skipped, policy.Pass}},
-		{"one that may not apply has not, and the next has", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
+		}}}, "shop", []policy.Result{policy.Skipped, policy.Pass}},
+		{"one that may not apply has not, and the next has", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Doubtful: true}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
-		}}, "shop", []policy.Result{policy.Pass, policy.Pass}},
-		{"one that could not be asked has not applied", policy.Policy{FirstRuleOnly: true, Validations: []policy.Validation{
+		}}}, "shop", []policy.Result{policy.Pass, policy.Pass}},
+		{"one that could not be asked has not applied", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Indeterminate, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
-		}}, "shop", []policy.Result{policy.Indeterminate, policy.Fail}},
-		{"a word that nobody knows could not be asked", policy.Policy{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}, "shop", []policy.Result{policy.Indeterminate}},
+		}}}, "shop", []policy.Result{policy.Indeterminate, policy.Fail}},
+		{"a word that nobody knows could not be asked", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}}, "shop", []policy.Result{policy.Indeterminate}},
 	} {
 		row.policy.Kind, row.policy.Name = "ClusterPolicy", "p"
 		var got []policy.Result
@@ -134,9 +134,7 @@ func TestANamespaceIsNotItsOwn(t *testing.T) {
 	} {
 		p := &policy.Policy{
 			Kind: "Policy", Name: "p", Namespace: row.own, Rules: []policy.Rule{image},
-			Validations: []policy.Validation{rule}, Mutations: []policy.Mutation{passes},
-			Generations: []policy.Generation{making{name: "a", says: policy.Pass, requester: true, selects: true, targets: kindTargets(row.kind)}},
-			Alterations: []policy.Alteration{making{name: "a", says: policy.Pass, selects: true, targets: kindTargets(row.kind)}},
+			ObjectRules: policy.ObjectRules{Validations: []policy.Validation{rule}, Mutations: []policy.Mutation{passes}, Generations: []policy.Generation{making{name: "a", says: policy.Pass, requester: true, selects: true, targets: kindTargets(row.kind)}}, Alterations: []policy.Alteration{making{name: "a", says: policy.Pass, selects: true, targets: kindTargets(row.kind)}}},
 		}
 		set := setOf(t, p)
 		s := &policy.Subject{
@@ -172,12 +170,12 @@ func TestMutateInOrder(t *testing.T) {
 			return map[string]any{"data": map[string]any{"a": data["a"], key: value + "!"}}
 		}
 	}
-	set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Mutations: []policy.Mutation{
+	set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{
 		ruling{name: "first", says: policy.Validated{Result: policy.Pass}, changes: add("b", "a")},
 		ruling{name: "broken", says: policy.Validated{Result: policy.Indeterminate}, changes: add("b", "nothing")},
 		ruling{name: "second", says: policy.Validated{Result: policy.Pass}, changes: add("c", "b")},
 		ruling{name: "idle", says: policy.Validated{Result: policy.Pass}},
-	}})
+	}}})
 	subject := configMap("shop", map[string]any{"a": "x"})
 	changed, results := set.Mutate(t.Context(), subject, func(*policy.Subject) policy.Finder { return none })
 	if data, _ := changed["data"].(map[string]any); data["c"] != "x!!" {
@@ -216,7 +214,7 @@ func TestExceptedObject(t *testing.T) {
 		}), false},
 	} {
 		asked := 0
-		set, err := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{ruling{name: "a", says: violated("no"), asked: &asked}}}).With(row.exception)
+		set, err := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: violated("no"), asked: &asked}}}}).With(row.exception)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +231,7 @@ func TestExceptedObject(t *testing.T) {
 // TestMay: what brings no image is asked about only where a rule may speak of it.
 func TestMay(t *testing.T) {
 	targeting := func(target policy.Target) *set.Set {
-		return setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{targeted{target: target}}})
+		return setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{targeted{target: target}}}})
 	}
 	base := policy.Subject{Version: "v1", Kind: "Pod", Namespace: "shop", Operation: "DELETE"}
 	exec := base

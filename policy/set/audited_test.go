@@ -39,7 +39,7 @@ func TestAudited(t *testing.T) {
 		{"warning", policy.Warn, policy.Warn, "the setting", true},
 		{"nobody has it audit", policy.Enforce, policy.Enforce, "", false},
 	} {
-		own := &policy.Policy{Kind: "Test", Name: "p", Hash: "h", Rules: []policy.Rule{enforcing{c.own}}, Validations: []policy.Validation{enforcing{c.own}}}
+		own := &policy.Policy{Kind: "Test", Name: "p", Hash: "h", Rules: []policy.Rule{enforcing{c.own}}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{enforcing{c.own}}}}
 		made := policy.Audited(own, c.by)
 		if own.AuditOnly || own.AuditedBy != "" || made.AuditOnly != c.auditsOnly || made.AuditedBy != c.by {
 			t.Errorf("%s: %+v of %+v", c.reason, made, own)

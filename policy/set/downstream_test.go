@@ -65,7 +65,7 @@ func namespaceSubject(name string) *policy.Subject {
 // what they say.
 func TestRulesAboutOthers(t *testing.T) {
 	of := func(name, namespace string, first bool, rules ...making) *policy.Policy {
-		p := &policy.Policy{Kind: "ClusterPolicy", Name: name, Namespace: namespace, FirstRuleOnly: first}
+		p := &policy.Policy{Kind: "ClusterPolicy", Name: name, Namespace: namespace, Settings: policy.Settings{FirstRuleOnly: first}}
 		for _, m := range rules {
 			p.Generations, p.Alterations = append(p.Generations, m), append(p.Alterations, m)
 		}
@@ -166,8 +166,8 @@ func TestTriggers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for kind, p := range map[string]*policy.Policy{
-				"generation": {Kind: "ClusterPolicy", Name: "p", Namespace: test.namespace, Generations: []policy.Generation{test.rule}},
-				"alteration": {Kind: "ClusterPolicy", Name: "p", Namespace: test.namespace, Alterations: []policy.Alteration{test.rule}},
+				"generation": {Kind: "ClusterPolicy", Name: "p", Namespace: test.namespace, ObjectRules: policy.ObjectRules{Generations: []policy.Generation{test.rule}}},
+				"alteration": {Kind: "ClusterPolicy", Name: "p", Namespace: test.namespace, ObjectRules: policy.ObjectRules{Alterations: []policy.Alteration{test.rule}}},
 			} {
 				set := setOf(t, p)
 				if got := set.NeedsRequester(namespaceSubject("team")); got != test.needs {

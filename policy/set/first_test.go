@@ -31,7 +31,7 @@ func TestFirstMutationOnly(t *testing.T) {
 		{"but one that is excepted", false, "a", map[string]any{"b": "x"}},
 		{"the first that is not excepted", true, "a", map[string]any{"b": "x"}},
 	} {
-		set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", FirstRuleOnly: c.first, Mutations: []policy.Mutation{put("a"), put("b")}})
+		set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Settings: policy.Settings{FirstRuleOnly: c.first}, ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{put("a"), put("b")}}})
 		if c.exception != "" {
 			var err error
 			set, err = set.With(&policy.Exception{Namespace: "shop", Name: "e", Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{c.exception}}}})
@@ -49,7 +49,7 @@ func TestFirstMutationOnly(t *testing.T) {
 // TestExceptionOfNamespacedPolicy: a policy of a namespace is named with it, and is none of
 // that name for the cluster.
 func TestExceptionOfNamespacedPolicy(t *testing.T) {
-	base := setOf(t, &policy.Policy{Kind: "Policy", Namespace: "team", Name: "p", Validations: []policy.Validation{ruling{name: "signed", says: violated("no")}}})
+	base := setOf(t, &policy.Policy{Kind: "Policy", Namespace: "team", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "signed", says: violated("no")}}}})
 	for _, c := range []struct {
 		policy, kind string
 		excepted     bool

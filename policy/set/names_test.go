@@ -73,9 +73,9 @@ func TestABareSubjectMayBeInAnyNamespace(t *testing.T) {
 		subject policy.Subject
 		want    int
 	}{
-		{"its namespace is not known", policy.Subject{Bare: true}, 1},
-		{"it is in another", policy.Subject{Bare: true, Namespace: "other"}, 0},
-		{"it is in that one", policy.Subject{Bare: true, Namespace: "team"}, 1},
+		{"its namespace is not known", policy.Subject{Shape: policy.Shape{Bare: true}}, 1},
+		{"it is in another", policy.Subject{Shape: policy.Shape{Bare: true}, Namespace: "other"}, 0},
+		{"it is in that one", policy.Subject{Shape: policy.Shape{Bare: true}, Namespace: "team"}, 1},
 		{"it is in none", policy.Subject{}, 0},
 	} {
 		plan := set.Plan(t.Context(), &c.subject, func([]policy.Extractor) ([]policy.Image, error) {
@@ -190,7 +190,7 @@ func TestNoObjectIsNoneUnderAnyName(t *testing.T) {
 	} {
 		var seen []bool
 		set := setOf(t, &policy.Policy{Kind: "Test", Name: "a", Rules: []policy.Rule{objects{seen: &seen}}})
-		set.Plan(t.Context(), &policy.Subject{Object: c.object, Bare: c.object.IsZero()}, finder(images...))
+		set.Plan(t.Context(), &policy.Subject{Object: c.object, Shape: policy.Shape{Bare: c.object.IsZero()}}, finder(images...))
 		if !slices.Equal(seen, c.want) {
 			t.Errorf("%s: there is none: %v, want %v", c.reason, seen, c.want)
 		}

@@ -146,7 +146,7 @@ func TestOverridesBySearch(t *testing.T) {
 			}
 			list = append(list, o)
 		}
-		subject := &policy.Subject{Namespace: pick([]string{"team-a", "team-b", ""}), Time: overrideTime, Bare: random.IntN(2) == 0}
+		subject := &policy.Subject{Namespace: pick([]string{"team-a", "team-b", ""}), Time: overrideTime, Shape: policy.Shape{Bare: random.IntN(2) == 0}}
 		about := set.Overridden{Names: []image.Ref{image.MustParse(pick(names) + ":v1")}, Digests: []image.Digest{digestOf(random.IntN(3))}}
 		for _, effect := range []policy.OverrideEffect{policy.OverrideAllow, policy.OverrideDeny} {
 			sure, doubt := plainly(list, effect, subject, about)
@@ -335,7 +335,7 @@ func TestOverrideThatIsTold(t *testing.T) {
 		{"a certain name before one in doubt", []*policy.Override{named("a", doubtful), named("b", repository)}, "b by repositories docker.io/*"},
 		{"one in doubt", []*policy.Override{named("a", doubtful)}, "a by repositories docker.io/*"},
 	} {
-		in := overriding(t, c.list...).Overriding(&policy.Subject{Bare: true, Time: overrideTime})
+		in := overriding(t, c.list...).Overriding(&policy.Subject{Shape: policy.Shape{Bare: true}, Time: overrideTime})
 		got := ""
 		if said := in.Says(policy.OverrideDeny, about); said != nil {
 			got = said.Override.Name + " by " + said.By
@@ -364,7 +364,7 @@ func TestMayDeny(t *testing.T) {
 		{"by a pattern", func(o *policy.Override) { o.Namespaces = []string{"he*"} }, here, true},
 		{"there", func(o *policy.Override) { o.Namespaces = []string{"there"} }, here, false},
 		{"there, by a pattern", func(o *policy.Override) { o.Namespaces = []string{"th*"} }, here, false},
-		{"there, and nobody says where the image is to run", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Pod", Bare: true}, true},
+		{"there, and nobody says where the image is to run", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Pod", Shape: policy.Shape{Bare: true}}, true},
 		{"there, and the object is in no namespace", func(o *policy.Override) { o.Namespaces = []string{"there"} }, policy.Subject{Kind: "Node"}, false},
 		{"until now", func(o *policy.Override) { o.Expires = overrideTime }, here, false},
 		{"it allows", func(o *policy.Override) { o.Effect = policy.OverrideAllow }, here, false},

@@ -50,7 +50,7 @@ func (p pinning) PinsNamed() bool                             { return p.named }
 func (pinning) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	var plan policy.RulePlan
 	for _, i := range images {
-		plan.Checks = append(plan.Checks, policy.Check{Entry: "e", Image: i, MutateDigest: true})
+		plan.Checks = append(plan.Checks, policy.Check{Entry: "e", Image: i, Pinning: policy.Pinning{MutateDigest: true}})
 	}
 	return plan, nil
 }

@@ -107,10 +107,10 @@ func TestWhatBecomesOfARule(t *testing.T) {
 		{reason: "it cannot be asked", rule: told{plans: func([]policy.Image) (policy.RulePlan, error) { return policy.RulePlan{}, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
 		{reason: "nor can its judge be, then", rule: told{ofObject: true, plans: func([]policy.Image) (policy.RulePlan, error) { return judged, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
 		{reason: "a check that could never be met", rule: told{plans: func(images []policy.Image) (policy.RulePlan, error) {
-			return policy.RulePlan{Checks: []policy.Check{{Image: images[0], Requirements: []policy.Requirement{requirement(2, "a")}}}}, nil
+			return policy.RulePlan{Checks: []policy.Check{{Image: images[0], Claims: policy.Claims{Requirements: []policy.Requirement{requirement(2, "a")}}}}}, nil
 		}}, images: []policy.Image{fresh}, want: "error"},
 		{reason: "one that can be met", rule: told{plans: func(images []policy.Image) (policy.RulePlan, error) {
-			return policy.RulePlan{Checks: []policy.Check{{Image: images[0], Requirements: []policy.Requirement{requirement(1, "a")}}}}, nil
+			return policy.RulePlan{Checks: []policy.Check{{Image: images[0], Claims: policy.Claims{Requirements: []policy.Requirement{requirement(1, "a")}}}}}, nil
 		}}, images: []policy.Image{fresh}, want: "check /a"},
 		{reason: "images that cannot be read", rule: told{plans: always(policy.RulePlan{}, true)}, find: errors.New("unreadable"), want: "error"},
 		{reason: "nor those beside one that ran before", rule: told{plans: always(policy.RulePlan{}, true)}, images: []policy.Image{old}, find: errors.New("unreadable"), want: "error"},
@@ -145,7 +145,7 @@ func TestWhatBecomesOfARule(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		plan := planned.Plan(t.Context(), &policy.Subject{Kind: "Pod", Document: c.document, Time: now}, func([]policy.Extractor) ([]policy.Image, error) { return c.images, c.find })
+		plan := planned.Plan(t.Context(), &policy.Subject{Kind: "Pod", Shape: policy.Shape{Document: c.document}, Time: now}, func([]policy.Extractor) ([]policy.Image, error) { return c.images, c.find })
 		if got := became(plan); got != c.want {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}

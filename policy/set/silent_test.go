@@ -18,8 +18,7 @@ func (documents) OnlyDocuments() bool { return true }
 func TestSilentRules(t *testing.T) {
 	set := setOf(t, &policy.Policy{
 		Kind: "ClusterPolicy", Name: "p",
-		Mutations:   []policy.Mutation{ruling{name: "mute"}, ruling{name: "said", says: policy.Validated{Result: policy.Pass}}},
-		Validations: []policy.Validation{ruling{name: "object", says: policy.Validated{Result: policy.Pass}}, documents{ruling{name: "document", says: policy.Validated{Result: policy.Pass}}}},
+		ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{ruling{name: "mute"}, ruling{name: "said", says: policy.Validated{Result: policy.Pass}}}, Validations: []policy.Validation{ruling{name: "object", says: policy.Validated{Result: policy.Pass}}, documents{ruling{name: "document", says: policy.Validated{Result: policy.Pass}}}}},
 	})
 	if _, results := set.Mutate(t.Context(), configMap("shop", nil), func(*policy.Subject) policy.Finder { return none }); len(results) != 1 || results[0].Rule != "said" {
 		t.Errorf("got %+v, want what was said", results)
@@ -41,7 +40,7 @@ func TestMayOfEveryKind(t *testing.T) {
 		want  bool
 	}{{nil, true}, {[]string{"ConfigMap"}, true}, {[]string{"Secret"}, false}} {
 		set := setOf(t, &policy.Policy{
-			Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{ruling{name: "a", kinds: c.kinds}}, Mutations: []policy.Mutation{ruling{name: "b", kinds: c.kinds}},
+			Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", kinds: c.kinds}}, Mutations: []policy.Mutation{ruling{name: "b", kinds: c.kinds}}},
 		})
 		subject := configMap("shop", nil)
 		if set.MayValidate(subject) != c.want || set.MayMutate(subject) != c.want {
@@ -59,7 +58,7 @@ func TestReasonsAreKept(t *testing.T) {
 		{violated("no"), policy.Violated},
 		{policy.Validated{Result: policy.Fail, Action: policy.Enforce}, policy.Internal},
 	} {
-		set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{ruling{name: "a", says: c.says}}})
+		set := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: c.says}}}})
 		results := set.Validate(t.Context(), configMap("shop", nil), none)
 		if len(results) != 1 || len(results[0].Ruling.Reasons) != 1 || results[0].Ruling.Reasons[0].Code != c.want {
 			t.Errorf("got %+v, want %s", results, c.want)

@@ -36,7 +36,7 @@ func TestMayValidate(t *testing.T) {
 		{"its namespaces", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"shop"}}, policy.Subject{Namespace: "shop"}, "CREATE", true},
 		{"not others", policy.Target{Version: "*", Kind: "Pod", Namespaces: []string{"shop"}}, policy.Subject{Namespace: "blog"}, "CREATE", false},
 	} {
-		set, err := set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{aboutTargets{targets: []policy.Target{c.target}}}})
+		set, err := set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{aboutTargets{targets: []policy.Target{c.target}}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // decided are outcomes of three namespaces and of an image that is named alone.
 func decided(t *testing.T) []report.Decided {
 	t.Helper()
-	p := &policy.Policy{Kind: "ClusterPolicy", Name: "require-labels", Category: "Best Practices", Severity: "medium", Hash: "0123456789abcdef"}
-	signed := &policy.Policy{Kind: "ImageValidatingPolicy", Name: "signed", Severity: "Critical", Hash: "fedcba9876543210", Unscored: true}
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "require-labels", Metadata: policy.Metadata{Category: "Best Practices", Severity: "medium"}, Hash: "0123456789abcdef"}
+	signed := &policy.Policy{Kind: "ImageValidatingPolicy", Name: "signed", Metadata: policy.Metadata{Severity: "Critical", Unscored: true}, Hash: "fedcba9876543210"}
 	ref, err := image.Parse("ghcr.io/acme/web:1")
 	if err != nil {
 		t.Fatal(err)

@@ -116,7 +116,7 @@ func TestBesideOthers(t *testing.T) {
 func TestTheSameAgain(t *testing.T) {
 	rich := func(d *report.Decided, _ *policy.Subject) {
 		d.Outcome.Rules[0].Policy = &policy.Policy{
-			Kind: "ClusterPolicy", Name: "labels", Title: "Labels", Category: "Best practices", Severity: "medium", Hash: strings.Repeat("ab", 32),
+			Kind: "ClusterPolicy", Name: "labels", Metadata: policy.Metadata{Title: "Labels", Category: "Best practices", Severity: "medium"}, Hash: strings.Repeat("ab", 32),
 		}
 		d.Outcome.Rules[0].Properties = map[string]string{"team": "blue"}
 	}

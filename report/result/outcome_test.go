@@ -18,7 +18,7 @@ import (
 
 // TestOfRules: what a rule about an object comes to in a report.
 func TestOfRules(t *testing.T) {
-	scored, unscored := &policy.Policy{Kind: "ClusterPolicy", Name: "p"}, &policy.Policy{Kind: "Policy", Namespace: "n", Name: "p", Unscored: true}
+	scored, unscored := &policy.Policy{Kind: "ClusterPolicy", Name: "p"}, &policy.Policy{Kind: "Policy", Namespace: "n", Name: "p", Metadata: policy.Metadata{Unscored: true}}
 	failed := policy.Ruling{Result: policy.Fail, Reasons: []policy.Reason{{Code: policy.Violated, Message: "no"}}}
 	for _, row := range []struct {
 		reason string

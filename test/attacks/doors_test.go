@@ -90,7 +90,7 @@ func (s *scene) askLibrary(q request) answer {
 	if err != nil {
 		return answer{said: err.Error()}
 	}
-	asked := gate.Request{Object: parsed, Subject: policy.Subject{Operation: "CREATE", NamespaceKnown: s.noLabels == nil}}
+	asked := gate.Request{Object: parsed, Subject: policy.Subject{Operation: "CREATE", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: s.noLabels == nil}}}
 	if s.noLabels == nil {
 		asked.Subject.NamespaceLabels = s.labels
 	}

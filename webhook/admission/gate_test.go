@@ -51,8 +51,7 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 	var plan policy.RulePlan
 	for _, found := range images {
 		plan.Checks = append(plan.Checks, policy.Check{
-			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, MutateDigest: true, VerifyDigest: true, Required: true,
-			Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.Authority}}}},
+			Entry: "verifyImages[0]", Image: found, Action: policy.Enforce, Pinning: policy.Pinning{MutateDigest: true, VerifyDigest: true}, Claims: policy.Claims{Required: true, Requirements: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: h.Authority}}}}},
 		})
 	}
 	return plan, nil

@@ -39,7 +39,7 @@ func golden(t *testing.T, name, got string) {
 // the parts of outcomes.
 var (
 	signedPolicy = &policy.Policy{Kind: "ClusterPolicy", Name: "signed"}
-	lenient      = &policy.Policy{Kind: "ClusterPolicy", Name: "lenient", FailOpen: true}
+	lenient      = &policy.Policy{Kind: "ClusterPolicy", Name: "lenient", Settings: policy.Settings{FailOpen: true}}
 
 	unsigned = policy.Reason{Code: policy.Unsigned, Path: "attestors[0]", Message: "no signature found", Hint: "sign the image"}
 	wrongKey = policy.Reason{
@@ -178,7 +178,7 @@ func TestWarnings(t *testing.T) {
 		"fail open":         {"what nobody looked at", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Indeterminate, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
 		"the gate's own":    {"of no decision", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{loose}}, []string{"the runtime may see another digest [not-pinned]"}},
 		"rule, fail open":   {"a rule that could not be asked", unasked(lenient), []string{"no such variable"}},
-		"rule, audit only":  {"it is for the policy's owner", unasked(&policy.Policy{Kind: "ClusterPolicy", Name: "x", FailOpen: true, AuditOnly: true}), nil},
+		"rule, audit only":  {"it is for the policy's owner", unasked(&policy.Policy{Kind: "ClusterPolicy", Name: "x", Settings: policy.Settings{FailOpen: true, AuditOnly: true}}), nil},
 		"many":              {"an API server passes on some", gate.Outcome{Result: gate.Allow, Verdicts: many}, []string{"c0:", "c1:", "c2:", "c3:", "c4:", "c5:", "c6:", "c7:", "c8:", "and 21 more"}},
 		"long, and hostile": {"an HTTP header", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, long))}}, []string{"ö?ö?"}},
 	} {

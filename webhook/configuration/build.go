@@ -150,7 +150,7 @@ func (in Input) mutates(r Resource) bool {
 // pinsNamed reports whether a policy pins images in the objects of a resource because one of its
 // rules names the kind itself.
 func (in Input) pinsNamed(p *policy.Policy, r Resource) bool {
-	return !in.OnlyPods && p.PinsIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind, Bare: true})
+	return !in.OnlyPods && p.PinsIn(&policy.Subject{Group: r.Group, Version: r.Version, Kind: r.Kind, Shape: policy.Shape{Bare: true}})
 }
 
 // group is the parts that share a webhook.

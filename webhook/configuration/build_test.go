@@ -528,7 +528,7 @@ func FuzzBuild(f *testing.F) {
 	f.Add("coordination.k8s.io", "", "Lease", "status", "UPDATE", "*", int64(1)<<62)
 	bundle := bundle(f)
 	f.Fuzz(func(t *testing.T, group, version, kind, sub, operation, namespace string, timeout int64) {
-		p := &policy.Policy{Kind: "ClusterPolicy", Name: "p", Timeout: time.Duration(timeout), Targets: []policy.Target{
+		p := &policy.Policy{Kind: "ClusterPolicy", Name: "p", Settings: policy.Settings{Timeout: time.Duration(timeout)}, Targets: []policy.Target{
 			{Group: group, Version: version, Kind: kind, Subresource: sub, Operations: []string{operation, "UPDATE"}, Namespaces: []string{namespace}},
 		}}
 		c, err := Build(Input{Policies: []*policy.Policy{p}, Resources: served(), CABundle: bundle, Namespace: "own", Endpoint: Endpoint{URL: "https://gateway.example"}})

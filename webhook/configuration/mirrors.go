@@ -25,7 +25,7 @@ const (
 // controllers that are changed like Pods.
 func (in Input) mirrorsPolicy() *policy.Policy {
 	p := &policy.Policy{
-		Kind: "Mirrors", Name: "all", FailOpen: in.Mirrors != MirrorsClosed,
+		Kind: "Mirrors", Name: "all", Settings: policy.Settings{FailOpen: in.Mirrors != MirrorsClosed},
 		Targets: []policy.Target{{Version: "*", Kind: podKind}},
 	}
 	for _, w := range workloads() {

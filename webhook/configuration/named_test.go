@@ -69,7 +69,7 @@ func TestNamed(t *testing.T) {
 		{"a kind without an exception", kind("ConfigMap"), "Fail configmaps CREATE,UPDATE; NotIn kube-system,quaymaster", "", ""},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			p := &policy.Policy{Kind: "ClusterPolicy", Name: "p", Timeout: 20 * time.Second}
+			p := &policy.Policy{Kind: "ClusterPolicy", Name: "p", Settings: policy.Settings{Timeout: 20 * time.Second}}
 			p.Mutations, p.Validations = []policy.Mutation{aboutObjects{row.target}}, []policy.Validation{aboutObjects{row.target}}
 			given := input(t, p)
 			given.Resources, given.Accounts = exceptionalServed(), []string{"system:serviceaccount:quaymaster:quaymaster", "gateway@example.com"}
@@ -122,8 +122,8 @@ func isOthers(conditions []admission.MatchCondition) bool {
 func TestStatedOpen(t *testing.T) {
 	targets := []policy.Target{{Group: "*", Version: "*", Kind: "Node"}}
 	for reason, p := range map[string]*policy.Policy{
-		"it fails open":   {FailOpen: true, Validations: []policy.Validation{aboutObjects(targets)}},
-		"nothing denies":  {AuditOnly: true, Validations: []policy.Validation{aboutObjects(targets)}},
+		"it fails open":   {Settings: policy.Settings{FailOpen: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{aboutObjects(targets)}}},
+		"nothing denies":  {Settings: policy.Settings{AuditOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{aboutObjects(targets)}}},
 		"it names images": {Targets: targets},
 	} {
 		if list := Deviations(p); len(list) > 0 {

@@ -77,7 +77,7 @@ func TestObjects(t *testing.T) {
 // TestEveryKind: a pattern for kinds means all that is served, for a rule about
 // objects, but for those that are never asked about.
 func TestEveryKind(t *testing.T) {
-	p := &policy.Policy{Kind: "ClusterPolicy", Name: "p", Validations: []policy.Validation{aboutObjects{{Group: "*", Version: "*", Kind: "*"}}}}
+	p := &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{aboutObjects{{Group: "*", Version: "*", Kind: "*"}}}}}
 	c, err := Build(input(t, p))
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func (h *Handler) requests(ctx context.Context, keys []key) (requests []gate.Req
 			return nil, nil, err
 		}
 		requests[i].Pinning, requests[i].Anonymous = h.config.pinning(), h.config.Keys != Qualified
-		requests[i].Subject = policy.Subject{Version: "v1", Kind: "Pod", Namespace: k.namespace, Operation: "CREATE", Bare: true, Time: now}
+		requests[i].Subject = policy.Subject{Version: "v1", Kind: "Pod", Namespace: k.namespace, Operation: "CREATE", Shape: policy.Shape{Bare: true}, Time: now}
 		subjects[i] = &requests[i].Subject
 	}
 	return requests, review.SetLabels(ctx, h.config.Namespaces, subjects...), nil

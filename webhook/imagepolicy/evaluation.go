@@ -79,6 +79,6 @@ func (e *evaluation) undecided(cause Cause, err error) answer {
 // subject returns the pod as far as a review describes it.
 func (e *evaluation) subject() policy.Subject {
 	return policy.Subject{
-		Version: "v1", Kind: "Pod", Namespace: e.images.namespace, Operation: "CREATE", Bare: true, Time: e.started,
+		Version: "v1", Kind: "Pod", Namespace: e.images.namespace, Operation: "CREATE", Shape: policy.Shape{Bare: true}, Time: e.started,
 	}
 }

@@ -20,7 +20,7 @@ func of(answer gate.Result, p *policy.Policy, action policy.Action, result polic
 
 // TestFailedOpen: only what came in because of a failure setting is counted as that.
 func TestFailedOpen(t *testing.T) {
-	lenient := &policy.Policy{Kind: "ClusterPolicy", Name: "lenient", FailOpen: true}
+	lenient := &policy.Policy{Kind: "ClusterPolicy", Name: "lenient", Settings: policy.Settings{FailOpen: true}}
 	strict := &policy.Policy{Kind: "ClusterPolicy", Name: "strict"}
 	rule := func(answer gate.Result, r policy.RuleResult) gate.Outcome {
 		return gate.Outcome{Result: answer, Rules: []policy.RuleResult{r}}
@@ -46,7 +46,7 @@ func TestFailedOpen(t *testing.T) {
 		{"it is strict", of(gate.Allow, strict, policy.Enforce, policy.Indeterminate), 0},
 		{"an override let it in", overridden, 0},
 		{"a rule could not be asked", rule(gate.Allow, policy.RuleResult{Policy: lenient, Err: away}), 1},
-		{"that rule only audits", rule(gate.Allow, policy.RuleResult{Policy: &policy.Policy{FailOpen: true, AuditOnly: true}, Err: away}), 0},
+		{"that rule only audits", rule(gate.Allow, policy.RuleResult{Policy: &policy.Policy{Settings: policy.Settings{FailOpen: true, AuditOnly: true}}, Err: away}), 0},
 		{"a rule about the object could not look", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Indeterminate}}), 1},
 		{"that rule looked", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Pass}}), 0},
 	} {

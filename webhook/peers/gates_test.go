@@ -64,10 +64,9 @@ func (r rule) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) 
 	for _, found := range images {
 		by := []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: r.authority}}}}
 		plan.Checks = append(plan.Checks, policy.Check{
-			Entry: "verifyImages[0]", Image: found, MutateDigest: true, VerifyDigest: true, Requirements: by,
-			Attestations: []policy.Attestation{{
+			Entry: "verifyImages[0]", Image: found, Pinning: policy.Pinning{MutateDigest: true, VerifyDigest: true}, Claims: policy.Claims{Requirements: by, Attestations: []policy.Attestation{{
 				Path: "attestations[0]", PredicateType: attest.PredicateSLSAv1, Signers: by, Condition: builtBy{"trusted"},
-			}},
+			}}},
 		})
 	}
 	return plan, nil

@@ -180,9 +180,9 @@ func BenchmarkDialectWarm(b *testing.B) {
 		return []policy.Requirement{r}
 	}
 	floors := map[string]policy.Check{
-		"key":   {Requirements: by(1, v.Authority)},
-		"count": {Requirements: by(2, v.Authority, &second)},
-		"scan":  {Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: gatetest.ScanType, Signers: by(1, v.Authority)}}},
+		"key":   {Claims: policy.Claims{Requirements: by(1, v.Authority)}},
+		"count": {Claims: policy.Claims{Requirements: by(2, v.Authority, &second)}},
+		"scan":  {Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: gatetest.ScanType, Signers: by(1, v.Authority)}}}},
 	}
 	for _, statement := range statements() {
 		check, ok := floors[statement.column]

@@ -47,7 +47,7 @@ func TestPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			request := gate.Request{Object: objects[0], Subject: policy.Subject{Namespace: "shop", NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}}}
+			request := gate.Request{Object: objects[0], Subject: policy.Subject{Namespace: "shop", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}}}}
 			reader.Place(&request)
 			if s := request.Subject; s.Namespace != r.namespace || s.NamespaceKnown != r.known || !maps.Equal(s.NamespaceLabels, r.labels) {
 				t.Errorf("namespace %q, known %t: %v", s.Namespace, s.NamespaceKnown, s.NamespaceLabels)

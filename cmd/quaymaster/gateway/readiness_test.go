@@ -41,7 +41,7 @@ func keptRound(mark string, warnings ...configuration.Warning) configuration.Rou
 
 func podPolicy(name, kind string) *policy.Policy {
 	targets := []policy.Target{{Group: "*", Version: "*", Kind: kind}}
-	return &policy.Policy{Kind: "ClusterPolicy", Name: name, Targets: targets, Validations: []policy.Validation{validation{targets}}}
+	return &policy.Policy{Kind: "ClusterPolicy", Name: name, Targets: targets, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{validation{targets}}}}
 }
 
 // validation is a rule that is never evaluated.

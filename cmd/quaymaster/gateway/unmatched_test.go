@@ -26,7 +26,7 @@ func TestHeldNamesNoImage(t *testing.T) {
 	a, b := named("a", "registry.example/a/**"), named("b", "registry.example/b/**")
 	pod := &policy.Subject{
 		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "p"}}),
-		Version: "v1", Kind: "Pod", Namespace: "n", Name: "p", NamespaceKnown: true, Operation: "CREATE",
+		Version: "v1", Kind: "Pod", Namespace: "n", Name: "p", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE",
 	}
 	images := func([]policy.Extractor) ([]policy.Image, error) {
 		return []policy.Image{{Container: "c", Role: "container", Pointer: "/spec/containers/0/image", Ref: image.MustParse("registry.example/b/x:1")}}, nil

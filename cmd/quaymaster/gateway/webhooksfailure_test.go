@@ -22,7 +22,7 @@ func TestFailurePolicyOfTheWebhooks(t *testing.T) {
 		{"Fail closes what is open", "Fail", true, false, configuration.MirrorsClosed},
 		{"Ignore opens what is closed, mirrors as well", "Ignore", false, true, configuration.MirrorsOpen},
 	} {
-		given := []*policy.Policy{{Name: "p", FailOpen: row.open}}
+		given := []*policy.Policy{{Name: "p", Settings: policy.Settings{FailOpen: row.open}}}
 		told := unanswered(row.setting, given)
 		if len(told) != 1 || told[0].FailOpen != row.wantOpen || told[0].Name != "p" {
 			t.Errorf("%s: %+v", row.reason, told)

@@ -45,7 +45,7 @@ func TestATemplatesNamespaceIsNotBelieved(t *testing.T) {
 		} {
 			s := &policy.Subject{
 				Object: policy.ContentOf(map[string]any{"metadata": meta, "spec": k.spec}), Group: k.group, Version: "v1", Kind: k.kind,
-				Namespace: "team", NamespaceKnown: true, Operation: "CREATE",
+				Namespace: "team", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE",
 			}
 			if got := applies(t, ruleOf(t, p, k.rule), s); got != c.want {
 				t.Errorf("%s: %s: %s, want %s", k.kind, c.reason, got, c.want)

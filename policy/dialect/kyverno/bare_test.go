@@ -12,8 +12,8 @@ import (
 // bare is a subject of which only an image and the namespace are known.
 func bare(namespace string) *policy.Subject {
 	return &policy.Subject{
-		Version: "v1", Kind: "Pod", Namespace: namespace, Operation: "CREATE", Bare: true,
-		NamespaceLabels: map[string]string{"env": "prod"}, NamespaceKnown: namespace != "",
+		Version: "v1", Kind: "Pod", Namespace: namespace, Operation: "CREATE", Shape: policy.Shape{Bare: true},
+		NamespaceMeta: policy.NamespaceMeta{NamespaceLabels: map[string]string{"env": "prod"}, NamespaceKnown: namespace != ""},
 		Object: policy.ContentOf(map[string]any{
 			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": namespace},
 			"spec": map[string]any{"containers": []any{map[string]any{"name": "0", "image": "nginx"}}},

@@ -49,7 +49,9 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 	_ = json.Unmarshal(d.Metadata, &meta)
 	sum := sha256.Sum256(data)
 	p := &policy.Policy{
-		Kind: d.Kind, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:]), Broken: why, FailOpen: failsOpen(d.Spec),
+		Kind: d.Kind, Name: meta.Name, Source: source, Hash: hex.EncodeToString(sum[:]),
+		Problems: policy.Problems{Broken: why},
+		Settings: policy.Settings{FailOpen: failsOpen(d.Spec)},
 	}
 	if p.Name == "" {
 		p.Name = "unnamed-" + p.Hash[:8]

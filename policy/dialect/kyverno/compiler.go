@@ -164,10 +164,12 @@ type policyCompiler struct {
 func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCompiler, error) {
 	p := &policyCompiler{Compiler: c, doc: d, out: &policy.Policy{
 		Kind: d.Kind, Name: meta.Name,
-		Title:    meta.Annotations["policies.kyverno.io/title"],
-		Category: meta.Annotations["policies.kyverno.io/category"],
-		Severity: meta.Annotations["policies.kyverno.io/severity"],
-		Unscored: meta.Annotations["policies.kyverno.io/scored"] == "false",
+		Metadata: policy.Metadata{
+			Title:    meta.Annotations["policies.kyverno.io/title"],
+			Category: meta.Annotations["policies.kyverno.io/category"],
+			Severity: meta.Annotations["policies.kyverno.io/severity"],
+			Unscored: meta.Annotations["policies.kyverno.io/scored"] == "false",
+		},
 	}}
 	if meta.Created != nil {
 		p.out.Created = *meta.Created

@@ -37,7 +37,7 @@ func load(t *testing.T, name string) *policy.Policy {
 func pod(namespace string) *policy.Subject {
 	return &policy.Subject{
 		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "web", "labels": map[string]any{"owner": "ann"}}, "spec": map[string]any{}}),
-		Version: "v1", Kind: "Pod", Namespace: namespace, Name: "web", NamespaceKnown: true, Operation: "CREATE",
+		Version: "v1", Kind: "Pod", Namespace: namespace, Name: "web", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE",
 	}
 }
 

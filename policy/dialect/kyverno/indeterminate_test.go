@@ -23,7 +23,7 @@ func TestIndeterminateExclude(t *testing.T) {
 		kind, names       string
 	}{
 		{"labels of an Eviction", "match: {any: [{resources: {kinds: [Pod/eviction]}}]}, exclude: {any: [{resources: {selector: {matchLabels: {free: 'yes'}}}}]}", func() *policy.Subject {
-			return &policy.Subject{Version: "v1", Kind: "Pod", Subresource: "eviction", Namespace: "prod", NamespaceKnown: true, Name: "a", Operation: "CREATE"}
+			return &policy.Subject{Version: "v1", Kind: "Pod", Subresource: "eviction", Namespace: "prod", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Name: "a", Operation: "CREATE"}
 		}, "Eviction", "its subresource eviction brings another object"},
 		{"labels of the namespace", "match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {namespaceSelector: {matchLabels: {free: 'yes'}}}}]}", func() *policy.Subject {
 			return &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "prod", Name: "a", Operation: "CREATE"}
@@ -32,7 +32,7 @@ func TestIndeterminateExclude(t *testing.T) {
 			return &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "prod", Name: "a", Operation: "CREATE"}
 		}, "Pod", "labels of the object's namespace"},
 		{"roles", "match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{clusterRoles: [cluster-admin]}]}", func() *policy.Subject {
-			return &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "prod", NamespaceKnown: true, Name: "a", Operation: "CREATE", User: policy.User{Name: "eve"}}
+			return &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "prod", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Name: "a", Operation: "CREATE", User: policy.User{Name: "eve"}}
 		}, "Pod", "the user's roles"},
 	} {
 		p := about(t, nil, "{name: r, "+c.selection+", "+deny, "")

@@ -278,7 +278,7 @@ func TestAutogenKinds(t *testing.T) {
 		{"signed", "apps", "Deployment", "a", deployment, "skips", "the rule itself is about pods"},
 		{"autogen-signed", "example.com", "Deployment", "a", deployment, "skips", "another group's Deployment"},
 	} {
-		s := &policy.Subject{Object: policy.ContentOf(test.object), Group: test.group, Version: "v1", Kind: test.kind, Namespace: test.namespace, NamespaceKnown: true, Operation: "CREATE"}
+		s := &policy.Subject{Object: policy.ContentOf(test.object), Group: test.group, Version: "v1", Kind: test.kind, Namespace: test.namespace, NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE"}
 		if got := applies(t, ruleOf(t, p, test.rule), s); got != test.want {
 			t.Errorf("%s on %s/%s in %s: %s, want %s: %s", test.rule, test.group, test.kind, test.namespace, got, test.want, test.reason)
 		}

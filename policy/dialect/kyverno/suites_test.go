@@ -154,7 +154,7 @@ func subjectOf(object map[string]any) *policy.Subject {
 	if !grouped {
 		group, version = "", group
 	}
-	s := &policy.Subject{Object: policy.ContentOf(object), Group: group, Version: version, NamespaceKnown: true, Operation: "CREATE"}
+	s := &policy.Subject{Object: policy.ContentOf(object), Group: group, Version: version, NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE"}
 	s.Kind, _ = object["kind"].(string)
 	s.Name, _ = meta["name"].(string)
 	s.Namespace, _ = meta["namespace"].(string)

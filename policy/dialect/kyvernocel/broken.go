@@ -54,8 +54,8 @@ func ReadBroken(text []byte, source string, why error, roughly Roughly) (*policy
 	_ = json.Unmarshal(d.Metadata, &meta)
 	spec.read(d.Spec)
 	p := &policy.Policy{
-		Kind: d.Kind, Name: meta.Name, Source: source, Hash: HashOf(data), Broken: why,
-		FailOpen: spec.failurePolicy == "Ignore", AuditOnly: spec.admits,
+		Kind: d.Kind, Name: meta.Name, Source: source, Hash: HashOf(data), Problems: policy.Problems{Broken: why},
+		Settings: policy.Settings{FailOpen: spec.failurePolicy == "Ignore", AuditOnly: spec.admits},
 	}
 	if p.Name == "" {
 		p.Name = "unnamed-" + p.Hash[:8]

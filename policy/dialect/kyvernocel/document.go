@@ -93,9 +93,13 @@ func (h *Head) NewPolicy(data []byte, want, source string) (*policy.Policy, erro
 		return nil, err
 	}
 	return &policy.Policy{
-		StaleIfError: stale, Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
-		Title: meta.Annotations[titleAnnotation], Category: meta.Annotations[categoryAnnotation], Severity: meta.Annotations[severityAnnotation],
-		Unscored: meta.Annotations[scoredAnnotation] == "false",
+		Settings: policy.Settings{StaleIfError: stale}, Kind: h.Kind, Name: meta.Name, Namespace: NamespaceOf(h.Kind, meta), Source: source, Hash: HashOf(data),
+		Metadata: policy.Metadata{
+			Title:    meta.Annotations[titleAnnotation],
+			Category: meta.Annotations[categoryAnnotation],
+			Severity: meta.Annotations[severityAnnotation],
+			Unscored: meta.Annotations[scoredAnnotation] == "false",
+		},
 	}, nil
 }
 

@@ -137,7 +137,7 @@ func TestReadBroken(t *testing.T) {
 		{"another operation", "kind: ValidatingPolicy\n" + spec, policy.Subject{Version: "v1", Kind: "Service", Operation: "CREATE"}, false},
 		{"not at admission", "kind: ValidatingPolicy\n" + spec + "  evaluation: {admission: {enabled: false}}\n", asked, false},
 		{"and otherwise", "kind: ValidatingPolicy\n" + spec + "  evaluation: {admission: {enabled: false}}\n", pod, true},
-		{"documents", "kind: ValidatingPolicy\nspec: {evaluation: {mode: JSON}}\n", policy.Subject{Document: true}, true},
+		{"documents", "kind: ValidatingPolicy\nspec: {evaluation: {mode: JSON}}\n", policy.Subject{Shape: policy.Shape{Document: true}}, true},
 		{"no objects", "kind: ValidatingPolicy\nspec: {evaluation: {mode: JSON}}\n", pod, false},
 		{"its namespace", "kind: NamespacedValidatingPolicy\nmetadata: {namespace: shop}\n" + spec, pod, true},
 		{"another namespace", "kind: NamespacedValidatingPolicy\nmetadata: {namespace: shop}\n" + spec, elsewhere, false},
@@ -322,7 +322,7 @@ func TestAskedAtAdmission(t *testing.T) {
 	}{
 		{"a user", policy.Subject{User: policy.User{Name: "ann"}}, true},
 		{"a user without a name", policy.Subject{User: policy.User{Groups: []string{"dev"}}}, true},
-		{"images alone", policy.Subject{Bare: true}, true},
+		{"images alone", policy.Subject{Shape: policy.Shape{Bare: true}}, true},
 		{"nobody", policy.Subject{}, false},
 	} {
 		if got := kyvernocel.AskedAtAdmission(&c.subject); got != c.want {
@@ -569,15 +569,15 @@ func TestSeen(t *testing.T) {
 	scope := scopeOf(t)
 	object := map[string]any{"metadata": map[string]any{"name": "web"}, "image": "a:1"}
 	full := policy.Subject{
-		Object: policy.ContentOf(object), Version: "v1", Kind: "Pod", Namespace: "shop", NamespaceKnown: true,
-		NamespaceLabels: map[string]string{"team": "a"}, Operation: "CREATE", User: policy.User{Name: "ann", Groups: []string{"dev"}},
+		Object: policy.ContentOf(object), Version: "v1", Kind: "Pod", Namespace: "shop", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}},
+		Operation: "CREATE", User: policy.User{Name: "ann", Groups: []string{"dev"}},
 	}
 	hidden, outside, gone := full, full, full
 	hidden.NamespaceKnown, hidden.NamespaceLabels = false, nil
 	outside.Namespace = ""
 	gone.Object, gone.OldObject = policy.Content{}, full.Object
-	bare := policy.Subject{Bare: true, Version: "v1", Kind: "Pod", Namespace: "shop"}
-	lost := policy.Subject{Bare: true, Version: "v1", Kind: "Pod"}
+	bare := policy.Subject{Shape: policy.Shape{Bare: true}, Version: "v1", Kind: "Pod", Namespace: "shop"}
+	lost := policy.Subject{Shape: policy.Shape{Bare: true}, Version: "v1", Kind: "Pod"}
 	asked, custom, attach := full, full, full
 	asked.Request = policy.RequestFrom([]byte(`{"uid": "u1", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "options": {"fieldManager": "ci"}, "userInfo": {"username": "eve"}}`))
 	custom.Group, custom.Kind = "example.test", "Widget"
@@ -661,7 +661,7 @@ func TestOwnNamespace(t *testing.T) {
 	}
 	created := policy.Subject{
 		Version: "v1", Kind: "Namespace", Namespace: "shop", Name: "shop", Operation: "CREATE", Object: labelled("new"),
-		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "new"},
+		NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "new"}},
 	}
 	updated, deleted, lost, finalized, file, other := created, created, created, created, created, created
 	updated.Operation, updated.OldObject = "UPDATE", labelled("old")
@@ -713,7 +713,7 @@ func TestPartialRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	part := policy.Subject{
-		Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Operation: "CREATE", NamespaceKnown: true,
+		Version: "v1", Kind: "Pod", Namespace: "shop", Name: "web", Operation: "CREATE", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true},
 		User: policy.User{Name: "ann", Groups: []string{"dev"}}, Object: policy.ContentOf(map[string]any{"large": []any{9007199254740993.0}}),
 	}
 	whole := part

@@ -45,8 +45,8 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 	everything, _ := compileMatch(nil)
 	r := &brokenRule{why: why, match: everything}
 	return &policy.Policy{
-		Kind: kind, Name: meta.Name, Source: source, Hash: hash, Broken: why,
-		AuditOnly: settings.Mode == "warn", Rules: []policy.Rule{r}, Targets: r.Targets(),
+		Kind: kind, Name: meta.Name, Source: source, Hash: hash, Problems: policy.Problems{Broken: why},
+		Settings: policy.Settings{AuditOnly: settings.Mode == "warn"}, Rules: []policy.Rule{r}, Targets: r.Targets(),
 	}
 }
 

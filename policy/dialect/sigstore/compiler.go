@@ -113,8 +113,8 @@ func (c *Compiler) compile(text []byte) (*policy.Policy, error) {
 	}
 	sum := sha256.Sum256(data)
 	return &policy.Policy{
-		Kind: d.Kind, Name: name, Hash: hex.EncodeToString(sum[:]), StaleIfError: stale,
-		AuditOnly: r.action != policy.Enforce, Rules: []policy.Rule{r}, Targets: r.targets,
+		Kind: d.Kind, Name: name, Hash: hex.EncodeToString(sum[:]), Settings: policy.Settings{StaleIfError: stale, AuditOnly: r.action != policy.Enforce},
+		Rules: []policy.Rule{r}, Targets: r.targets,
 	}, nil
 }
 

@@ -49,7 +49,7 @@ func (c *Compiler) NoMatch(choice Unmatched, policies []*policy.Policy) (*policy
 	}
 	return &policy.Policy{
 		Kind: kind, Name: noMatchName, Source: "the setting no-match-policy", Hash: hex.EncodeToString(h.Sum(nil)),
-		AuditOnly: r.action != policy.Enforce, Rules: []policy.Rule{r}, Targets: r.Targets(),
+		Settings: policy.Settings{AuditOnly: r.action != policy.Enforce}, Rules: []policy.Rule{r}, Targets: r.Targets(),
 	}, nil
 }
 
@@ -109,8 +109,8 @@ func (r *noMatchRule) Plan(_ context.Context, s *policy.Subject, images []policy
 			return policy.RulePlan{}, fmt.Errorf("whether a policy names %s: %w", i.Ref, cmp.Or(err, unsure))
 		}
 		plan.Checks = append(plan.Checks, policy.Check{
-			Entry: "no-match-policy", Image: i, Action: r.action, Required: true,
-			Deny: refuse{}, DenyMessage: "no ClusterImagePolicy names " + i.Ref.String(),
+			Entry: "no-match-policy", Image: i, Action: r.action,
+			Claims: policy.Claims{Required: true, Deny: refuse{}, DenyMessage: "no ClusterImagePolicy names " + i.Ref.String()},
 		})
 	}
 	return plan, nil

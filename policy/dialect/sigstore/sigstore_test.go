@@ -67,7 +67,7 @@ func compile(tb testing.TB, options sigstore.Options, text string) *policy.Polic
 func pod(namespace string) *policy.Subject {
 	return &policy.Subject{
 		Object:  policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "web", "labels": map[string]any{"app": "web"}}}),
-		Version: "v1", Kind: "Pod", Namespace: namespace, Name: "web", NamespaceKnown: true, Operation: "CREATE",
+		Version: "v1", Kind: "Pod", Namespace: namespace, Name: "web", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE",
 	}
 }
 

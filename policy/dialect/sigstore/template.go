@@ -129,7 +129,7 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 // pinned; one that is refused without verification is not requested either.
 func (r *rule) make(m *made) error {
 	out := &m.check
-	*out = policy.Check{Entry: ruleName, Action: r.action, Required: !r.passes}
+	*out = policy.Check{Entry: ruleName, Action: r.action, Claims: policy.Claims{Required: !r.passes}}
 	if r.judged {
 		return r.makeJudged(m)
 	}
@@ -165,7 +165,7 @@ func (r *rule) makeJudged(m *made) error {
 		return err
 	}
 	for _, s := range r.live {
-		one := member{signer: s, check: policy.Check{Entry: s.short(), Required: true}}
+		one := member{signer: s, check: policy.Check{Entry: s.short(), Claims: policy.Claims{Required: true}}}
 		anyOf := policy.Requirement{Name: s.short(), Threshold: 1}
 		if err := s.join(&anyOf, m.texts, roots); err != nil {
 			return err

@@ -19,7 +19,7 @@ func FuzzOf(f *testing.F) {
 	f.Add(`{"requestResource": 1, "userInfo": ["x"], "resource": {"resource": null}, "": {}}`, "", false)
 	f.Add(`[]`, "uid", true)
 	f.Fuzz(func(t *testing.T, text, name string, bare bool) {
-		whole := policy.Subject{Kind: "Pod", Version: "v1", Operation: "UPDATE", Bare: bare, Request: policy.RequestFrom([]byte(text))}
+		whole := policy.Subject{Kind: "Pod", Version: "v1", Operation: "UPDATE", Shape: policy.Shape{Bare: bare}, Request: policy.RequestFrom([]byte(text))}
 		came, err := admissionrequest.Of(&whole)
 		if err == nil && came.Unknown([]string{name}) != nil && name != "roles" && name != "clusterRoles" {
 			t.Errorf("%s of a whole request is unknown", name)

@@ -112,7 +112,8 @@ func verdictOf(d *decisionlog.Decision, policies func(id string) *policy.Policy)
 // asLogged returns the policy as in reports, from the logged document.
 func asLogged(p *policy.Policy, r *decisionlog.Rule) *policy.Policy {
 	return &policy.Policy{
-		Kind: p.Kind, Namespace: p.Namespace, Name: p.Name, Title: p.Title, Category: p.Category, Severity: p.Severity, Unscored: p.Unscored, Hash: r.Hash,
+		Kind: p.Kind, Namespace: p.Namespace, Name: p.Name,
+		Metadata: policy.Metadata{Title: p.Title, Category: p.Category, Severity: p.Severity, Unscored: p.Unscored}, Hash: r.Hash,
 	}
 }
 

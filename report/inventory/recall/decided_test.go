@@ -18,9 +18,9 @@ import (
 func there(id string) *policy.Policy {
 	switch id {
 	case "ClusterPolicy/signed":
-		return &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "newer", Category: "Images", Severity: "high"}
+		return &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "newer", Metadata: policy.Metadata{Category: "Images", Severity: "high"}}
 	case "Policy/shop/small":
-		return &policy.Policy{Kind: "Policy", Namespace: "shop", Name: "small", Unscored: true}
+		return &policy.Policy{Kind: "Policy", Namespace: "shop", Name: "small", Metadata: policy.Metadata{Unscored: true}}
 	}
 	return nil
 }

@@ -108,9 +108,9 @@ func (rule) Extractors(*policy.Subject) []policy.Extractor { return nil }
 func (r rule) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	var plan policy.RulePlan
 	for _, image := range images {
-		plan.Checks = append(plan.Checks, policy.Check{Entry: "verifyImages[0]", Image: image, Requirements: []policy.Requirement{{
+		plan.Checks = append(plan.Checks, policy.Check{Entry: "verifyImages[0]", Image: image, Claims: policy.Claims{Requirements: []policy.Requirement{{
 			Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: &r.authority}},
-		}}})
+		}}}})
 	}
 	return plan, nil
 }

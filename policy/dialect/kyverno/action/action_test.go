@@ -40,7 +40,7 @@ func TestActions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &policy.Subject{Namespace: c.namespace, NamespaceKnown: true, NamespaceLabels: map[string]string{"env": "prod"}}
+		s := &policy.Subject{Namespace: c.namespace, NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"env": "prod"}}}
 		if got, err := actions.Of(s, c.own); got != c.want || err != nil {
 			t.Errorf("%s: %q, %v", c.reason, got, err)
 		}
@@ -55,7 +55,7 @@ func TestActions(t *testing.T) {
 	if _, err := actions.Of(&policy.Subject{Namespace: "a"}, ""); err == nil {
 		t.Error("labels that nobody knows")
 	}
-	if _, err := actions.Of(&policy.Subject{Bare: true}, ""); err == nil {
+	if _, err := actions.Of(&policy.Subject{Shape: policy.Shape{Bare: true}}, ""); err == nil {
 		t.Error("a namespace that nobody knows")
 	}
 }

@@ -44,7 +44,7 @@ func TestOverridesOfRules(t *testing.T) {
 		bare bool
 		want policy.Action
 	}{{false, policy.Audit}, {true, policy.Enforce}} {
-		if got, err := whole.Of(&policy.Subject{Bare: c.bare}, ""); got != c.want || (err != nil) != c.bare {
+		if got, err := whole.Of(&policy.Subject{Shape: policy.Shape{Bare: c.bare}}, ""); got != c.want || (err != nil) != c.bare {
 			t.Errorf("without a namespace, bare %t: %q, %v", c.bare, got, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestOverridePolarity(t *testing.T) {
 	}
 	unknown := &policy.Subject{Kind: "Pod", Namespace: "a"}
 	cluster := &policy.Subject{Kind: "ClusterRole", Group: "rbac.authorization.k8s.io"}
-	namespace := &policy.Subject{Kind: "Namespace", Name: "sandbox", Namespace: "sandbox", NamespaceKnown: true, NamespaceLabels: map[string]string{"env": "prod"}}
+	namespace := &policy.Subject{Kind: "Namespace", Name: "sandbox", Namespace: "sandbox", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"env": "prod"}}}
 	for _, c := range []struct {
 		reason    string
 		usual     string

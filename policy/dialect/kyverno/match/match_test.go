@@ -37,7 +37,7 @@ func document(tb testing.TB, text string) match.Document {
 
 func subject(kind string, change func(*policy.Subject)) *policy.Subject {
 	s := &policy.Subject{
-		Version: "v1", Kind: kind, Namespace: "prod", Name: "web", NamespaceKnown: true, NamespaceLabels: map[string]string{"env": "prod"}, Operation: "CREATE",
+		Version: "v1", Kind: kind, Namespace: "prod", Name: "web", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"env": "prod"}}, Operation: "CREATE",
 		Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "web"}, "annotations": map[string]any{"a": "b"}}}),
 		User:   policy.User{Name: "ann", Groups: []string{"dev"}, RolesKnown: true, Roles: []string{"prod:writer"}, ClusterRoles: []string{"view"}},
 	}

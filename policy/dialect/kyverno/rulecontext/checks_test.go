@@ -188,7 +188,7 @@ func TestView(t *testing.T) {
 // TestReadingOfEntries: every place of an entry in which a variable may stand is looked
 // at.
 func TestReadingOfEntries(t *testing.T) {
-	bare := &policy.Subject{Bare: true, Kind: "Pod"}
+	bare := &policy.Subject{Shape: policy.Shape{Bare: true}, Kind: "Pod"}
 	for _, c := range []struct{ reason, entry string }{
 		{"the name of a ConfigMap", "configMap: {name: '%s'}"},
 		{"its namespace", "configMap: {name: a, namespace: '%s'}"},

@@ -434,7 +434,7 @@ func FuzzCheckPath(f *testing.F) {
 }
 
 func TestReading(t *testing.T) {
-	bare := &policy.Subject{Bare: true, Kind: "Pod"}
+	bare := &policy.Subject{Shape: policy.Shape{Bare: true}, Kind: "Pod"}
 	for _, c := range []struct{ text, want string }{
 		{"{{ request.operation }}", ""},
 		{"{{ request.object.metadata.labels.a }}", "request.object.metadata.labels"},

@@ -97,7 +97,7 @@ func object(tb testing.TB, text string) map[string]any {
 func pod(tb testing.TB, spec string) *policy.Subject {
 	tb.Helper()
 	return &policy.Subject{
-		Version: "v1", Kind: "Pod", Namespace: "prod", Name: "web", NamespaceKnown: true, Operation: "CREATE",
+		Version: "v1", Kind: "Pod", Namespace: "prod", Name: "web", NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true}, Operation: "CREATE",
 		User:   policy.User{Name: "ann"},
 		Object: policy.ContentOf(object(tb, "{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: prod, labels: {team: a}}, spec: "+spec+"}")),
 	}

@@ -40,9 +40,9 @@ func (b builder) prepare(v verification, path string) (*prepared, error) {
 		errs = append(errs, field.Fail(path+".type", "unknown type %q: want Cosign, SigstoreBundle or Notary", v.Type))
 	}
 	out := &prepared{check: policy.Check{
-		Entry:        path[strings.LastIndex(path, "verifyImages"):],
-		MutateDigest: isTrue(v.MutateDigest), VerifyDigest: isTrue(v.VerifyDigest), Required: isTrue(v.Required),
-		Platforms: b.platforms,
+		Entry:   path[strings.LastIndex(path, "verifyImages"):],
+		Pinning: policy.Pinning{MutateDigest: isTrue(v.MutateDigest), VerifyDigest: isTrue(v.VerifyDigest)}, Claims: policy.Claims{Required: isTrue(v.Required)},
+		Lookup: policy.Lookup{Platforms: b.platforms},
 	}}
 	if len(v.ImageReferences) == 0 {
 		errs = append(errs, field.Fail(path+".imageReferences", "is empty, and so would name no image"))

@@ -203,8 +203,10 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 			asks = r.questions(m.people)
 		}
 		out.Checks[n] = policy.Check{
-			Entry: "spec.validations", Image: images[i], Action: r.action, Asks: asks, WantsData: r.program.data,
-			MutateDigest: r.mutate, VerifyDigest: r.verify, Required: r.required, Credentials: j.credentials(),
+			Entry: "spec.validations", Image: images[i], Action: r.action,
+			Claims:  policy.Claims{Asks: asks, Required: r.required},
+			Lookup:  policy.Lookup{WantsData: r.program.data, Credentials: j.credentials()},
+			Pinning: policy.Pinning{MutateDigest: r.mutate, VerifyDigest: r.verify},
 		}
 	}
 	return out, nil

@@ -152,7 +152,7 @@ func TestSelects(t *testing.T) {
 		{"what it matches", text, subject(t, pod(onePod)), true},
 		{"another kind", text, subject(t, trigger), false},
 		{"a subresource", text, subject(t, pod(onePod), ephemeral), false},
-		{"a document", text, &policy.Subject{Document: true}, false},
+		{"a document", text, &policy.Subject{Shape: policy.Shape{Document: true}}, false},
 		{"a namespace of these labels", some, subject(t, pod(onePod)), true},
 		{"of others", some, subject(t, pod(onePod), elsewhere), false},
 		{"of which nobody knows", some, subject(t, pod(onePod), unknown), true},

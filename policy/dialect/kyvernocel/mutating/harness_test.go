@@ -77,7 +77,7 @@ func subject(t testing.TB, text string, change ...func(*policy.Subject)) *policy
 	name, _ := meta["name"].(string)
 	s := &policy.Subject{
 		Object: policy.ContentOf(o), Group: group, Version: version, Kind: o["kind"].(string), Namespace: "shop", Name: name, Operation: "CREATE",
-		NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}, Time: time.Unix(1_800_000_000, 0),
+		NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"team": "a"}}, Time: time.Unix(1_800_000_000, 0),
 	}
 	for _, c := range change {
 		c(s)

@@ -162,7 +162,7 @@ func TestDocuments(t *testing.T) {
 		t.Error("it is not known to be of documents")
 	}
 	for text, want := range map[string]policy.Result{"{planned: 2}": policy.Pass, "{planned: 3}": policy.Fail, "{other: 1}": policy.Skipped} {
-		about := policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(object(t, text)), Document: true}}
+		about := policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(object(t, text)), Shape: policy.Shape{Document: true}}}
 		if got := rule.Validate(t.Context(), about); got.Result != want {
 			t.Errorf("%s: %v", text, got)
 		}
@@ -170,7 +170,7 @@ func TestDocuments(t *testing.T) {
 	if got := rule.Validate(t.Context(), policy.Case{Subject: subject(t, pod(onePod))}); got.Result != "" {
 		t.Error("of an object:", got)
 	}
-	if got := compile(t, head+asks("false")).Validations[0].Validate(t.Context(), policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(object(t, "{}")), Document: true}}); got.Result != "" {
+	if got := compile(t, head+asks("false")).Validations[0].Validate(t.Context(), policy.Case{Subject: &policy.Subject{Object: policy.ContentOf(object(t, "{}")), Shape: policy.Shape{Document: true}}}); got.Result != "" {
 		t.Error("a policy of objects, of a document:", got)
 	}
 }
