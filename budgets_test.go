@@ -18,7 +18,7 @@ var budgets = []budget{
 			"gate":                   {6425, unsplit},
 			"registry":               {3000, planned},
 			"policy":                 {2000, planned},
-			"policy/lang/jmespath":   {3650, unsplit},
+			"policy/lang/jmespath":   {2500, planned},
 			"policy/dialect/kyvernocel/imagevalidating": {3615, unsplit},
 			"policy/lang/cel":                    {3450, unsplit},
 			"webhook/admission":                  {2750, unsplit},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // AbsentError means that a function does not accept the null of an absent value. It never
@@ -19,7 +20,7 @@ type AbsentError struct {
 
 // Error implements error.
 func (e *AbsentError) Error() string {
-	return fmt.Sprintf("expression %q: %v", shorten(e.Expression), e.Err)
+	return fmt.Sprintf("expression %q: %v", function.Shorten(e.Expression), e.Err)
 }
 
 // Unwrap returns the cause.
@@ -108,7 +109,7 @@ func (e *Engine) needs(name string, arguments []jp.ASTNode) []int {
 		if isWritten(argument) {
 			continue
 		}
-		if named && !f.native && f.arguments[min(i, len(f.arguments)-1)]&aNull != 0 {
+		if named && !f.Native && f.Arguments[min(i, len(f.Arguments)-1)]&function.Null != 0 {
 			return nil
 		}
 		data = append(data, i)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // bind returns the tree with the holes' values in place of their markers. It charges for the
@@ -63,7 +64,7 @@ func (q *Query) bindIndex(n int, holes []any) (jp.ASTNode, error) {
 	value := holes[q.slots[n].hole]
 	index, err := strconv.Atoi(Text(value))
 	if err != nil {
-		return jp.ASTNode{}, fmt.Errorf("the index %q is not a whole number", shorten(Text(value)))
+		return jp.ASTNode{}, fmt.Errorf("the index %q is not a whole number", function.Shorten(Text(value)))
 	}
 	return jp.ASTNode{NodeType: jp.ASTIndex, Value: index}, nil
 }
@@ -98,8 +99,8 @@ func (q *Query) bindMarked(node jp.ASTNode, marked string, holes []any, m *meter
 			return jp.ASTNode{}, err
 		}
 		text.WriteString(Text(holes[s.hole]))
-		if text.Len() > maxText {
-			return jp.ASTNode{}, tooLarge("a string", text.Len(), maxText)
+		if text.Len() > function.MaxText {
+			return jp.ASTNode{}, function.TooLarge("a string", text.Len(), function.MaxText)
 		}
 		marked = after
 	}
@@ -157,15 +158,15 @@ func bindJSON(s slot, holes []any, m *meter) (any, error) {
 		hole++
 		switch {
 		case inString:
-			quoted := encode(Text(holes[hole-1]))
+			quoted := function.Encode(Text(holes[hole-1]))
 			out.WriteString(quoted[1 : len(quoted)-1])
 		case isText:
 			out.WriteString(text)
 		default:
-			out.WriteString(encode(holes[hole-1]))
+			out.WriteString(function.Encode(holes[hole-1]))
 		}
-		if out.Len() > maxText {
-			return nil, tooLarge("a literal", out.Len(), maxText)
+		if out.Len() > function.MaxText {
+			return nil, function.TooLarge("a literal", out.Len(), function.MaxText)
 		}
 	}
 	return fromJSON(out.String(), m)
@@ -186,38 +187,22 @@ func endsInString(text string, inString bool) bool {
 }
 
 func fromJSON(text string, m *meter) (any, error) {
-	if len(text) > maxText {
-		return nil, tooLarge("a literal", len(text), maxText)
+	if len(text) > function.MaxText {
+		return nil, function.TooLarge("a literal", len(text), function.MaxText)
 	}
 	if err := m.take(len(text) * parsedCost); err != nil {
 		return nil, err
 	}
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
-		return nil, fmt.Errorf("the literal %q is not JSON: %w", shorten(text), brief(err))
+		return nil, fmt.Errorf("the literal %q is not JSON: %w", function.Shorten(text), brief(err))
 	}
 	return value, nil
 }
 
-// Text returns a value as it reads in the middle of a string: strings as they
-// are, anything else as JSON.
-func Text(value any) string {
-	if s, ok := value.(string); ok {
-		return s
-	}
-	return encode(value)
-}
-
-// encode is JSON without the escapes that only HTML needs.
-func encode(value any) string {
-	var out strings.Builder
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return fmt.Sprint(value)
-	}
-	return strings.TrimSuffix(out.String(), "\n")
-}
+// Text returns a value as it reads in the middle of a string: strings as they are, anything else as
+// JSON.
+func Text(value any) string { return function.Text(value) }
 
 // same reports whether Normalize left a value as it was.
 func same(a, b any) bool {

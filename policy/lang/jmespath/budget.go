@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // The library evaluates without counting. So Compile inserts our own calls where the cost can
@@ -37,7 +38,7 @@ func (m *meter) take(cost int) error {
 // walk charges for the traversal of a value, which must not be larger than a result.
 func (m *meter) walk(value any) error {
 	budget := maxResult
-	spend(value, &budget)
+	function.Spend(value, &budget)
 	if budget < 0 {
 		return fmt.Errorf("the result %w of %d bytes", ErrTooLarge, maxResult)
 	}
@@ -55,11 +56,11 @@ type run struct {
 func (e *Engine) newRun() any {
 	r := &run{caller: jp.NewFunctionCaller(), library: e.library}
 	for name, f := range e.functions {
-		if !f.native {
+		if !f.Native {
 			if sorts(name) {
-				f.call = r.sorting(f.call)
+				f.Call = r.sorting(f.Call)
 			}
-			r.caller.Register(f.entry(name, &r.meter))
+			r.caller.Register(entry(f, name, &r.meter))
 		}
 	}
 	for name, f := range inserted() {
@@ -124,8 +125,8 @@ func listPaid(m *meter, given []any) (any, error) {
 	if given[0] == nil {
 		return nil, fmt.Errorf("%s: want an array, got %w", given[1], errNull)
 	}
-	if kindOf(given[0]) != anArray {
-		return nil, fmt.Errorf("%s: want an array, got %s", given[1], kindOf(given[0]))
+	if function.KindOf(given[0]) != function.Array {
+		return nil, fmt.Errorf("%s: want an array, got %s", given[1], function.KindOf(given[0]))
 	}
 	return itemsPaid(m, given[0], given[2].(int))
 }
@@ -142,7 +143,7 @@ func flatPaid(m *meter, list any, weight int) (any, error) {
 		}
 	}
 	if size > maxItems {
-		m.over = tooLarge("a list", size, maxItems)
+		m.over = function.TooLarge("a list", size, maxItems)
 		return nil, m.over
 	}
 	return list, m.take((len(items) + size*weight) * valueCost)
@@ -155,7 +156,7 @@ func comparedPaid(m *meter, given []any) (any, error) {
 	if err := m.walk(given[0]); err != nil {
 		return nil, err
 	}
-	if kindOf(given[0])&(anArray|anObject) == 0 {
+	if function.KindOf(given[0])&(function.Array|function.Object) == 0 {
 		return given[0], nil
 	}
 	return given[0], m.take((comparedCost - 1) * (before - m.left))
@@ -171,7 +172,7 @@ func valuesPaid(m *meter, value any, weight int) (any, error) {
 	if err := m.take(len(object) * (2 + weight) * valueCost); err != nil {
 		return nil, err
 	}
-	return values(arguments{object})
+	return function.Values(function.Arguments{object})
 }
 
 // keyed is an item with its sort key.
@@ -200,10 +201,10 @@ func (r *run) keyedItems(name string, given []any, times int) ([]keyed, error) {
 		case float64:
 			pairs[i].number = k
 		default:
-			return nil, fmt.Errorf("%s: the key of item %d: want a string or a number, got %s", name, i, kindOf(key))
+			return nil, fmt.Errorf("%s: the key of item %d: want a string or a number, got %s", name, i, function.KindOf(key))
 		}
-		if kindOf(key) != kindOf(keys[0]) {
-			return nil, fmt.Errorf("%s: the key of item %d: want %s as the first has, got %s", name, i, kindOf(keys[0]), kindOf(key))
+		if function.KindOf(key) != function.KindOf(keys[0]) {
+			return nil, fmt.Errorf("%s: the key of item %d: want %s as the first has, got %s", name, i, function.KindOf(keys[0]), function.KindOf(key))
 		}
 		cost += valueCost
 	}

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // Options are the external dependencies of an Engine.
@@ -28,14 +28,12 @@ type Options struct {
 }
 
 // HostLookup resolves a host name to its addresses.
-type HostLookup interface {
-	LookupHost(name string) ([]netip.Addr, error)
-}
+type HostLookup = function.HostLookup
 
 // Engine compiles expressions. It is immutable and safe for concurrent use.
 type Engine struct {
 	options   Options
-	functions map[string]function
+	functions map[string]function.Function
 	library   *jp.FunctionCaller
 	runs      *sync.Pool // of *run
 	// comparators are the marks of comparisons by order.
@@ -103,7 +101,7 @@ type SyntaxError struct {
 }
 
 func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("expression %q: %v", shorten(e.Expression), e.Err)
+	return fmt.Sprintf("expression %q: %v", function.Shorten(e.Expression), e.Err)
 }
 
 func (e *SyntaxError) Unwrap() error { return e.Err }
@@ -115,7 +113,7 @@ type UndefinedError struct {
 }
 
 func (e *UndefinedError) Error() string {
-	return fmt.Sprintf("expression %q: %v", shorten(e.Expression), e.Err)
+	return fmt.Sprintf("expression %q: %v", function.Shorten(e.Expression), e.Err)
 }
 
 func (e *UndefinedError) Unwrap() error { return e.Err }
@@ -145,7 +143,7 @@ func (q *Query) OnForeign() *Query {
 // none is ErrNoOrder.
 func (q *Query) Search(data any, holes ...any) (result any, err error) {
 	if len(holes) != q.holes {
-		return nil, fmt.Errorf("expression %q: want %d values for its holes, got %d", shorten(q.source), q.holes, len(holes))
+		return nil, fmt.Errorf("expression %q: want %d values for its holes, got %d", function.Shorten(q.source), q.holes, len(holes))
 	}
 	if q.simple.path != nil {
 		if value, found, err := q.walk(data); found || err != nil {
@@ -165,7 +163,7 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 	// The library asserts types in a few places where foreign data decides them.
 	defer func() {
 		if r := recover(); r != nil {
-			result, err = nil, fmt.Errorf("expression %q: cannot be evaluated on this data: %v", shorten(q.source), r)
+			result, err = nil, fmt.Errorf("expression %q: cannot be evaluated on this data: %v", function.Shorten(q.source), r)
 		}
 	}()
 	result, err = q.evaluate(data, holes)
@@ -179,7 +177,7 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 		return nil, &AbsentError{Expression: q.source, Err: err}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("expression %q: %w", shorten(q.source), err)
+		return nil, fmt.Errorf("expression %q: %w", function.Shorten(q.source), err)
 	}
 	if err := q.checked(result); err != nil {
 		return nil, err
@@ -190,7 +188,7 @@ func (q *Query) Search(data any, holes ...any) (result any, err error) {
 // checked refuses a result that is too large.
 func (q *Query) checked(result any) error {
 	if err := checkResult(result); err != nil {
-		return fmt.Errorf("expression %q: %w", shorten(q.source), err)
+		return fmt.Errorf("expression %q: %w", function.Shorten(q.source), err)
 	}
 	return nil
 }
@@ -219,21 +217,12 @@ func (q *Query) evaluate(data any, holes []any) (any, error) {
 	return result, err
 }
 
-// shorten keeps an expression readable in a message.
-func shorten(s string) string {
-	const most = 160
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
-
 // brief keeps an error of a library readable that would print all of its input.
 func brief(err error) error {
 	if len(err.Error()) <= 1000 {
 		return err
 	}
-	return errors.New(shorten(err.Error()))
+	return errors.New(function.Shorten(err.Error()))
 }
 
 // Normalize returns value in the form that encoding/json decodes: each number a float64, []string

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // Piece is a part of an expression: its text, or a hole for a value that is
@@ -63,7 +64,7 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	source := b.source.String()
 	fail := func(err error) (*Query, error) { return nil, &SyntaxError{Expression: source, Err: err} }
 	if len(source) > maxExpression {
-		return fail(tooLarge("the length", len(source), maxExpression))
+		return fail(function.TooLarge("the length", len(source), maxExpression))
 	}
 	if err := b.write(); err != nil {
 		return fail(err)
@@ -145,7 +146,7 @@ func (b *builder) write() error {
 				b.depth--
 			}
 			if b.depth > maxNesting {
-				return tooLarge("nesting", b.depth, maxNesting)
+				return function.TooLarge("nesting", b.depth, maxNesting)
 			}
 			b.out.WriteRune(c.r)
 			i++

@@ -1,9 +1,6 @@
 package jmespath
 
-import (
-	"errors"
-	"fmt"
-)
+import "github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 
 // The limits of foreign input. Kyverno caps the whole context of a rule at 2 MB, so no honest
 // policy reaches these.
@@ -15,12 +12,10 @@ const (
 	maxNesting = 256
 	// maxPath bounds a path that a hole after a dot holds.
 	maxPath = 512
-	// maxText bounds each string that a function builds or parses.
-	maxText = 2 << 20
 	// maxResult bounds a result: bytes of its strings plus valueCost for each
 	// value in it.
 	maxResult = 8 << 20
-	valueCost = 16
+	valueCost = function.ValueCost
 	// maxWork bounds the values that one evaluation creates and reads, in the units of maxResult:
 	// a million values. The largest object that Kubernetes accepts has some ten thousand, and an
 	// evaluation that spends all of it takes tens of milliseconds and MiB.
@@ -44,51 +39,14 @@ const (
 	// maxItems bounds a list that [] makes of lists: an expression could double it
 	// again and again.
 	maxItems = 200_000
-	// maxPattern bounds regular expressions and version ranges, because their compiled form is
-	// larger than their text.
-	maxPattern = 8 << 10
-	// maxQuantity bounds the text of a quantity and maxExponent its exponent:
-	// 1e999999999 would be written out as a big integer.
-	maxQuantity = 64
-	maxExponent = 24
 )
 
 // ErrTooLarge is wrapped by errors about a bound of this package.
-var ErrTooLarge = errors.New("exceeds the bound")
-
-func tooLarge(what string, size, limit int) error {
-	return fmt.Errorf("%s of %d %w of %d", what, size, ErrTooLarge, limit)
-}
+var ErrTooLarge = function.ErrTooLarge
 
 // checkResult refuses a value that costs more than maxResult to traverse. It stops at the bound,
 // so that a value which refers to itself many times over is refused as cheaply as any other.
 func checkResult(value any) error {
 	free := meter{left: maxWork}
 	return free.walk(value)
-}
-
-func spend(value any, budget *int) {
-	*budget -= valueCost
-	if *budget < 0 {
-		return
-	}
-	switch v := value.(type) {
-	case string:
-		*budget -= len(v)
-	case []any:
-		for _, item := range v {
-			spend(item, budget)
-			if *budget < 0 {
-				return
-			}
-		}
-	case map[string]any:
-		for key, item := range v {
-			*budget -= len(key)
-			spend(item, budget)
-			if *budget < 0 {
-				return
-			}
-		}
-	}
 }

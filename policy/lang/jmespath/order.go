@@ -10,6 +10,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // ErrNoOrder is wrapped by errors for an order of values that have none. The library treats such
@@ -45,7 +46,7 @@ func (e *Engine) order(node jp.ASTNode) (jp.ASTNode, error) {
 		return node, nil
 	}
 	for _, side := range node.Children {
-		if literal, isLiteral := side.Value, side.NodeType == jp.ASTLiteral; isLiteral && isScalar(side) && kindOf(literal) != aNumber {
+		if literal, isLiteral := side.Value, side.NodeType == jp.ASTLiteral; isLiteral && isScalar(side) && function.KindOf(literal) != function.Number {
 			return node, fmt.Errorf("%s: %s has no order: write a number between backquotes, as in score %s `7.0`", operator, Text(literal), operator)
 		}
 	}
@@ -113,7 +114,7 @@ func (r *run) compare(operator string, given []any, holds func(a, b float64) boo
 		return nil, nil
 	}
 	return nil, r.indeterminate(fmt.Errorf("%s %s %s: %s and %s %w", brieflyOf(given[0]), operator,
-		brieflyOf(given[1]), kindOf(given[0]), kindOf(given[1]), ErrNoOrder))
+		brieflyOf(given[1]), function.KindOf(given[0]), function.KindOf(given[1]), ErrNoOrder))
 }
 
 // indeterminate records an error, because the library treats some errors as null.
@@ -125,10 +126,10 @@ func (r *run) indeterminate(err error) error {
 }
 
 func brieflyOf(value any) string {
-	if kindOf(value)&(anArray|anObject) != 0 {
-		return kindOf(value).String()
+	if function.KindOf(value)&(function.Array|function.Object) != 0 {
+		return function.KindOf(value).String()
 	}
-	return shorten(Text(value))
+	return function.Shorten(Text(value))
 }
 
 // numbered replaces to_number, which makes null of everything that is no number: the author of the
@@ -222,7 +223,7 @@ func (r *run) sortable(list []any) error {
 	slices.Sort(sorted)
 	for i := 1; i < len(sorted); i++ {
 		if order, known, same := written(sorted[i-1], sorted[i]); !same || known && order > 0 {
-			return r.indeterminate(fmt.Errorf("%q and %q as texts %w", shorten(sorted[i-1]), shorten(sorted[i]), ErrNoOrder))
+			return r.indeterminate(fmt.Errorf("%q and %q as texts %w", function.Shorten(sorted[i-1]), function.Shorten(sorted[i]), ErrNoOrder))
 		}
 	}
 	return nil
@@ -231,7 +232,7 @@ func (r *run) sortable(list []any) error {
 // written compares two texts by the values that they write. Same is false if only one of them
 // writes an amount, a version or a time.
 func written(a, b string) (order int, known, same bool) {
-	if x, y, both, one := readBoth(a, b, ParseQuantity); one {
+	if x, y, both, one := readBoth(a, b, function.ParseQuantity); one {
 		return x.Cmp(y), both, both
 	}
 	if x, y, both, one := readBoth(a, b, time.ParseDuration); one {
@@ -240,7 +241,7 @@ func written(a, b string) (order int, known, same bool) {
 	if x, y, both, one := readBoth(a, b, semver.Parse); one {
 		return x.Compare(y), both, both
 	}
-	if x, y, both, one := readBoth(a, b, at); one {
+	if x, y, both, one := readBoth(a, b, function.ParseTime); one {
 		return x.Compare(y), both, both
 	}
 	return 0, false, true
@@ -264,9 +265,9 @@ func textsOf(list []any) []string {
 }
 
 // sorting makes a function of one that orders a list of texts.
-func (r *run) sorting(call func(arguments) (any, error)) func(arguments) (any, error) {
-	return func(a arguments) (any, error) {
-		if err := r.sortable(a.list(0)); err != nil {
+func (r *run) sorting(call func(function.Arguments) (any, error)) func(function.Arguments) (any, error) {
+	return func(a function.Arguments) (any, error) {
+		if err := r.sortable(a.List(0)); err != nil {
 			return nil, err
 		}
 		return call(a)

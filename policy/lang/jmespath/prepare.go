@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // prepare refuses expressions that would only fail later: functions that do not exist, calls with
@@ -14,7 +15,7 @@ import (
 // the calls that charge for the growth of data.
 func (e *Engine) prepare(node jp.ASTNode, depth int) (jp.ASTNode, error) {
 	if depth > maxDepth {
-		return node, tooLarge("the depth of the expression", depth, maxDepth)
+		return node, function.TooLarge("the depth of the expression", depth, maxDepth)
 	}
 	if node.NodeType == jp.ASTExpRef {
 		return node, errors.New("& is only for a function that takes an expression, as in sort_by(list, &name)")
@@ -55,7 +56,7 @@ func (e *Engine) checkCall(node jp.ASTNode) (int, error) {
 	if !ok {
 		return 0, fmt.Errorf("there is no function %q", strings.Trim(name, string(markOpen)+string(markClose)))
 	}
-	if got, want := len(node.Children), len(f.arguments); !f.takes(got) {
+	if got, want := len(node.Children), len(f.Arguments); !f.Takes(got) {
 		return 0, fmt.Errorf("%s: want %d arguments, got %d", name, want, got)
 	}
 	at, ok := expressionAt()[name]
@@ -132,7 +133,7 @@ func isScalar(node jp.ASTNode) bool {
 	if text, ok := node.Value.(string); ok {
 		return !strings.ContainsRune(text, markOpen)
 	}
-	return kindOf(node.Value)&(aNumber|aBoolean|aNull) != 0
+	return function.KindOf(node.Value)&(function.Number|function.Boolean|function.Null) != 0
 }
 
 func call(name string, with ...jp.ASTNode) jp.ASTNode {

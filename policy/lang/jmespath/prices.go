@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // prices are the costs of functions beyond the traversal of the arguments and the result.
-func prices() map[string]func(a arguments) (int, error) {
-	long := func(times int) func(arguments) (int, error) {
-		return func(a arguments) (int, error) { return times * len(a.text(0)), nil }
+func prices() map[string]func(a function.Arguments) (int, error) {
+	long := func(times int) func(function.Arguments) (int, error) {
+		return func(a function.Arguments) (int, error) { return times * len(a.Text(0)), nil }
 	}
-	matched := func(a arguments) (int, error) {
-		size, err := programSize(a.text(0))
-		return size * (mapCost + len(a.textOf(1))), err
+	matched := func(a function.Arguments) (int, error) {
+		size, err := programSize(a.Text(0))
+		return size * (mapCost + len(a.TextOf(1))), err
 	}
-	return map[string]func(a arguments) (int, error){
-		"trim":              func(a arguments) (int, error) { return len(a.text(0)) * len(a.text(1)) / trimSpeed, nil },
+	return map[string]func(a function.Arguments) (int, error){
+		"trim":              func(a function.Arguments) (int, error) { return len(a.Text(0)) * len(a.Text(1)) / trimSpeed, nil },
 		"split":             splitPrice,
 		"items":             itemsPrice,
 		"parse_json":        long(parsedCost),
@@ -27,42 +28,42 @@ func prices() map[string]func(a arguments) (int, error) {
 		"x509_decode":       long(parsedCost),
 		"regex_match":       matched,
 		"regex_replace_all": matched, "regex_replace_all_literal": matched,
-		"pattern_match": func(a arguments) (int, error) {
-			if !strings.Contains(a.text(0), "?") {
+		"pattern_match": func(a function.Arguments) (int, error) {
+			if !strings.Contains(a.Text(0), "?") {
 				return 0, nil
 			}
-			return len(a.text(0)) * len(a.textOf(1)), nil
+			return len(a.Text(0)) * len(a.TextOf(1)), nil
 		},
-		"object_from_lists": func(a arguments) (int, error) { return len(a.list(0)) * memberCost, nil },
+		"object_from_lists": func(a function.Arguments) (int, error) { return len(a.List(0)) * memberCost, nil },
 		"contains":          containsPrice,
 		"merge":             mergePrice,
 		"sort":              scalarsPrice, "max": scalarsPrice, "min": scalarsPrice, "avg": numbersPrice,
-		"reverse": func(a arguments) (int, error) {
+		"reverse": func(a function.Arguments) (int, error) {
 			if list, ok := a[0].([]any); ok {
 				return len(list) * valueCost, nil
 			}
-			return 4 * len(a.text(0)), nil
+			return 4 * len(a.Text(0)), nil
 		},
 	}
 }
 
-func splitPrice(a arguments) (int, error) {
-	parts := strings.Count(a.text(0), a.text(1)) + 1
+func splitPrice(a function.Arguments) (int, error) {
+	parts := strings.Count(a.Text(0), a.Text(1)) + 1
 	if parts > maxItems {
-		return 0, tooLarge("a list", parts, maxItems)
+		return 0, function.TooLarge("a list", parts, maxItems)
 	}
 	return parts * memberCost, nil
 }
 
-func itemsPrice(a arguments) (int, error) {
+func itemsPrice(a function.Arguments) (int, error) {
 	if list, ok := a[0].([]any); ok {
 		return len(list) * mapCost, nil
 	}
-	return len(a.object(0)) * mapCost, nil
+	return len(a.Object(0)) * mapCost, nil
 }
 
 // containsPrice is that of comparing a string with each item.
-func containsPrice(a arguments) (int, error) {
+func containsPrice(a function.Arguments) (int, error) {
 	each := valueCost
 	if text, ok := a[1].(string); ok {
 		each += len(text)
@@ -73,21 +74,21 @@ func containsPrice(a arguments) (int, error) {
 	return 0, nil
 }
 
-func mergePrice(a arguments) (int, error) {
+func mergePrice(a function.Arguments) (int, error) {
 	members := 0
 	for i := range a {
-		members += len(a.object(i))
+		members += len(a.Object(i))
 	}
 	return mapCost + members*memberCost, nil
 }
 
 // scalarsPrice is that of comparing all items with one another, as sorting does.
 // The library's own message would print a list of anything else.
-func scalarsPrice(a arguments) (int, error) {
+func scalarsPrice(a function.Arguments) (int, error) {
 	cost := 0
-	for i, item := range a.list(0) {
-		got := kindOf(item)
-		if first := kindOf(a.list(0)[0]); got != first || got&textOrNumber == 0 {
+	for i, item := range a.List(0) {
+		got := function.KindOf(item)
+		if first := function.KindOf(a.List(0)[0]); got != first || got&function.TextOrNumber == 0 {
 			return 0, fmt.Errorf("item %d: want all numbers or all strings, got %s", i, got)
 		}
 		if text, ok := item.(string); ok {
@@ -95,16 +96,16 @@ func scalarsPrice(a arguments) (int, error) {
 		}
 		cost += valueCost
 	}
-	return cost * bits.Len(uint(len(a.list(0)))), nil
+	return cost * bits.Len(uint(len(a.List(0)))), nil
 }
 
-func numbersPrice(a arguments) (int, error) {
-	for i, item := range a.list(0) {
-		if kindOf(item) != aNumber {
-			return 0, fmt.Errorf("item %d: want a number, got %s", i, kindOf(item))
+func numbersPrice(a function.Arguments) (int, error) {
+	for i, item := range a.List(0) {
+		if function.KindOf(item) != function.Number {
+			return 0, fmt.Errorf("item %d: want a number, got %s", i, function.KindOf(item))
 		}
 	}
-	return len(a.list(0)) * valueCost, nil
+	return len(a.List(0)) * valueCost, nil
 }
 
 // resultCost is the cost of a function's result, without the parts that it shares with its
@@ -121,24 +122,24 @@ func resultCost(value any) int {
 
 // natives are the library's functions that remain in use, with their arguments. The library
 // implements them; their cost is charged here.
-func (e *Engine) natives() map[string]function {
-	number, texts, list := []kind{aNumber}, words(2), []kind{anArray}
-	table := map[string]function{
-		"abs": {arguments: number}, "ceil": {arguments: number}, "floor": {arguments: number},
-		"starts_with": {arguments: texts}, "ends_with": {arguments: texts},
-		"avg": {arguments: list}, "max": {arguments: list}, "min": {arguments: list}, "sort": {arguments: list},
-		"contains": {arguments: []kind{anArray | aString, anything}}, "length": {arguments: []kind{aString | anArray | anObject}},
-		"reverse": {arguments: []kind{anArray | aString}}, "to_array": {arguments: []kind{anything}},
-		"to_number": {arguments: []kind{anything}}, "type": {arguments: []kind{anything}},
-		"merge": {arguments: []kind{anObject}, variadic: true}, "not_null": {arguments: []kind{anything}, variadic: true},
+func (e *Engine) natives() map[string]function.Function {
+	number, texts, list := []function.Kind{function.Number}, function.Strings(2), []function.Kind{function.Array}
+	table := map[string]function.Function{
+		"abs": {Arguments: number}, "ceil": {Arguments: number}, "floor": {Arguments: number},
+		"starts_with": {Arguments: texts}, "ends_with": {Arguments: texts},
+		"avg": {Arguments: list}, "max": {Arguments: list}, "min": {Arguments: list}, "sort": {Arguments: list},
+		"contains": {Arguments: []function.Kind{function.Array | function.String, function.Anything}}, "length": {Arguments: []function.Kind{function.String | function.Array | function.Object}},
+		"reverse": {Arguments: []function.Kind{function.Array | function.String}}, "to_array": {Arguments: []function.Kind{function.Anything}},
+		"to_number": {Arguments: []function.Kind{function.Anything}}, "type": {Arguments: []function.Kind{function.Anything}},
+		"merge": {Arguments: []function.Kind{function.Object}, Variadic: true}, "not_null": {Arguments: []function.Kind{function.Anything}, Variadic: true},
 	}
 	for name, f := range table {
-		f.shallow = true
-		f.call = func(a arguments) (any, error) { return e.library.CallFunction(name, a, jp.NewInterpreter()) }
+		f.Shallow = true
+		f.Call = func(a function.Arguments) (any, error) { return e.library.CallFunction(name, a, jp.NewInterpreter()) }
 		table[name] = f
 	}
 	for name := range expressionAt() {
-		table[name] = function{arguments: []kind{anything, anything}, native: true}
+		table[name] = function.Function{Arguments: []function.Kind{function.Anything, function.Anything}, Native: true}
 	}
 	return table
 }
@@ -151,19 +152,19 @@ func expressionAt() map[string]int {
 // programSize returns the maximum number of instructions that a regular expression compiles to.
 // Each of them may read each character of a text.
 func programSize(pattern string) (int, error) {
-	if len(pattern) > maxPattern {
-		return 0, tooLarge("a regular expression", len(pattern), maxPattern)
+	if len(pattern) > function.MaxPattern {
+		return 0, function.TooLarge("a regular expression", len(pattern), function.MaxPattern)
 	}
 	size := 2*len(pattern) + 2
 	if strings.Contains(pattern, "{") { // x{1000} is longer than it looks
 		parsed, err := syntax.Parse(pattern, syntax.Perl)
 		if err != nil {
-			return 0, fmt.Errorf("regular expression %q: %w", shorten(pattern), err)
+			return 0, fmt.Errorf("regular expression %q: %w", function.Shorten(pattern), err)
 		}
 		size += repeated(parsed)
 	}
 	if size > maxProgram {
-		return 0, tooLarge("the size of a regular expression", size, maxProgram)
+		return 0, function.TooLarge("the size of a regular expression", size, maxProgram)
 	}
 	return size, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+	"github.com/quaymaster/quaymaster/policy/lang/jmespath/internal/function"
 )
 
 // Deferred is a member of a query's data that is found out when a query first reads
@@ -218,7 +219,7 @@ func (q *Query) missing(name string, err error) error {
 }
 
 func (q *Query) failed(err error) error {
-	return fmt.Errorf("expression %q: %w", shorten(q.source), err)
+	return fmt.Errorf("expression %q: %w", function.Shorten(q.source), err)
 }
 
 func isUndefined(err error) bool {

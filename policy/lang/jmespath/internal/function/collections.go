@@ -1,4 +1,4 @@
-package jmespath
+package function
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 )
 
 // labelMatch reports whether every label of the first is in the second.
-func labelMatch(a arguments) (any, error) {
-	for key, want := range a.object(0) {
-		got, ok := a.object(1)[key]
+func labelMatch(a Arguments) (any, error) {
+	for key, want := range a.Object(0) {
+		got, ok := a.Object(1)[key]
 		if !ok || Text(got) != Text(want) {
 			return false, nil
 		}
@@ -21,7 +21,7 @@ func labelMatch(a arguments) (any, error) {
 }
 
 // lookup returns null for a key or an index that is not there.
-func lookup(a arguments) (any, error) {
+func lookup(a Arguments) (any, error) {
 	if object, ok := a[0].(map[string]any); ok {
 		key, ok := a[1].(string)
 		if !ok {
@@ -33,7 +33,7 @@ func lookup(a arguments) (any, error) {
 	if !ok || index != math.Trunc(index) {
 		return nil, errors.New("argument 2: want a whole number, to look into an array")
 	}
-	if list := a.list(0); index >= 0 && index < float64(len(list)) {
+	if list := a.List(0); index >= 0 && index < float64(len(list)) {
 		return list[int(index)], nil
 	}
 	return nil, nil
@@ -41,8 +41,8 @@ func lookup(a arguments) (any, error) {
 
 // items turns an object, in the order of its keys, or an array into an array
 // of objects with a key and a value.
-func items(a arguments) (any, error) {
-	keyName, valueName := a.text(1), a.text(2)
+func items(a Arguments) (any, error) {
+	keyName, valueName := a.Text(1), a.Text(2)
 	if list, ok := a[0].([]any); ok {
 		result := make([]any, len(list))
 		for i, value := range list {
@@ -50,7 +50,7 @@ func items(a arguments) (any, error) {
 		}
 		return result, nil
 	}
-	object := a.object(0)
+	object := a.Object(0)
 	result := make([]any, 0, len(object))
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		result = append(result, map[string]any{keyName: key, valueName: object[key]})
@@ -59,8 +59,8 @@ func items(a arguments) (any, error) {
 }
 
 // objectFromLists pairs keys with values; keys that find no value get null.
-func objectFromLists(a arguments) (any, error) {
-	keys, values := a.list(0), a.list(1)
+func objectFromLists(a Arguments) (any, error) {
+	keys, values := a.List(0), a.List(1)
 	result := make(map[string]any, len(keys))
 	for i, item := range keys {
 		key, err := keyOf(item)
@@ -85,31 +85,32 @@ func keyOf(item any) (string, error) {
 	case bool:
 		return strconv.FormatBool(v), nil
 	}
-	return "", fmt.Errorf("want a string, a number or a boolean, got %s", kindOf(item))
+	return "", fmt.Errorf("want a string, a number or a boolean, got %s", KindOf(item))
 }
 
-func keys(a arguments) (any, error) {
-	result := make([]any, 0, len(a.object(0)))
-	for _, key := range slices.Sorted(maps.Keys(a.object(0))) {
+func keys(a Arguments) (any, error) {
+	result := make([]any, 0, len(a.Object(0)))
+	for _, key := range slices.Sorted(maps.Keys(a.Object(0))) {
 		result = append(result, key)
 	}
 	return result, nil
 }
 
-func values(a arguments) (any, error) {
-	result := make([]any, 0, len(a.object(0)))
-	for _, key := range slices.Sorted(maps.Keys(a.object(0))) {
-		result = append(result, a.object(0)[key])
+// Values returns the values of an object, in the order of its keys.
+func Values(a Arguments) (any, error) {
+	result := make([]any, 0, len(a.Object(0)))
+	for _, key := range slices.Sorted(maps.Keys(a.Object(0))) {
+		result = append(result, a.Object(0)[key])
 	}
 	return result, nil
 }
 
 // toString bounds its text by its input, because an escape is longer than its character.
-func toString(a arguments) (any, error) {
-	budget := 2 * maxText
-	spend(a[0], &budget)
+func toString(a Arguments) (any, error) {
+	budget := 2 * MaxText
+	Spend(a[0], &budget)
 	if budget < 0 {
-		return nil, fmt.Errorf("the value %w of %d bytes", ErrTooLarge, 2*maxText)
+		return nil, fmt.Errorf("the value %w of %d bytes", ErrTooLarge, 2*MaxText)
 	}
 	return Text(a[0]), nil
 }

@@ -1,4 +1,4 @@
-package jmespath
+package function
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 
 // imageNormalize writes a reference with its registry and its tag or digest,
 // as Kyverno does: without library/, and without the tag where there is a digest.
-func (e *Engine) imageNormalize(a arguments) (any, error) {
-	written := a.text(0)
+func (l Library) imageNormalize(a Arguments) (any, error) {
+	written := a.Text(0)
 	ref, err := image.Parse(written)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (e *Engine) imageNormalize(a arguments) (any, error) {
 	if i := strings.LastIndexByte(path, ':'); i > strings.LastIndexByte(path, '/') {
 		path = path[:i]
 	}
-	registry := e.options.DefaultRegistry
+	registry := l.DefaultRegistry
 	if host, rest, ok := strings.Cut(path, "/"); ok && isHost(host) {
 		registry, path = ref.Registry(), rest
 	}
@@ -43,27 +43,27 @@ func isHost(s string) bool {
 
 // isExternalURL reports whether every address of the URL's host is public. A
 // name that cannot be resolved is an error: its answer is not known.
-func (e *Engine) isExternalURL(a arguments) (any, error) {
-	parsed, err := url.Parse(a.text(0))
+func (l Library) isExternalURL(a Arguments) (any, error) {
+	parsed, err := url.Parse(a.Text(0))
 	if err != nil {
-		return nil, fmt.Errorf("the URL %q is malformed", shorten(a.text(0)))
+		return nil, fmt.Errorf("the URL %q is malformed", Shorten(a.Text(0)))
 	}
 	host := parsed.Hostname()
 	if host == "" {
-		return nil, fmt.Errorf("the URL %q has no host", shorten(a.text(0)))
+		return nil, fmt.Errorf("the URL %q has no host", Shorten(a.Text(0)))
 	}
 	if address, err := netip.ParseAddr(host); err == nil {
 		return isPublic(address), nil
 	}
-	if e.options.Hosts == nil {
+	if l.Hosts == nil {
 		return nil, errors.New("names are not resolved here; only addresses can be judged")
 	}
-	addresses, err := e.options.Hosts.LookupHost(host)
+	addresses, err := l.Hosts.LookupHost(host)
 	if err != nil {
-		return nil, fmt.Errorf("the host %q: %w", shorten(host), err)
+		return nil, fmt.Errorf("the host %q: %w", Shorten(host), err)
 	}
 	if len(addresses) == 0 {
-		return nil, fmt.Errorf("the host %q has no address", shorten(host))
+		return nil, fmt.Errorf("the host %q has no address", Shorten(host))
 	}
 	for _, address := range addresses {
 		if !isPublic(address) {

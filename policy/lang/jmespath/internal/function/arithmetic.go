@@ -1,4 +1,4 @@
-package jmespath
+package function
 
 import (
 	"errors"
@@ -47,9 +47,9 @@ func parseOperand(value any) (operand, error) {
 		if d, err := time.ParseDuration(v); err == nil {
 			return operand{unit: aDuration, duration: d}, nil
 		}
-		return operand{}, fmt.Errorf("%q is no number, quantity or duration", shorten(v))
+		return operand{}, fmt.Errorf("%q is no number, quantity or duration", Shorten(v))
 	}
-	return operand{}, fmt.Errorf("%s is no number, quantity or duration", kindOf(value))
+	return operand{}, fmt.Errorf("%s is no number, quantity or duration", KindOf(value))
 }
 
 // ParseQuantity is resource.ParseQuantity with a bound on length and exponent, because it writes
@@ -57,11 +57,11 @@ func parseOperand(value any) (operand, error) {
 // Kubernetes parses as zero.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	if len(text) > maxQuantity {
-		return resource.Quantity{}, tooLarge("a quantity", len(text), maxQuantity)
+		return resource.Quantity{}, TooLarge("a quantity", len(text), maxQuantity)
 	}
 	if i := strings.LastIndexAny(text, "eE"); i >= 0 && i+1 < len(text) {
 		if exponent, err := strconv.Atoi(text[i+1:]); err == nil && (exponent > maxExponent || exponent < -maxExponent) {
-			return resource.Quantity{}, tooLarge("an exponent", exponent, maxExponent)
+			return resource.Quantity{}, TooLarge("an exponent", exponent, maxExponent)
 		}
 	}
 	quantity, err := resource.ParseQuantity(text)
@@ -75,7 +75,7 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	return quantity, nil
 }
 
-func parsePair(a arguments) (x, y operand, err error) {
+func parsePair(a Arguments) (x, y operand, err error) {
 	x, err = parseOperand(a[0])
 	if err != nil {
 		return x, y, fmt.Errorf("argument 1: %w", err)
@@ -120,7 +120,7 @@ func nanoseconds(number float64) (time.Duration, error) {
 	return time.Duration(number), nil
 }
 
-func add(a arguments) (any, error) {
+func add(a Arguments) (any, error) {
 	x, y, err := parsePair(a)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func add(a arguments) (any, error) {
 	return x.value(), nil
 }
 
-func subtract(a arguments) (any, error) {
+func subtract(a Arguments) (any, error) {
 	x, y, err := parsePair(a)
 	if err != nil {
 		return nil, err
@@ -163,8 +163,8 @@ func plus(x, y operand, sign float64) (operand, error) {
 }
 
 // sum refuses a list of nothing, as Kyverno does: a limit must not hold for what is not there.
-func sum(a arguments) (any, error) {
-	list := a.list(0)
+func sum(a Arguments) (any, error) {
+	list := a.List(0)
 	if len(list) == 0 {
 		return nil, errors.New("want at least one element")
 	}
@@ -185,7 +185,7 @@ func sum(a arguments) (any, error) {
 	return total.value(), nil
 }
 
-func multiply(a arguments) (any, error) {
+func multiply(a Arguments) (any, error) {
 	x, y, err := parsePair(a)
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func multiply(a arguments) (any, error) {
 	return x.number * y.number, nil
 }
 
-func divide(a arguments) (any, error) {
+func divide(a Arguments) (any, error) {
 	x, y, err := parsePair(a)
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (o operand) isZero() bool {
 	return o.number == 0
 }
 
-func modulo(a arguments) (any, error) {
+func modulo(a Arguments) (any, error) {
 	x, y, err := parsePair(a)
 	if err != nil {
 		return nil, err
@@ -291,15 +291,15 @@ func moduloQuantity(x, y resource.Quantity) (any, error) {
 	return resource.NewQuantity(i%n, x.Format).String(), nil
 }
 
-func round(a arguments) (any, error) {
-	places := a.number(1)
+func round(a Arguments) (any, error) {
+	places := a.Number(1)
 	if places < 0 || places != math.Trunc(places) {
 		return nil, fmt.Errorf("argument 2: want a whole number of places, zero or more, got %g", places)
 	}
 	shift := math.Pow(10, math.Min(places, 300))
-	rounded := math.Round(a.number(0)*shift) / shift
+	rounded := math.Round(a.Number(0)*shift) / shift
 	if math.IsInf(rounded, 0) {
-		return a.number(0), nil // more places than the number has
+		return a.Number(0), nil // more places than the number has
 	}
 	return rounded, nil
 }

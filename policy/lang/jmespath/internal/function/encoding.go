@@ -1,4 +1,4 @@
-package jmespath
+package function
 
 import (
 	"crypto/ecdsa"
@@ -18,21 +18,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func base64Decode(a arguments) (any, error) {
-	decoded, err := base64.StdEncoding.DecodeString(a.text(0))
+func base64Decode(a Arguments) (any, error) {
+	decoded, err := base64.StdEncoding.DecodeString(a.Text(0))
 	if err != nil {
 		return nil, err
 	}
 	return string(decoded), nil
 }
 
-func base64Encode(a arguments) (any, error) {
-	return base64.StdEncoding.EncodeToString([]byte(a.text(0))), nil
+func base64Encode(a Arguments) (any, error) {
+	return base64.StdEncoding.EncodeToString([]byte(a.Text(0))), nil
 }
 
-func parseJSON(a arguments) (any, error) {
+func parseJSON(a Arguments) (any, error) {
 	var value any
-	if err := json.Unmarshal([]byte(a.text(0)), &value); err != nil {
+	if err := json.Unmarshal([]byte(a.Text(0)), &value); err != nil {
 		return nil, err
 	}
 	return value, nil
@@ -40,27 +40,27 @@ func parseJSON(a arguments) (any, error) {
 
 // parseYAML relies on the YAML library to refuse aliases that grow out of
 // proportion, and on checkResult for the rest.
-func parseYAML(a arguments) (any, error) {
+func parseYAML(a Arguments) (any, error) {
 	var value any
-	if err := yaml.Unmarshal([]byte(a.text(0)), &value); err != nil {
+	if err := yaml.Unmarshal([]byte(a.Text(0)), &value); err != nil {
 		return nil, err
 	}
 	return value, nil
 }
 
-func sumSHA256(a arguments) (any, error) {
-	sum := sha256.Sum256([]byte(a.text(0)))
+func sumSHA256(a Arguments) (any, error) {
+	sum := sha256.Sum256([]byte(a.Text(0)))
 	return hex.EncodeToString(sum[:]), nil
 }
 
 // sumSHA1 and sumMD5 create names, as policies use them; they are not used for security.
-func sumSHA1(a arguments) (any, error) {
-	sum := sha1.Sum([]byte(a.text(0)))
+func sumSHA1(a Arguments) (any, error) {
+	sum := sha1.Sum([]byte(a.Text(0)))
 	return hex.EncodeToString(sum[:]), nil
 }
 
-func sumMD5(a arguments) (any, error) {
-	sum := md5.Sum([]byte(a.text(0)))
+func sumMD5(a Arguments) (any, error) {
+	sum := md5.Sum([]byte(a.Text(0)))
 	return hex.EncodeToString(sum[:]), nil
 }
 
@@ -91,8 +91,8 @@ func readable(key any) any {
 
 // x509Decode turns a PEM certificate or certificate request into an object
 // with the field names of crypto/x509.
-func x509Decode(a arguments) (any, error) {
-	block, _ := pem.Decode([]byte(a.text(0)))
+func x509Decode(a Arguments) (any, error) {
+	block, _ := pem.Decode([]byte(a.Text(0)))
 	if block == nil {
 		return nil, errors.New("the text holds no PEM block")
 	}
@@ -113,7 +113,7 @@ func x509Decode(a arguments) (any, error) {
 		request.PublicKey = readable(request.PublicKey)
 		decoded = request
 	default:
-		return nil, fmt.Errorf("the PEM block is a %q: want CERTIFICATE or CERTIFICATE REQUEST", shorten(block.Type))
+		return nil, fmt.Errorf("the PEM block is a %q: want CERTIFICATE or CERTIFICATE REQUEST", Shorten(block.Type))
 	}
 	text, err := json.Marshal(decoded)
 	if err != nil {

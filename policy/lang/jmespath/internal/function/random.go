@@ -1,4 +1,4 @@
-package jmespath
+package function
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 
 // random returns a text that the regular expression matches, each choice
 // equally likely.
-func (e *Engine) random(a arguments) (any, error) {
-	if a.text(0) == "" {
+func (l Library) random(a Arguments) (any, error) {
+	if a.Text(0) == "" {
 		return nil, errors.New("the pattern is empty")
 	}
-	if len(a.text(0)) > maxPattern {
-		return nil, tooLarge("the pattern", len(a.text(0)), maxPattern)
+	if len(a.Text(0)) > MaxPattern {
+		return nil, TooLarge("the pattern", len(a.Text(0)), MaxPattern)
 	}
-	text, err := random.Text(a.text(0), e.options.Random)
+	text, err := random.Text(a.Text(0), l.Random)
 	switch {
 	case errors.Is(err, random.ErrTooLong):
 		return nil, fmt.Errorf("the result %w of %d characters", ErrTooLarge, random.Most)
