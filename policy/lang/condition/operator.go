@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
@@ -217,8 +218,26 @@ func (p pair) equals() judgement {
 		return indeterminate(unlikeKinds)
 	case p.unlike():
 		return judgement{why: unlikeKinds}
+	case same && p.likened():
+		return indeterminate(unlikeKinds)
 	}
 	return judge(same)
+}
+
+// likened reports whether a text and a number are equal here in amount, and not in Kyverno, which
+// takes a text for a number only as the value of a number, and a duration only as the key.
+func (p pair) likened() bool {
+	switch key := p.key.(type) {
+	case string:
+		_, err := time.ParseDuration(key)
+		_, isNumber := p.value.(float64)
+		return isNumber && (err != nil || key == "0")
+	case float64:
+		value, isText := p.value.(string)
+		_, err := strconv.ParseFloat(value, 64)
+		return isText && err != nil
+	}
+	return false
 }
 
 // notEqual does not hold for a null key, nor for one of another kind that may stand for the
@@ -235,6 +254,8 @@ func notEqual(p pair) judgement {
 		return indeterminate(unlikeKinds)
 	case doubt != "":
 		return indeterminate(doubt)
+	case same && p.likened():
+		return indeterminate(unlikeKinds)
 	}
 	return judge(!same)
 }

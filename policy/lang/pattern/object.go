@@ -214,9 +214,7 @@ func (e *entry) anchored(r *run, members map[string]any) verdict {
 func (e *entry) anchoredAt(r *run, members map[string]any, key string) verdict {
 	value, ok := members[key]
 	switch {
-	case e.anchor == existence && !ok:
-		return fail("a list with an element like the pattern", nil).missing(true).under(key)
-	case !ok:
+	case !ok: // as in Kyverno, also under an existence anchor
 		return verdict{}
 	case e.anchor == negation:
 		return fail("nothing", value).under(key)
