@@ -298,7 +298,8 @@ func (m *memory) pin(scope string, ref image.Ref) (image.Pinned, error) {
 
 // resolve returns the digest of a tag, from the cache while it is fresh. Concurrent
 // callers with the same tag, credentials and apart share one request.
-func (m *memory) resolve(ctx context.Context, scope, apart string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
+func (m *memory) resolve(ctx context.Context, scope, apart string, ref image.Ref,
+	ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
 	key := tagKey{scope: scope, ref: ref.String()}
 	known, ok := m.tags.Get(key)
 	m.options.asked(LayerTags, ok)

@@ -94,7 +94,8 @@ func (w *work) lookElsewhere(ctx context.Context) {
 		w.lookAt(ctx)
 	}
 	if w.unasked > 0 && w.unproved() {
-		gap := &image.Error{Kind: image.Bound, Op: "look for evidence about", On: w.ref.String(), Err: fmt.Errorf("%d places, at most %d are looked at", w.unasked+maxPlaces, maxPlaces)}
+		gap := &image.Error{Kind: image.Bound, Op: "look for evidence about", On: w.ref.String(),
+			Err: fmt.Errorf("%d places, at most %d are looked at", w.unasked+maxPlaces, maxPlaces)}
 		for _, q := range w.placeless() {
 			w.add(&place{isLater: true}, questionKey(w.pinned.Digest(), q), policy.Answer{Gaps: []error{gap}})
 		}

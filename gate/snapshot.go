@@ -168,7 +168,8 @@ func (m *memory) keptTags() []keptTag {
 	var list []keptTag
 	for key, known := range m.lasts.tags.All() {
 		d := known.descriptor
-		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, At: m.past(known.at).Truncate(grain).UnixNano()})
+		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType,
+			Size: d.Size, At: m.past(known.at).Truncate(grain).UnixNano()})
 	}
 	slices.SortFunc(list, func(a, b keptTag) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Scope, b.Scope))

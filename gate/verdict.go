@@ -64,8 +64,7 @@ type Verdict struct {
 	Result Result
 	// Reasons for the answer, the most telling first.
 	Reasons []policy.Reason
-	// Decisions of the checks, in the order of policies and rules. None: no policy matches the
-	// image.
+	// Decisions of the checks, in the order of policies and rules; none if no policy matches.
 	Decisions []policy.Decision
 	// Warnings are failures that do not deny: under audit, or admitted by the
 	// policy's failure setting.

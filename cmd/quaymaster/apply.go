@@ -191,7 +191,8 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 
 // compile compiles the policies, and lists the objects of a cluster, which depend on the
 // policies.
-func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, options engine.CompilerOptions, config bench.Config, live *liveCluster) (*applied, error) {
+func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, options engine.CompilerOptions,
+	config bench.Config, live *liveCluster) (*applied, error) {
 	compilers, err := engine.NewCompilers(options)
 	if err != nil {
 		return nil, err

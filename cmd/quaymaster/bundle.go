@@ -76,7 +76,8 @@ func showBundle(t terminal, read *bundle.Read, format string) error {
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(told)
 	}
-	fmt.Fprintf(t.out, "%s\njudges as %s does\n\n", told.Digest, map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[told.AsAt])
+	fmt.Fprintf(t.out, "%s\njudges as %s does\n\n", told.Digest,
+		map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[told.AsAt])
 	for _, entry := range told.Files {
 		fmt.Fprintf(t.out, "%s  %8d  %-24s %s\n", entry.SHA256[:12], entry.Size, entry.Path, report.Escape(entry.Name))
 	}

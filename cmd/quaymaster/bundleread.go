@@ -134,7 +134,8 @@ func (f *setupFlags) fromBundle(ctx context.Context, t terminal, fromFlags *poli
 }
 
 // bundledFiles evaluates policies as if the bundle's source files were read.
-func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.Read, known *engine.Resources, answers map[string][]byte, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.Read, known *engine.Resources, answers map[string][]byte,
+	fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	found := material{known: known, root: read.TrustedRoot, answers: answers}
 	var err error
 	found.policies, err = bundledObjects(read.Policies)
@@ -159,7 +160,8 @@ func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.
 }
 
 // bundledGateway evaluates policies as the gateway that the bundle was created from.
-func (f *setupFlags) bundledGateway(ctx context.Context, t terminal, read *bundle.Read, resources []workload.Object, known *engine.Resources, answers map[string][]byte, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) bundledGateway(ctx context.Context, t terminal, read *bundle.Read, resources []workload.Object, known *engine.Resources,
+	answers map[string][]byte, clock func() time.Time) (*foundation, error) {
 	settings, err := config.Parse(read.Gateway)
 	if err != nil {
 		return nil, fmt.Errorf("the bundle's gateway.json: %w", err)

@@ -64,14 +64,13 @@ func (f *authorityFlags) register(cmd *cobra.Command) {
 }
 
 // terms are the flags that restrict or change the requirements of --key and similar flags.
-var terms = []string{
-	"insecure-ignore-tlog", "insecure-ignore-sct", "rekor-key", "attestation", "annotation", "platforms",
-	"signed-not-before", "signed-not-after", "signature-digest-algorithm", "signature-repository",
-}
+var terms = []string{"insecure-ignore-tlog", "insecure-ignore-sct", "rekor-key", "attestation", "annotation", "platforms",
+	"signed-not-before", "signed-not-after", "signature-digest-algorithm", "signature-repository"}
 
 // check refuses flags without effect, and ambiguous combinations of signers.
 func (f *authorityFlags) check(cmd *cobra.Command) error {
-	for _, name := range append([]string{"certificate-identity", "certificate-identity-regexp", "certificate-oidc-issuer", "certificate-oidc-issuer-regexp", "certificate-chain", "notation-cert"}, terms...) {
+	for _, name := range append([]string{"certificate-identity", "certificate-identity-regexp", "certificate-oidc-issuer",
+		"certificate-oidc-issuer-regexp", "certificate-chain", "notation-cert"}, terms...) {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return fmt.Errorf("--%s is given and empty; a variable may be unset", name)
 		}

@@ -185,7 +185,8 @@ func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fro
 }
 
 // asAdmitted makes a foundation from the inputs of a gateway.
-func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway.Reader, root []byte, known *engine.Resources, answers map[string][]byte) (*foundation, error) {
+func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway.Reader, root []byte,
+	known *engine.Resources, answers map[string][]byte) (*foundation, error) {
 	for _, entry := range reader.Entries() {
 		if entry.State != catalog.NotOurs && entry.Why != "" {
 			warn(t, entry.Source+": "+entry.Why)

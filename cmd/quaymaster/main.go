@@ -95,7 +95,8 @@ Try it without any setup:
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped 80"))
-	root.AddCommand(verifyCommand(t), explainCommand(t), applyCommand(t), scanCommand(t), testCommand(t), mirrorCommand(t), bundleCommand(t), convertCommand(t), serveCommand(t), logCommand(t), demoCommand(t), versionCommand(t))
+	root.AddCommand(verifyCommand(t), explainCommand(t), applyCommand(t), scanCommand(t), testCommand(t), mirrorCommand(t), bundleCommand(t),
+		convertCommand(t), serveCommand(t), logCommand(t), demoCommand(t), versionCommand(t))
 	return root
 }
 

@@ -35,7 +35,8 @@ type documents struct {
 func loadPolicies(objects []workload.Object, known *engine.Resources, offline bool, clock func() time.Time) (documents, error) {
 	images := &engine.RuleImages{}
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
-		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known}, Images: images, Offline: offline, Now: clock,
+		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known},
+		Images: images, Offline: offline, Now: clock,
 	})
 	if err != nil {
 		return documents{}, err

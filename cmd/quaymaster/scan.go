@@ -324,6 +324,7 @@ func (f *scanFlags) client(t terminal) (*cluster.Client, error) {
 		kubeconfig = defaultKubeconfig(t)
 	}
 	return cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)), Version: strings.TrimPrefix(versionText(), "quaymaster "),
+		Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)),
+		Version: strings.TrimPrefix(versionText(), "quaymaster "),
 	})
 }

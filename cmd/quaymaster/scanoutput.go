@@ -145,7 +145,8 @@ func (s *scanned) text(w io.Writer) error {
 		table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(table, "NOW\tWORKLOAD\tOBJECTS\tPOLICY\tWHAT")
 		for _, h := range shown {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Result), report.Escape(placeOf(h)), h.Objects, report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(h.what()))
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Result), report.Escape(placeOf(h)), h.Objects,
+				report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(h.what()))
 		}
 		_ = table.Flush() // the writer is a buffer
 		if len(shown) < len(held) {

@@ -237,7 +237,8 @@ func (f *signerFlags) client() (*asker, error) {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	a := &asker{base: base, client: &http.Client{Timeout: signerTimeout, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	a := &asker{base: base, client: &http.Client{Timeout: signerTimeout, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if f.tokenFile != "" {
 		text, err := os.ReadFile(f.tokenFile)
 		if err != nil {

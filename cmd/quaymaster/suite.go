@@ -40,7 +40,8 @@ suite cannot be run, 2 for wrong use.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.fileName, "file-name", "f", suite.FileName, "file `name` of suites")
-	flags.StringVarP(&f.selector, "test-case-selector", "t", "policy=*,rule=*,resource=*", "run only the checks with policy, rule and resource that match `patterns`")
+	flags.StringVarP(&f.selector, "test-case-selector", "t", "policy=*,rule=*,resource=*",
+		"run only the checks with policy, rule and resource that match `patterns`")
 	flags.StringVarP(&f.format, "output-format", "o", "", "`format` in place of text: "+strings.Join(suite.Formats(), ", "))
 	flags.BoolVar(&f.failOnly, "fail-only", false, "show failures only")
 	flags.BoolVar(&f.detailed, "detailed-results", false, "show the messages of rules, also of checks that did not fail")

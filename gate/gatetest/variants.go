@@ -286,7 +286,7 @@ func clean() any { return map[string]any{"verdict": "clean"} }
 func dirty() any { return map[string]any{"verdict": "dirty"} }
 
 // variants are the images, with the steps of each.
-func variants() []struct { //nolint:funlen // a table
+func variants() []struct {
 	reason string
 	steps  []step
 } {

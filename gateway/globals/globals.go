@@ -110,7 +110,8 @@ func (g *Entries) Known() []metrics.GlobalContext {
 
 func (g *Entries) put(d document.Document) {
 	g.mu.Lock()
-	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(kinds.GlobalContextResource), Name: d.Key.Name, UID: types.UID(d.UID)}, kinds.Generation(d.Raw)}
+	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(kinds.GlobalContextResource),
+		Name: d.Key.Name, UID: types.UID(d.UID)}, kinds.Generation(d.Raw)}
 	g.mu.Unlock()
 	entry, err := g.Compile(d.Raw)
 	if err == nil {

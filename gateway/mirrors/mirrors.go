@@ -223,7 +223,8 @@ func (m *Mirrors) report() {
 		text := finding.Where + ": " + finding.Message
 		advised[text] = true
 		if !m.advised[text] {
-			m.log.Warn("a mirror does not do what it seems to say", slog.String("where", finding.Where), slog.String("message", finding.Message), slog.String("hint", finding.Hint))
+			m.log.Warn("a mirror does not do what it seems to say", slog.String("where", finding.Where),
+				slog.String("message", finding.Message), slog.String("hint", finding.Hint))
 		}
 	}
 	m.advised = advised

@@ -85,7 +85,8 @@ func (m *Mirrors) Desired(states []health.State) []record.Desired {
 
 // condition is the condition of the document: whether it is used.
 func (d *entry) condition() metav1.Condition {
-	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active", Message: "the mirror is active", ObservedGeneration: kinds.Generation(d.text)}
+	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active",
+		Message: "the mirror is active", ObservedGeneration: kinds.Generation(d.text)}
 	if why := d.why(); why != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Broken", why.Error()
 		if d.state() == metrics.MirrorOutdated {

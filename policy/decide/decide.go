@@ -47,7 +47,8 @@ func evaluate(check *policy.Check, ask answers) policy.Decision {
 		}}}
 	}
 	if !check.NeedsProof() {
-		return policy.Decision{Check: check, Result: policy.Pass, Reasons: []policy.Reason{{Code: policy.DigestPinned, Path: check.Entry, Message: "nothing to prove"}}}
+		return policy.Decision{Check: check, Result: policy.Pass,
+			Reasons: []policy.Reason{{Code: policy.DigestPinned, Path: check.Entry, Message: "nothing to prove"}}}
 	}
 	judged := judgement{result: policy.Pass}
 	for i := range check.Requirements {

@@ -32,7 +32,8 @@ func (s *Set) Generate(ctx context.Context, subject *policy.Subject, find policy
 		if first.done(g.policy) {
 			continue
 		}
-		result := GenerateResult{RuleResult: policy.RuleResult{Policy: g.policy, Rule: g.rule.Name(), Kind: policy.GenerateRule}, NeedsRequester: g.rule.NeedsRequester(), Terms: g.rule.Terms()}
+		result := GenerateResult{RuleResult: policy.RuleResult{Policy: g.policy, Rule: g.rule.Name(), Kind: policy.GenerateRule},
+			NeedsRequester: g.rule.NeedsRequester(), Terms: g.rule.Terms()}
 		generated := g.rule.Generate(ctx, policy.Case{Subject: subject, Find: find})
 		if !record(&result.RuleResult, generated.Result, generated.Reasons) {
 			continue

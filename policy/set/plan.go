@@ -52,7 +52,8 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *policy.Subject, f
 		if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
 			return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: skipReason(e), Exception: e}}
 		}
-		return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Renewed: renewed, Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}}
+		return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Renewed: renewed,
+			Err: fmt.Errorf("policy %s, rule %s: %w", m.policy.ID(), m.rule.Name(), err)}}
 	}
 	if unreadable == nil && len(images) > 0 && !slices.ContainsFunc(images, func(i policy.Image) bool { return !i.Unchanged }) && !speaksOfObject(m.rule) {
 		return skipped(unchanged)

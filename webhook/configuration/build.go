@@ -185,7 +185,8 @@ func (q *requirements) groups(parts []part) []*group {
 // that equal webhooks have equal names. The hash is long because its input is controlled by users
 // that can create namespaces.
 func (p part) group() *group {
-	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, others: p.form.others, record: p.form.record, namespaces: p.namespaces, except: p.except}
+	g := &group{closed: p.form.closed, seconds: p.form.seconds, spec: p.form.spec, labelled: p.form.labelled, others: p.form.others,
+		record: p.form.record, namespaces: p.namespaces, except: p.except}
 	g.itself = p.itself()
 	what, fail := "objects", "ignore"
 	switch {

@@ -62,7 +62,8 @@ type requirements struct {
 // requirementsAt evaluates the policies for one endpoint.
 func (in Input) requirementsAt(at phase) *requirements {
 	q := &requirements{
-		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources, exceptions: in.Exceptions, labelled: in.Labelled.Is, required: make(map[name]*requirement), served: make(map[name][]string),
+		phase: at, halved: in.Shadow, mutates: func(p *policy.Policy, r Resource) bool { return in.mutates(r) || in.pinsNamed(p, r) }, resources: in.Resources,
+		exceptions: in.Exceptions, labelled: in.Labelled.Is, required: make(map[name]*requirement), served: make(map[name][]string),
 		kinds: make(map[string][]Resource), known: make(map[[3]string]Resource),
 	}
 	for _, r := range in.Resources {

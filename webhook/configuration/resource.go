@@ -53,7 +53,8 @@ func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Res
 		}
 		slices.Sort(found.Subresources)
 		writes := func(verb string) bool { return slices.Contains(r.Verbs, verb) }
-		if strings.Contains(r.Name, "/") || len(found.Subresources) == 0 && !slices.ContainsFunc([]string{"create", "update", "patch", "delete", "deletecollection"}, writes) {
+		if strings.Contains(r.Name, "/") || len(found.Subresources) == 0 &&
+			!slices.ContainsFunc([]string{"create", "update", "patch", "delete", "deletecollection"}, writes) {
 			continue
 		}
 		served = append(served, found)

@@ -29,7 +29,8 @@ func (q *requirements) encodeResources(other *requirements) (string, error) {
 	maps.Copy(both, other.known)
 	known := slices.SortedFunc(maps.Values(both), compareResources)
 	if len(known) > maxStored {
-		q.warnings = append(q.warnings, Warning{Message: fmt.Sprintf("policies match %d resources, of which %d are stored for a failure of discovery", len(known), maxStored)})
+		q.warnings = append(q.warnings,
+			Warning{Message: fmt.Sprintf("policies match %d resources, of which %d are stored for a failure of discovery", len(known), maxStored)})
 		known = known[:maxStored]
 	}
 	text, err := json.Marshal(append([]Resource{}, known...))

@@ -114,7 +114,8 @@ func next(archive *tar.Reader, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is no tar archive: %w", err)
 	}
-	if header.Name != name || header.Typeflag != tar.TypeReg || header.Format&tar.FormatUSTAR == 0 && header.Format != tar.FormatUnknown || len(header.PAXRecords) > 0 {
+	if header.Name != name || header.Typeflag != tar.TypeReg ||
+		header.Format&tar.FormatUSTAR == 0 && header.Format != tar.FormatUnknown || len(header.PAXRecords) > 0 {
 		return nil, fmt.Errorf("want the file %s, found %q", name, header.Name)
 	}
 	if header.Size > most {
@@ -166,7 +167,8 @@ func (m *manifest) check(size int64) error {
 		return fmt.Errorf("%s: want format %s and version %d, found %q and %d: it was made by another program, or by a newer one", manifestPath, Format, Version, m.Format, m.Version)
 	}
 	if len(m.Entries) > maxEntries || len(m.Notes) > maxNotes || size > maxManifest {
-		return fmt.Errorf("%s lists %d files and %d notes in %d bytes; at most %d, %d and %d may be", manifestPath, len(m.Entries), len(m.Notes), size, maxEntries, maxNotes, maxManifest)
+		return fmt.Errorf("%s lists %d files and %d notes in %d bytes; at most %d, %d and %d may be", manifestPath,
+			len(m.Entries), len(m.Notes), size, maxEntries, maxNotes, maxManifest)
 	}
 	var total int64
 	for _, entry := range m.Entries {

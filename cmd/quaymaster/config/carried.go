@@ -58,7 +58,8 @@ func (c Configuration) Carried(given Given) (Configuration, []string) {
 		Trust:   Trust{RetiredKeys: c.Trust.RetiredKeys},
 	}
 	settings.Policies.Folders, settings.Policies.WriteStatus = nil, ""
-	settings.Policies.Audit = slices.DeleteFunc(slices.Clone(c.Policies.Audit), func(source string) bool { return source != AuditCluster && source != AuditFolders })
+	settings.Policies.Audit = slices.DeleteFunc(slices.Clone(c.Policies.Audit),
+		func(source string) bool { return source != AuditCluster && source != AuditFolders })
 	var lost []string
 	note := func(is bool, format string, args ...any) {
 		if is {

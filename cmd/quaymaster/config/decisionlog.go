@@ -115,7 +115,8 @@ func (d DecisionLog) check(found *complaints) {
 	found.refuse(d.Fsync != "always" && (d.OnFailure != "" || d.FlushTimeout != 0), "decisionLog.onFailure and decisionLog.flushTimeout are for decisionLog.fsync: always")
 	found.refuse(d.Fsync != "interval" && d.FsyncInterval != 0, "decisionLog.fsyncInterval is for decisionLog.fsync: interval")
 	found.refuse(d.FlushTimeout > Duration(10*time.Second), "decisionLog.flushTimeout: want at most 10s")
-	found.refuse(d.Folder == "" && (d.FileSize+d.TotalSize != "" || d.FileAge+d.TotalAge != 0 || d.Fsync == "always"), "decisionLog: files need decisionLog.folder")
+	found.refuse(d.Folder == "" && (d.FileSize+d.TotalSize != "" || d.FileAge+d.TotalAge != 0 || d.Fsync == "always"),
+		"decisionLog: files need decisionLog.folder")
 	found.refuse(d.Folder == "" && d.Webhook.URL+d.OTLP.Endpoint != "", "decisionLog.webhook and decisionLog.otlp need decisionLog.folder, where lines wait for them")
 	found.refuse(d.Webhook.URL == "" && d.Webhook != (DecisionWebhook{}), "decisionLog.webhook: without a url nobody is told")
 	found.refuse(d.OTLP.Endpoint == "" && d.OTLP != (DecisionOTLP{}), "decisionLog.otlp: without an endpoint nobody is told")

@@ -20,7 +20,8 @@ const (
 // Paths are the active endpoints: those of the API server's webhooks, and the enabled optional
 // ones.
 func (d Doors) Paths() []string {
-	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath, configuration.ShadowPath, configuration.ShadowDocumentsPath, configuration.ProbePath}
+	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath,
+		configuration.ShadowPath, configuration.ShadowDocumentsPath, configuration.ProbePath}
 	if d.ImageReview {
 		list = append(list, ImageReviewPath)
 	}

@@ -53,7 +53,8 @@ func (r *Reports) check(found *complaints) {
 		_, known := ReportAPIs()[name]
 		found.refuse(!known, "reports.apis: %q: want policyreport, openreports, both, or an empty list for none", name)
 	}
-	found.refuse(!slices.Contains(policyreport.Groupings(), policyreport.Grouping(r.GroupBy)), "reports.groupBy: %q: want one of %v", r.GroupBy, policyreport.Groupings())
+	found.refuse(!slices.Contains(policyreport.Groupings(), policyreport.Grouping(r.GroupBy)),
+		"reports.groupBy: %q: want one of %v", r.GroupBy, policyreport.Groupings())
 	for _, status := range r.Results {
 		found.refuse(!slices.Contains(result.Statuses(), result.Status(status)), "reports.results: %q: want some of %v", status, result.Statuses())
 	}

@@ -120,7 +120,8 @@ func (p ClusterImagePolicies) check(found *complaints) {
 func (e Expressions) check(found *complaints) {
 	for _, host := range e.HTTPHosts {
 		address, err := url.Parse("http://" + host)
-		found.refuse(err != nil || host == "" || address.Host != host || host != strings.ToLower(host), "policies.expressions.httpHosts: %q: want host or host:port, in lower case", host)
+		found.refuse(err != nil || host == "" || address.Host != host || host != strings.ToLower(host),
+			"policies.expressions.httpHosts: %q: want host or host:port, in lower case", host)
 	}
 }
 

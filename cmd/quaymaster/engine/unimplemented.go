@@ -12,9 +12,10 @@ import (
 // other document.
 func LeftAside(o workload.Object) string {
 	kinds := map[string][]string{
-		"kyverno.io":                   {"CleanupPolicy", "ClusterCleanupPolicy"},
-		"policies.kyverno.io":          {"DeletingPolicy", "NamespacedDeletingPolicy", "GeneratingPolicy", "NamespacedGeneratingPolicy"},
-		"admissionregistration.k8s.io": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
+		"kyverno.io":          {"CleanupPolicy", "ClusterCleanupPolicy"},
+		"policies.kyverno.io": {"DeletingPolicy", "NamespacedDeletingPolicy", "GeneratingPolicy", "NamespacedGeneratingPolicy"},
+		"admissionregistration.k8s.io": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+			"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
 	}
 	group, _, _ := strings.Cut(o.APIVersion(), "/")
 	if !slices.Contains(kinds[group], o.Kind()) {

@@ -171,7 +171,8 @@ type step struct {
 // steps are the phases of wiring, each depending on the previous ones.
 func (g *assembly) steps() []step {
 	return []step{
-		{g.reach, config.Roles()}, {g.certify, config.Roles()}, {g.rely, config.Roles()}, {g.read, config.Roles()}, {g.dial, config.Roles()}, {g.observe, config.Roles()},
+		{g.reach, config.Roles()}, {g.certify, config.Roles()}, {g.rely, config.Roles()}, {g.read, config.Roles()},
+		{g.dial, config.Roles()}, {g.observe, config.Roles()},
 		{g.keep, []string{config.RoleAdmission, config.RoleScan}}, // processes with decisions
 		{g.snapshots, []string{config.RoleAdmission}}, {g.glass, []string{config.RoleAdmission}},
 		{g.report, []string{config.RoleReport}}, {g.show, []string{config.RoleReport}},
@@ -310,7 +311,8 @@ const deliveryTimeout = 5 * time.Second
 // run starts serving: the plain server immediately, so that probes get a response while the API
 // server is unavailable, and the endpoints when their preconditions are met.
 func (g *assembly) run(ctx context.Context) error {
-	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision), slog.String("roles", strings.Join(g.roles(), ",")), slog.String("mode", g.configuration.Mode),
+	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision),
+		slog.String("roles", strings.Join(g.roles(), ",")), slog.String("mode", g.configuration.Mode),
 		slog.String("replica", g.options.Replica), slog.Bool("standalone", g.configuration.Standalone),
 		slog.Int("processors", runtime.GOMAXPROCS(0)), slog.String("memoryLimit", memoryLimit()))
 	if err := g.server.Listen(ctx); err != nil {

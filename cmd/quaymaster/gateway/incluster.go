@@ -40,7 +40,8 @@ func (g *assembly) reach(context.Context) error {
 		return nil
 	}
 	k := g.configuration.Kubernetes
-	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: k.Kubeconfig, Context: k.Context, QPS: float64(k.QPS), Burst: k.Burst, Version: g.options.Version})
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: k.Kubeconfig, Context: k.Context,
+		QPS: float64(k.QPS), Burst: k.Burst, Version: g.options.Version})
 	if err != nil {
 		return fmt.Errorf("the cluster cannot be reached (to run without one, set standalone: true): %w", err)
 	}
@@ -112,7 +113,8 @@ func (g *assembly) watch() error {
 	g.group.Add("status", gateway.Loop(status.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(kinds.Watched(), kinds.GlobalContext()), kinds.Mirrors(g.configuration.Mirrors.OpenShift)...),
-		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client, Consumer: g.consumer(&sorter{globals: g.globals, mirrors: m, policies: p}), Observer: documentLog{g.log},
+		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client,
+		Consumer: g.consumer(&sorter{globals: g.globals, mirrors: m, policies: p}), Observer: documentLog{g.log},
 		Defined: g.cluster.defined.Notify,
 	})
 	if err != nil {
@@ -168,7 +170,8 @@ func (g *assembly) addLeaderComponents() {
 		name, role string
 		run        gateway.LeaderFunc
 	}{
-		{"state of policies", config.RoleAdmission, g.tellAll}, {"replicas", config.RoleAdmission, g.sweep}, {"owners of status", config.RoleAdmission, g.followOwners},
+		{"state of policies", config.RoleAdmission, g.tellAll}, {"replicas", config.RoleAdmission, g.sweep},
+		{"owners of status", config.RoleAdmission, g.followOwners},
 		{"status of mirrors", config.RoleAdmission, g.tellMirrors}, {"status of global context", config.RoleAdmission, g.tellGlobals},
 		{"webhook configurations", config.RoleAdmission, g.configure}, {"break glass", config.RoleAdmission, g.keepGlass},
 		{"reports of policies", config.RoleReport, g.keepReports},
@@ -282,8 +285,10 @@ func (g *assembly) configure(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	kept := &webhooks{
-		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn, namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
-		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies, mirrors: g.mirrors.Set, documents: kinds.Validated(),
+		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn,
+		namespace: g.configuration.Namespace, client: g.cluster.client, log: g.log,
+		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.activePolicies,
+		mirrors: g.mirrors.Set, documents: kinds.Validated(),
 		readiness: ready, sequence: g.policies.sequence.Load,
 	}
 	changed := make(chan struct{}, 1)

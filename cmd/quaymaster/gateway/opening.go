@@ -156,7 +156,8 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 	}
 	objects := admission.Config{
 		Decider: engine, Namespaces: g.around.namespaces, Roles: g.around.roles, Failure: endpoints.Failure{State: g.state}, Recorder: told, Queue: g.queue,
-		Copies: endpoints.Copies{State: g.state}, Rules: endpoints.Failure{State: g.state}, Requesters: endpoints.Requesters{State: g.state, Records: records}, Reproduce: g.reproduce(),
+		Copies: endpoints.Copies{State: g.state}, Rules: endpoints.Failure{State: g.state},
+		Requesters: endpoints.Requesters{State: g.state, Records: records}, Reproduce: g.reproduce(),
 	}
 	if g.kinds != nil {
 		objects.Kinds = g.kinds

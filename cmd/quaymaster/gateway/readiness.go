@@ -140,7 +140,8 @@ func policyRounds(round configuration.Round, policies []*policy.Policy) map[stri
 }
 
 func (r policyRound) equal(other policyRound) bool {
-	return r.renewed == other.renewed && r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) && slices.Equal(r.warnings, other.warnings)
+	return r.renewed == other.renewed && r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) &&
+		slices.Equal(r.warnings, other.warnings)
 }
 
 // about returns the result of the latest round for a policy.

@@ -54,7 +54,8 @@ func (g *assembly) report(context.Context) error {
 	g.group.OnClose(workloads.Close)
 	g.reports, err = publish.New(publish.Options{
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
-		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: g.log, Metrics: g.metrics}, Unasked: func() []result.Policy { return leftOut(g.scanned) },
+		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: g.log, Metrics: g.metrics},
+		Unasked: func() []result.Policy { return leftOut(g.scanned) },
 	})
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)

@@ -120,7 +120,8 @@ func (o *statusOwners) note(engine otherEngine, there bool, why error) (changed 
 	}
 	if o.noted[engine.name] != found {
 		o.noted[engine.name] = found
-		o.log.Info("status of policies (policies.writeStatus: auto)", slog.String("engine", engine.name), slog.String("found", found), slog.Bool("written", why == nil && !there || why != nil && o.ours[engine.groups[0]]))
+		o.log.Info("status of policies (policies.writeStatus: auto)", slog.String("engine", engine.name), slog.String("found", found),
+			slog.Bool("written", why == nil && !there || why != nil && o.ours[engine.groups[0]]))
 	}
 	for _, group := range engine.groups {
 		if why == nil && o.ours[group] == there {
@@ -133,7 +134,8 @@ func (o *statusOwners) note(engine otherEngine, there bool, why error) (changed 
 // configurations returns the names of all webhook configurations.
 func (o *statusOwners) configurations(ctx context.Context) (names []string, err error) {
 	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		list, err := o.client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}).List(ctx, metav1.ListOptions{})
+		list, err := o.client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io",
+			Version: "v1", Resource: resource}).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}
@@ -146,7 +148,8 @@ func (o *statusOwners) configurations(ctx context.Context) (names []string, err 
 
 // deployed reports whether an engine has a Deployment.
 func (o *statusOwners) deployed(ctx context.Context, engine otherEngine) (bool, error) {
-	list, err := o.client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).List(ctx, metav1.ListOptions{LabelSelector: engine.deployments})
+	list, err := o.client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).List(ctx,
+		metav1.ListOptions{LabelSelector: engine.deployments})
 	if err != nil {
 		return false, fmt.Errorf("list deployments: %w", err)
 	}

@@ -46,7 +46,8 @@ func inCluster(lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *
 
 // inFiles looks things up in the current content of folders.
 func inFiles(files *files) surroundings {
-	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, credentials: fileSecrets{files}, namespaces: files, pulls: fileSecrets{files}, files: files}
+	return surroundings{configMaps: files, keys: files, secrets: fileSecrets{files}, credentials: fileSecrets{files},
+		namespaces: files, pulls: fileSecrets{files}, files: files}
 }
 
 // files are resources that are replaced as a whole when a folder changes.

@@ -66,14 +66,17 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	}
 	labelled := configuration.Labelled{}
 	if w.optIn {
-		labelled = configuration.Labelled{Label: kinds.SigstoreGroup + "/include", Value: "true", Is: func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" }}
+		labelled = configuration.Labelled{Label: kinds.SigstoreGroup + "/include", Value: "true",
+			Is: func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" }}
 	}
 	return configuration.Input{
 		Labelled: labelled,
-		Policies: unanswered(w.settings.FailurePolicy, slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(), Resources: w.served, Failed: failed, CABundle: w.bundle(),
+		Policies: unanswered(w.settings.FailurePolicy, slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(),
+		Resources: w.served, Failed: failed, CABundle: w.bundle(),
 		Endpoint:  w.endpoint(),
 		Namespace: w.namespace, Exclusions: configuration.Exclusions{Accounts: w.accounts(ctx), ExcludedNamespaces: *w.settings.ExcludedNamespaces},
-		Pinning: configuration.Pinning{MutateControllers: w.settings.MutateControllers, OnlyPods: w.settings.OnlyPods}, Mirrors: unmirrored(w.settings.FailurePolicy, asked(mirrors)), Documents: w.documents, Owner: owner,
+		Pinning: configuration.Pinning{MutateControllers: w.settings.MutateControllers, OnlyPods: w.settings.OnlyPods},
+		Mirrors: unmirrored(w.settings.FailurePolicy, asked(mirrors)), Documents: w.documents, Owner: owner,
 		BreakGlass: w.settings.BreakGlass, Shadow: w.shadow,
 	}, nil
 }

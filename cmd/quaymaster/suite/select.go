@@ -62,6 +62,7 @@ func isNamed(o workload.Object, name string) bool {
 }
 
 func (s resourceSpec) is(o workload.Object) bool {
-	return (s.Kind == "" || s.Kind == o.Kind()) && (s.Version == "" && (s.Group == "" || s.Group == o.Group()) || s.Group == o.Group() && s.Version == o.Version()) &&
+	return (s.Kind == "" || s.Kind == o.Kind()) && (s.Version == "" && (s.Group == "" || s.Group == o.Group()) ||
+		s.Group == o.Group() && s.Version == o.Version()) &&
 		(s.Namespace == "" || s.Namespace == o.Namespace()) && wildcard.Match(s.Name, o.Name())
 }

@@ -28,7 +28,8 @@ func (e *Env) NewScope() (*Scope, error) {
 	s := &Scope{env: e, index: map[string]int{}, fields: map[string]*types.FieldType{}}
 	objects := maps.Clone(e.objects)
 	objects[variablesType] = s.fields
-	extended, err := e.base.Extend(celgo.CustomTypeAdapter(adapter{e.base.CELTypeAdapter()}), celgo.CustomTypeProvider(&provider{Provider: e.base.CELTypeProvider(), objects: objects, patches: e.options.Patches}))
+	extended, err := e.base.Extend(celgo.CustomTypeAdapter(adapter{e.base.CELTypeAdapter()}),
+		celgo.CustomTypeProvider(&provider{Provider: e.base.CELTypeProvider(), objects: objects, patches: e.options.Patches}))
 	if err != nil {
 		return nil, fmt.Errorf("make a scope of the CEL environment: %w", err)
 	}

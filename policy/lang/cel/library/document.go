@@ -22,7 +22,8 @@ func documentFunctions() []cel.EnvOption {
 		cel.Variable("json", jsonType),
 		cel.Variable("yaml", yamlType),
 		member("unmarshal", "unmarshal_string_dyn", []*cel.Type{jsonType, cel.DynType}, cel.DynType, second(unmarshalJSON)),
-		member("marshal", "marshal_dyn_string", []*cel.Type{jsonType, cel.DynType}, cel.StringType, cel.BinaryBinding(func(_, value ref.Val) ref.Val { return valueOr(marshalJSON(value)) })),
+		member("marshal", "marshal_dyn_string", []*cel.Type{jsonType, cel.DynType}, cel.StringType,
+			cel.BinaryBinding(func(_, value ref.Val) ref.Val { return valueOr(marshalJSON(value)) })),
 		member("parse", "parse_string_dyn", []*cel.Type{yamlType, cel.StringType}, cel.DynType, second(parseYAML)),
 	}
 }
