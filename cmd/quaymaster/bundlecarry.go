@@ -95,7 +95,7 @@ func isPublic(value []byte) bool {
 }
 
 // carry adds the objects that policies look up by name, and notes the others.
-func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foundation) error {
+func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foundation) {
 	defaults := bundle.Defaults{}
 	if from.reader != nil {
 		policies := from.reader.Configuration().Policies
@@ -127,7 +127,6 @@ func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foun
 			note("it asks who makes a request: say who with --userinfo, and with which roles, where it is verified")
 		}
 	}
-	return nil
 }
 
 func has(c *bundle.Contents, name string) bool {

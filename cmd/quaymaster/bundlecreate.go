@@ -143,9 +143,7 @@ func (f *bundleCreate) contents(ctx context.Context, t terminal) (*bundle.Conten
 		return nil, err
 	}
 	defer from.close()
-	if err := f.carry(ctx, c, from); err != nil {
-		return nil, err
-	}
+	f.carry(ctx, c, from)
 	for name, text := range from.answers {
 		c.Roots = append(c.Roots, bundle.Item{Name: name, Source: "its TUF repository", Text: text})
 	}
