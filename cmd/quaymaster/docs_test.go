@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
@@ -125,9 +126,9 @@ func ignoredFields() []ignoredDialect {
 	var list []ignoredDialect
 	add := func(title string, rows [][2]string) { list = append(list, ignoredDialect{title, rows}) }
 	add("ClusterPolicy and Policy", rowsOf(kyverno.Ignored(), func(f kyverno.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
-	add("ValidatingPolicy", rowsOf(validating.Ignored(), func(f validating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
-	add("MutatingPolicy", rowsOf(mutating.Ignored(), func(f mutating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
-	add("ImageValidatingPolicy, and PolicyException of policies.kyverno.io", rowsOf(imagevalidating.Ignored(), func(f imagevalidating.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("ValidatingPolicy", rowsOf(validating.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("MutatingPolicy", rowsOf(mutating.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("ImageValidatingPolicy, and PolicyException of policies.kyverno.io", rowsOf(imagevalidating.Ignored(), func(f kyvernocel.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("ClusterImagePolicy", rowsOf(sigstore.Ignored(), func(f sigstore.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("TrustRoot", rowsOf(trustroot.Ignored(), func(f trustroot.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("GlobalContextEntry", rowsOf(globalcontext.Ignored(), func(f globalcontext.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))

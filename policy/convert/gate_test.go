@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/convert"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
@@ -132,7 +133,7 @@ func (h *harbor) gate(t testing.TB, text string) *gate.Gate {
 // compile compiles every document that was written.
 func compile(t testing.TB, out []byte) []*policy.Policy {
 	t.Helper()
-	compiler := imagevalidating.New(imagevalidating.Options{Now: time.Now, Random: rand.Reader})
+	compiler := imagevalidating.New(imagevalidating.Options{Options: kyvernocel.Options{Now: time.Now, Random: rand.Reader}})
 	var list []*policy.Policy
 	for _, document := range bytes.Split(out, []byte("\n---\n"))[1:] {
 		list = append(list, must(compiler.Compile(document, "converted.yaml"))(t))

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -192,7 +193,7 @@ func (p *port) accepting(t testing.TB, now func() time.Time) map[string]*policy.
 	fill := strings.NewReplacer("HOST", p.Registry.Host(), "VERIFIER", quoted(p.public), "KEY", quoted(p.Signer.PublicPEM()), "POLICIES", set.Hash())
 	clusterImage := sigstore.New(sigstore.Options{Now: now})
 	return map[string]*policy.Policy{
-		"ImageValidatingPolicy": must(imagevalidating.New(imagevalidating.Options{Now: now, Random: rand.Reader}).Compile([]byte(fill.Replace(inCEL)), "cel.yaml"))(t),
+		"ImageValidatingPolicy": must(imagevalidating.New(imagevalidating.Options{Options: kyvernocel.Options{Now: now, Random: rand.Reader}}).Compile([]byte(fill.Replace(inCEL)), "cel.yaml"))(t),
 		"ClusterImagePolicy":    must(clusterImage.Compile([]byte(fill.Replace(inRego)), "rego.yaml"))(t),
 		"ClusterPolicy":         classic(t, fill.Replace(inConditions), now),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
@@ -80,16 +81,16 @@ func NewCompilers(o CompilerOptions) (Compilers, error) {
 	if err != nil {
 		return Compilers{}, err
 	}
+	shared := kyvernocel.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader}
 	images := imagevalidating.Options{
-		Resources: o.Resources, HTTP: o.HTTP, GlobalContext: outside.GlobalContext, Kinds: o.Kinds, Roots: c.Attestors,
-		SecretNamespace: o.KyvernoSecrets, Now: o.Now, Random: rand.Reader,
+		Options: shared, Roots: c.Attestors, SecretNamespace: o.KyvernoSecrets,
 	}
 	if o.Images != nil {
 		images.Images = metadata{o.Images}
 	}
 	c.Images = imagevalidating.New(images)
-	c.Validating = validating.New(validating.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader})
-	c.Mutating = mutating.New(mutating.Options{Outside: outside, Kinds: o.Kinds, Now: o.Now, Random: rand.Reader})
+	c.Validating = validating.New(shared)
+	c.Mutating = mutating.New(shared)
 	sigstoreOptions := sigstore.Options{
 		TrustRoots: c.TrustRoots, Lookup: o.ConfigMaps, Secrets: o.Secrets, Namespace: o.SigstoreSecrets, OptIn: o.OptIn, Now: o.Now,
 	}
@@ -156,8 +157,8 @@ func (g Globals) Global(_ context.Context, name string) (any, error) {
 // Dialects are the languages of policies.
 func (c Compilers) Dialects() []catalog.Dialect {
 	return []catalog.Dialect{
-		kyverno.Policies{Compiler: c.Kyverno}, imagevalidating.Policies{Compiler: c.Images}, validating.Policies{Compiler: c.Validating},
-		mutating.Policies{Compiler: c.Mutating}, sigstore.Policies{Compiler: c.Sigstore},
+		kyverno.Policies{Compiler: c.Kyverno}, c.Images, c.Validating, c.Mutating,
+		sigstore.Policies{Compiler: c.Sigstore},
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
@@ -70,7 +71,7 @@ func (g *assembly) serve() *discovery.Discovery {
 
 // namesKinds reports whether policies of a kind name resources that the API server must serve.
 func namesKinds(apiVersion, kind string) bool {
-	return imagevalidating.Recognises(apiVersion, kind) || validating.Recognises(apiVersion, kind) || mutating.Recognises(apiVersion, kind)
+	return kyvernocel.IsKind(apiVersion, kind, imagevalidating.Kind, validating.Kind, mutating.Kind)
 }
 
 // readRoots reads the TUF repositories that policies and TrustRoots name.

@@ -1,6 +1,7 @@
 package kyvernocel
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 
@@ -12,18 +13,27 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
-// Broken is the readable part of a document that does not compile. Each unreadable field counts
-// as its strictest value.
+// Broken is the rule of a document that does not compile: it cannot be evaluated for the objects
+// that the document may match. Each unreadable field counts as its strictest value.
 type Broken struct {
-	// Targets are the resources that the document names, as far as they can be read,
+	name string
+	// targets are the resources that the document names, as far as they can be read,
 	// with the controllers that follow from pods, and pods and their controllers
 	// otherwise; never Namespaces, Nodes, Leases, Events, reviews and webhook
 	// configurations, without which a cluster could not be mended.
-	Targets []policy.Target
-	Why     error
+	targets []policy.Target
+	why     error
+	action  policy.Action
 	json    bool
 	quiet   bool
 }
+
+var (
+	_ policy.Selective   = (*Broken)(nil)
+	_ policy.OfDocuments = (*Broken)(nil)
+	_ policy.Validation  = (*Broken)(nil)
+	_ policy.Mutation    = BrokenMutation{}
+)
 
 // Roughly reads the targets of matchConstraints that may not compile; it is
 // constraint.Rough or constraint.RoughOfAll with the kinds of a cluster.
@@ -34,8 +44,8 @@ type Roughly struct {
 }
 
 // ReadBroken returns a policy without rules that replaces a document which does not compile, so
-// that the objects that it would protect are undecided and not admitted. It also returns the data
-// for rules; nil for text that is no document at all.
+// that the objects that it would protect are indeterminate and not admitted. It also returns the
+// rule; nil for text that is no document at all.
 func ReadBroken(text []byte, source string, why error, roughly Roughly) (*policy.Policy, *Broken) {
 	if len(text) > field.MaxDocument {
 		return nil, nil
@@ -61,9 +71,15 @@ func ReadBroken(text []byte, source string, why error, roughly Roughly) (*policy
 		p.Name = "unnamed-" + p.Hash[:8]
 	}
 	p.Namespace = NamespaceOf(d.Kind, meta)
-	b := &Broken{Why: why, json: spec.json, quiet: spec.quiet, Targets: Confine(spec.targets(roughly), p.Namespace)}
+	b := &Broken{
+		name: p.Name, why: why, action: policy.Enforce, json: spec.json, quiet: spec.quiet,
+		targets: Confine(spec.targets(roughly), p.Namespace),
+	}
+	if p.AuditOnly {
+		b.action = policy.Audit
+	}
 	if !spec.quiet && !spec.json {
-		p.Targets = b.Targets
+		p.Targets = b.targets
 	}
 	return p, b
 }
@@ -127,16 +143,66 @@ func usualTargets(operations []string) []policy.Target {
 	return targets
 }
 
-// Document reports whether the document is about those that are no Kubernetes objects.
-func (b *Broken) Document() bool { return b.json }
+// Name returns the rule's name.
+func (b *Broken) Name() string { return b.name }
 
-// Speaks reports whether the document may match a subject; otherwise skip is the reason.
-func (b *Broken) Speaks(s *policy.Subject) (speaks bool, skip string) {
+// Extractors returns none: the images are not evaluated.
+func (b *Broken) Extractors(*policy.Subject) []policy.Extractor { return nil }
+
+// Targets returns the kinds that the rule may match.
+func (b *Broken) Targets() []policy.Target { return b.targets }
+
+// OnlyDocuments reports whether the document's evaluation.mode is JSON.
+func (b *Broken) OnlyDocuments() bool { return b.json }
+
+// ImagePatterns returns false: the images of the rule are unknown.
+func (b *Broken) ImagePatterns() ([]string, bool) { return nil, false }
+
+// Plan returns why the policy is broken, for subjects that it may match.
+func (b *Broken) Plan(_ context.Context, s *policy.Subject, _ []policy.Image) (policy.RulePlan, error) {
+	if s.Operation == "DELETE" {
+		return policy.RulePlan{Skip: "nothing will run after a deletion"}, nil
+	}
+	matches, skip := b.Matches(s)
+	if !matches {
+		return policy.RulePlan{Skip: skip}, nil
+	}
+	return policy.RulePlan{}, b.why
+}
+
+// Validate returns why the policy is broken, for subjects that it may match.
+func (b *Broken) Validate(_ context.Context, about policy.Case) policy.Validated {
+	if matches, _ := b.Matches(about.Subject); !matches {
+		return policy.Validated{}
+	}
+	return policy.Validated{Result: policy.Indeterminate, Action: b.action, Reasons: b.reasons()}
+}
+
+// BrokenMutation is the rule of a document about mutations, which apply to Kubernetes objects alone.
+type BrokenMutation struct{ *Broken }
+
+// OnlyDocuments returns false.
+func (BrokenMutation) OnlyDocuments() bool { return false }
+
+// Mutate returns why the policy is broken, for subjects that it may match.
+func (b BrokenMutation) Mutate(_ context.Context, about policy.Case) policy.Mutated {
+	if matches, _ := b.Matches(about.Subject); !matches {
+		return policy.Mutated{}
+	}
+	return policy.Mutated{Result: policy.Indeterminate, Reasons: b.reasons()}
+}
+
+func (b *Broken) reasons() []policy.Reason {
+	return []policy.Reason{{Code: policy.PolicyError, Message: b.why.Error()}}
+}
+
+// Matches reports whether the document may match a subject; otherwise skip is the reason.
+func (b *Broken) Matches(s *policy.Subject) (matches bool, skip string) {
 	switch {
 	case b.quiet && AskedAtAdmission(s):
 		return false, "the policy is not asked at admission"
 	case b.json != (s.Kind == ""), policy.Spared(s.Group, s.Kind),
-		!b.json && !slices.ContainsFunc(b.Targets, func(t policy.Target) bool { return about(t, s) }):
+		!b.json && !slices.ContainsFunc(b.targets, func(t policy.Target) bool { return about(t, s) }):
 		return false, "the policy is broken, and does not speak of the object"
 	}
 	return true, ""

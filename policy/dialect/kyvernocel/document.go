@@ -18,10 +18,10 @@ func IsVersion(apiVersion string) bool {
 	return slices.Contains([]string{"policies.kyverno.io/v1", "policies.kyverno.io/v1beta1", "policies.kyverno.io/v1alpha1"}, apiVersion)
 }
 
-// IsKind reports whether a document is of a kind, or of its namespaced form with the prefix
-// Namespaced.
-func IsKind(apiVersion, kind, want string) bool {
-	return IsVersion(apiVersion) && strings.TrimPrefix(kind, "Namespaced") == want
+// IsKind reports whether a document is of one of the kinds, or of its namespaced form with the
+// prefix Namespaced.
+func IsKind(apiVersion, kind string, kinds ...string) bool {
+	return IsVersion(apiVersion) && slices.Contains(kinds, strings.TrimPrefix(kind, "Namespaced"))
 }
 
 // Unsupported is the error for a field that would have no effect here, contrary to its author's

@@ -52,3 +52,10 @@ func (c FieldCheck) Check(targets []policy.Target, programs ...*cel.Program) ([]
 	}
 	return warnings, nil
 }
+
+// Note is Check, with the warnings added to the policy.
+func (c FieldCheck) Note(out *policy.Policy, targets []policy.Target, programs ...*cel.Program) error {
+	warnings, err := c.Check(targets, programs...)
+	out.Warnings = append(out.Warnings, warnings...)
+	return err
+}

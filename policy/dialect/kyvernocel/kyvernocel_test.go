@@ -143,7 +143,7 @@ func TestReadBroken(t *testing.T) {
 		{"another namespace", "kind: NamespacedValidatingPolicy\nmetadata: {namespace: shop}\n" + spec, elsewhere, false},
 	} {
 		p, broken := kyvernocel.ReadBroken([]byte(c.text), "a.yaml", errors.New("broken"), roughly)
-		speaks, skip := broken.Speaks(&c.subject)
+		speaks, skip := broken.Matches(&c.subject)
 		if speaks != c.speaks || speaks == (skip != "") || p.Broken == nil || p.Name == "" {
 			t.Errorf("%s: %v %s %+v", c.reason, speaks, skip, p)
 		}
@@ -191,7 +191,7 @@ func TestBrokenPolicy(t *testing.T) {
 		for _, target := range p.Targets {
 			got += " " + strings.TrimSuffix(target.Kind+"/"+target.Subresource, "/")
 		}
-		if got != c.want || p.Name != "a" || broken.Document() != (c.reason == "documents") {
+		if got != c.want || p.Name != "a" || broken.OnlyDocuments() != (c.reason == "documents") {
 			t.Errorf("%s: %s %s, want %s", c.reason, p.Name, got, c.want)
 		}
 	}
@@ -247,7 +247,7 @@ func TestSpeaks(t *testing.T) {
 		_, broken := kyvernocel.ReadBroken([]byte("spec: {}"), "", errors.New("broken"), kyvernocel.Roughly{Targets: func(*admission.MatchResources) ([]policy.Target, bool) {
 			return []policy.Target{about}, true
 		}})
-		if got, skip := broken.Speaks(&s); got != c.want || got == (skip != "") {
+		if got, skip := broken.Matches(&s); got != c.want || got == (skip != "") {
 			t.Errorf("%s: %v %s", c.reason, got, skip)
 		}
 	}

@@ -2,15 +2,13 @@ package imagevalidating
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
+	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -18,32 +16,19 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/internal/schema"
-	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// Options are the optional dependencies of a Compiler. A policy that needs a missing one is
-// undecided.
+// Options are the optional dependencies of a Compiler.
 type Options struct {
-	// Resources, HTTP and GlobalContext implement the libraries of those names. They are called
-	// within requests.
-	Resources     cel.Resources
-	HTTP          cel.HTTP
-	GlobalContext cel.GlobalContext
+	kyvernocel.Options
 	// Images supplies the data of images that the gate does not verify: those that
 	// spec.matchImageReferences exclude, and those of no object.
 	Images Images
-	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
-	// that names others is refused. With constraint.Later it is accepted, and matches none of
-	// them until they are served.
-	Kinds constraint.Resources
 	// Roots answers for the TUF repositories of attestors.
 	Roots attestor.Roots
 	// SecretNamespace is where the registry secrets of a policy are; empty means
 	// "kyverno", as in Kyverno.
 	SecretNamespace string
-	// Now is the clock of time.now, and Random the source of random.
-	Now    func() time.Time
-	Random io.Reader
 }
 
 // Images reads image data from registries.
@@ -65,42 +50,31 @@ func New(options Options) *Compiler {
 	if options.SecretNamespace == "" {
 		options.SecretNamespace = "kyverno"
 	}
+	options.Outside.Images = nil // set by each evaluation, which answers from the gate's data first
 	return &Compiler{options: options, environments: newEnvironments(), schemas: schema.NewFinder()}
 }
 
-// document is a policy as it is written.
-type document struct {
-	kyvernocel.Head
-	Spec   v1alpha1.ImageValidatingPolicySpec `json:"spec"`
-	Status json.RawMessage                    `json:"status,omitempty"`
+// Recognises reports whether a document of this apiVersion and kind is a policy of this dialect.
+func (*Compiler) Recognises(apiVersion, kind string) bool {
+	return kyvernocel.IsKind(apiVersion, kind, Kind)
 }
 
-// Compile compiles one document, YAML or JSON. Source is where it was read. Errors refer to
-// fields, with their paths, all of them joined; a policy with an error never becomes active in
-// part.
+// Compile compiles one document; see kyvernocel.Compile.
 func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
-	compiled, err := c.compile(text, source)
-	if err != nil {
-		return nil, fmt.Errorf("policy in %s: %w", source, err)
-	}
-	return compiled, nil
+	return kyvernocel.Compile(text, Kind, source, func(spec *v1alpha1.ImageValidatingPolicySpec, out *policy.Policy) error {
+		return (&builder{Compiler: c, spec: spec, out: out}).build()
+	})
 }
 
-func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
-	var d document
-	data, err := field.Read(text, &d)
-	if err != nil {
-		return nil, err
+// Broken returns a policy that replaces a document which does not compile; see kyvernocel.ReadBroken.
+func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
+	p, rough := kyvernocel.ReadBroken(text, source, why, kyvernocel.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
+		return constraint.Rough(doc, c.options.Kinds)
+	}})
+	if p != nil {
+		p.Rules = []policy.Rule{rough}
 	}
-	out, err := d.NewPolicy(data, clusterKind, source)
-	if err != nil {
-		return nil, err
-	}
-	b := &builder{Compiler: c, spec: &d.Spec, out: out}
-	if err := b.build(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", d.Kind, out.Name, err)
-	}
-	return b.out, nil
+	return p
 }
 
 // builder compiles one policy.
@@ -116,9 +90,7 @@ type builder struct {
 // returns warnings for them.
 func (b *builder) checkFields(r *rule) error {
 	programs := slices.Concat(r.program.scope.Variables(), r.program.expressions())
-	warnings, err := kyvernocel.FieldCheck{Finder: b.schemas, EveryGroup: kyvernocel.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.Kinds(), programs...)
-	b.out.Warnings = append(b.out.Warnings, warnings...)
-	return err
+	return kyvernocel.FieldCheck{Finder: b.schemas, EveryGroup: kyvernocel.EveryGroup(b.spec.MatchConstraints)}.Note(b.out, r.match.Kinds(), programs...)
 }
 
 func (b *builder) build() error {
@@ -148,14 +120,10 @@ func (b *builder) build() error {
 		return err
 	}
 	if !b.json {
-		r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds)
+		r.match, err = b.options.CompileMatch(b.spec.MatchConstraints, b.out, !r.quiet)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(r.match.Askable("spec.matchConstraints", !r.quiet), r.match.InNamespace(r.namespace, "spec.matchConstraints")); err != nil {
-			return err
-		}
-		b.out.Unserved = r.match.Unserved()
 		if err := errors.Join(kyvernocel.ImageOperations(b.spec.MatchConstraints, program.ofObject), b.checkFields(r)); err != nil {
 			return err
 		}
@@ -230,15 +198,3 @@ func (b *builder) credentials() (policy.Credentials, error) {
 	}
 	return out, errors.Join(errs...)
 }
-
-// inputs are the common inputs of every evaluation.
-func (c *Compiler) inputs(namespace string) cel.Inputs {
-	return cel.Inputs{
-		Namespace: namespace, Now: c.options.Now, Random: c.options.Random,
-		Outside: cel.Outside{Resources: c.options.Resources, HTTP: c.options.HTTP, GlobalContext: c.options.GlobalContext},
-	}
-}
-
-var _ interface {
-	Compile(document []byte, source string) (*policy.Policy, error)
-} = (*Compiler)(nil)

@@ -5,33 +5,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 )
 
-// The kinds of policies.
-const (
-	clusterKind    = "ImageValidatingPolicy"
-	namespacedKind = "Namespaced" + clusterKind
-)
-
-// Recognises reports whether a document of this apiVersion and kind is a policy of
-// this dialect.
-func Recognises(apiVersion, kind string) bool {
-	return kyvernocel.IsKind(apiVersion, kind, clusterKind)
-}
+// Kind is the kind of cluster-wide policies; that of policies of a namespace begins
+// with Namespaced.
+const Kind = "ImageValidatingPolicy"
 
 // RecognisesException reports whether a document of this apiVersion and kind is an
 // exception of this dialect.
 func RecognisesException(apiVersion, kind string) bool {
 	return kyvernocel.IsVersion(apiVersion) && kind == "PolicyException"
-}
-
-// Policies is the dialect of policies for package catalog.
-type Policies struct{ *Compiler }
-
-// Recognises is the function of that name.
-func (Policies) Recognises(apiVersion, kind string) bool { return Recognises(apiVersion, kind) }
-
-// Broken is Compiler.Broken.
-func (p Policies) Broken(document []byte, source string, why error) *policy.Policy {
-	return p.Compiler.Broken(document, source, why)
 }
 
 // Exceptions is the dialect of exceptions for package catalog.
@@ -45,4 +26,13 @@ func (Exceptions) Recognises(apiVersion, kind string) bool {
 // Compile is Compiler.CompileException.
 func (e Exceptions) Compile(document []byte, source string) (*policy.Exception, error) {
 	return e.Compiler.CompileException(document, source)
+}
+
+// Ignored returns the fields that are accepted and mean nothing here. Every other
+// one is honoured or refused.
+func Ignored() []kyvernocel.IgnoredField {
+	return []kyvernocel.IgnoredField{
+		{Path: "status", Reason: "the API server's record of what Kyverno did"},
+		{Path: "spec.validations[].reason", Reason: "not used by Kyverno; an unknown value is refused"},
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -143,7 +142,7 @@ func TestDocumentsAtAdmission(t *testing.T) {
 	h := newHarbor(t)
 	bad := h.signed(t, "bad").Name
 	whole := h.policy(t, jsonMode(stages, bases))
-	broken := imagevalidating.Policies{Compiler: newCompiler()}.Broken([]byte(h.fill(edit(jsonMode(stages, bases), "validations:", "valdations:"))), "test.yaml", errors.New("misspelt"))
+	broken := newCompiler().Broken([]byte(h.fill(edit(jsonMode(stages, bases), "validations:", "valdations:"))), "test.yaml", errors.New("misspelt"))
 	open := h.policy(t, edit(with(allSigned), "name: signed", "name: open", "spec:\n", "spec:\n  failurePolicy: Ignore\n"))
 	closed := h.policy(t, edit(with(allSigned), "name: signed", "name: closed"))
 	pods := &policy.Subject{Version: "v1", Kind: "Pod", Namespace: "default"}

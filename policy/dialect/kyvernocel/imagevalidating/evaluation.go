@@ -78,7 +78,7 @@ func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention 
 	e := &evaluation{hearing: h, of: of, asked: map[topic][]int{}, outcome: &outcome{
 		result: policy.Pass, selection: by, met: map[int][]verify.Fact{}, missed: map[int][]ask{},
 	}}
-	inputs := h.rule.compiler.inputs(h.rule.namespace)
+	inputs := h.rule.compiler.options.Inputs(h.rule.namespace)
 	inputs.More, inputs.Variables = &kyvernocel.Seen{Subject: h.subject, Template: h.rule.template, Pinned: h.pinned}, map[string]any{}
 	inputs.Variables[imagesName] = h.lists(of)
 	inputs.Variables[attestorsName], inputs.Variables[attestationName] = h.rule.program.attestorValues, h.rule.program.attestationValues

@@ -66,7 +66,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 	rules, err := excepted(d.Spec.PolicyRefs, out.Namespace)
 	out.Rules = rules
 	errs = append(errs, err)
-	out.Images, err = exceptedImages(d.Spec.Images, names(rules, clusterKind))
+	out.Images, err = exceptedImages(d.Spec.Images, names(rules, Kind))
 	errs = append(errs, err)
 	if len(d.Spec.Images)+len(d.Spec.AllowedValues) > 0 && names(rules, "ValidatingPolicy") {
 		out.PodSecurity = []policy.PodSecurityExemption{{Images: d.Spec.Images, Values: d.Spec.AllowedValues}}
@@ -98,7 +98,7 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.Excepte
 	if len(spec.AllowedValues) > kyvernocel.MaxEntries {
 		errs = append(errs, field.Fail("spec.allowedValues", "%d are more than %d", len(spec.AllowedValues), kyvernocel.MaxEntries))
 	}
-	if len(spec.AllowedValues) > 0 && names(rules, clusterKind) {
+	if len(spec.AllowedValues) > 0 && names(rules, Kind) {
 		errs = append(errs, kyvernocel.Unsupported("spec.allowedValues", fmt.Sprintf(allowed, "image policies")))
 	}
 	if names(rules, "MutatingPolicy") {
@@ -121,7 +121,7 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.Excepte
 
 // policyKinds are the kinds of policies that exceptions name.
 func policyKinds() []string {
-	kinds := []string{clusterKind, namespacedKind}
+	kinds := []string{Kind, "Namespaced" + Kind}
 	for _, kind := range []string{"ValidatingPolicy", "MutatingPolicy", "GeneratingPolicy", "DeletingPolicy"} {
 		kinds = append(kinds, kind, "Namespaced"+kind)
 	}
@@ -196,7 +196,7 @@ func (c *Compiler) scopeOf(spec v1alpha1.PolicyExceptionSpec) (policy.ExceptionS
 
 // Covers evaluates the conditions. An indeterminate object is not covered.
 func (e *scope) Covers(ctx context.Context, s *policy.Subject) (bool, error) {
-	inputs := e.compiler.inputs("")
+	inputs := e.compiler.options.Inputs("")
 	inputs.More = &kyvernocel.Seen{Subject: s}
 	return e.conditions.Hold(ctx, e.scope.NewActivation(inputs))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
@@ -263,8 +264,8 @@ func TestRecognises(t *testing.T) {
 		{"kyverno.io/v1", "ImageValidatingPolicy", false, false},
 		{"kyverno.io/v2", "PolicyException", false, false},
 	} {
-		policies, exceptions := imagevalidating.Policies{}, imagevalidating.Exceptions{}
-		if imagevalidating.Recognises(c.version, c.kind) != c.policy || policies.Recognises(c.version, c.kind) != c.policy {
+		policies, exceptions := &imagevalidating.Compiler{}, imagevalidating.Exceptions{}
+		if policies.Recognises(c.version, c.kind) != c.policy {
 			t.Errorf("%s %s: a policy", c.version, c.kind)
 		}
 		if imagevalidating.RecognisesException(c.version, c.kind) != c.exception || exceptions.Recognises(c.version, c.kind) != c.exception {
@@ -309,7 +310,7 @@ func TestNamespacedReach(t *testing.T) {
 // TestErrorsHaveAPath: who reads the message finds the field.
 func TestErrorsHaveAPath(t *testing.T) {
 	_, err := compile(strings.Replace(minimal, "spec:\n", "spec:\n  failurePolicy: no\n", 1))
-	field, ok := errors.AsType[*imagevalidating.FieldError](err)
+	field, ok := errors.AsType[*kyvernocel.FieldError](err)
 	if !ok || field.Path != "spec.failurePolicy" || errors.Unwrap(field) == nil {
 		t.Errorf("%v", err)
 	}
@@ -321,7 +322,7 @@ func TestIgnoredIsDocumented(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if !slices.ContainsFunc(imagevalidating.Ignored(), func(f imagevalidating.IgnoredField) bool { return f.Path == "status" }) {
+	if !slices.ContainsFunc(imagevalidating.Ignored(), func(f kyvernocel.IgnoredField) bool { return f.Path == "status" }) {
 		t.Error("status is ignored")
 	}
 }
@@ -332,7 +333,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte(strings.Replace(minimal, "spec:\n", "spec:\n  images: [{name: a, expression: 'object.spec.?b.orValue([]).map(c, c.image)'}]\n", 1)))
 	f.Add([]byte("{"))
-	dialect := imagevalidating.Policies{Compiler: newCompiler()}
+	dialect := newCompiler()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := dialect.Compile(text, "fuzz")
 		if err != nil {

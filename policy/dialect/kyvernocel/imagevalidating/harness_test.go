@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
@@ -99,7 +100,7 @@ func newHarbor(t testing.TB) *harbor {
 }
 
 func newCompiler() *imagevalidating.Compiler {
-	return imagevalidating.New(imagevalidating.Options{Now: time.Now, Random: rand.Reader})
+	return imagevalidating.New(imagevalidating.Options{Options: kyvernocel.Options{Now: time.Now, Random: rand.Reader}})
 }
 
 // fill puts the registry and the signers into a text: HOST, KEY, STRANGER, NOTARY and

@@ -147,7 +147,7 @@ func (r *rule) applies(ctx context.Context, s *policy.Subject) (bool, error) {
 	if len(r.program.conditions) == 0 {
 		return true, nil
 	}
-	inputs := r.compiler.inputs(r.namespace)
+	inputs := r.compiler.options.Inputs(r.namespace)
 	inputs.More = &kyvernocel.Seen{Subject: s, Template: r.template}
 	return r.program.conditions.Hold(ctx, r.program.conditionScope.NewActivation(inputs))
 }
@@ -214,7 +214,7 @@ func (r *rule) plan(ctx context.Context, s *policy.Subject, images []policy.Imag
 
 // inputs are the inputs of an expression that names images.
 func (r *rule) inputs(s *policy.Subject) cel.Inputs {
-	inputs := r.compiler.inputs(r.namespace)
+	inputs := r.compiler.options.Inputs(r.namespace)
 	inputs.More = &kyvernocel.Seen{Subject: s, Template: r.template}
 	inputs.Variables = map[string]any{attestorsName: r.program.attestorValues, attestationName: r.program.attestationValues}
 	return inputs

@@ -11,7 +11,6 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
 
@@ -228,7 +227,7 @@ func TestExceptionsRefused(t *testing.T) {
 func TestBroken(t *testing.T) {
 	h := newHarbor(t)
 	good := h.signed(t, "good", h.key).Name
-	dialect := imagevalidating.Policies{Compiler: newCompiler()}
+	dialect := newCompiler()
 	broken := func(text string) *policy.Policy {
 		_, err := dialect.Compile([]byte(h.fill(text)), "test.yaml")
 		if err == nil {

@@ -199,7 +199,7 @@ func (a *alteration) alter(ctx context.Context, trigger *policy.Subject, by poli
 		own.NamespaceLabels, own.NamespaceKnown = trigger.NamespaceLabels, trigger.NamespaceKnown
 	}
 	shown := func(object map[string]any) *cel.Activation {
-		inputs := a.compiler.inputs(a.namespace)
+		inputs := a.compiler.options.Inputs(a.namespace)
 		inputs.More = &kyvernocel.Seen{Subject: trigger}
 		inputs.Variables = map[string]any{
 			kyvernocel.ObjectName: object, kyvernocel.OldObjectName: nil, kyvernocel.NamespaceName: kyvernocel.NamespaceObject(&own),

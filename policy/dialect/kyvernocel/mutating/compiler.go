@@ -1,15 +1,11 @@
 package mutating
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
@@ -25,23 +21,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// Options are the optional dependencies of a Compiler. A policy that needs a missing one is
-// undecided.
-type Options struct {
-	// Outside implements the libraries of its members' names. It is called within requests.
-	Outside cel.Outside
-	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
-	// that names others is refused. With constraint.Later it is accepted, and matches none of
-	// them until they are served.
-	Kinds constraint.Resources
-	// Now is the clock of time.now, and Random the source of random.
-	Now    func() time.Time
-	Random io.Reader
-}
-
 // Compiler compiles policies. It is immutable and safe for concurrent use.
 type Compiler struct {
-	options             Options
+	options             kyvernocel.Options
 	cluster, namespaced func() (*cel.Env, error)
 	// types are read when a document first needs them.
 	types   func() *types
@@ -49,7 +31,7 @@ type Compiler struct {
 }
 
 // New makes a Compiler.
-func New(options Options) *Compiler {
+func New(options kyvernocel.Options) *Compiler {
 	language := func(namespaced bool) func() (*cel.Env, error) {
 		o := kyvernocel.Reach(namespaced)
 		o.Variables, o.Patches = kyvernocel.OfObject(), true
@@ -58,39 +40,27 @@ func New(options Options) *Compiler {
 	return &Compiler{options: options, cluster: language(false), namespaced: language(true), types: sync.OnceValue(newTypes), schemas: schema.NewFinder()}
 }
 
-// document is a policy as it is written.
-type document struct {
-	kyvernocel.Head
-	Spec   v1alpha1.MutatingPolicySpec `json:"spec"`
-	Status json.RawMessage             `json:"status,omitempty"`
+// Recognises reports whether a document of this apiVersion and kind is a policy of this dialect.
+func (*Compiler) Recognises(apiVersion, kind string) bool {
+	return kyvernocel.IsKind(apiVersion, kind, Kind)
 }
 
-// Compile compiles one document, YAML or JSON. Source is where it was read. Errors refer to
-// fields, with their paths, all of them joined; a policy with an error never becomes active in
-// part.
+// Compile compiles one document; see kyvernocel.Compile.
 func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
-	compiled, err := c.compile(text, source)
-	if err != nil {
-		return nil, fmt.Errorf("policy in %s: %w", source, err)
-	}
-	return compiled, nil
+	return kyvernocel.Compile(text, Kind, source, func(spec *v1alpha1.MutatingPolicySpec, out *policy.Policy) error {
+		return (&builder{Compiler: c, spec: spec, out: out}).build()
+	})
 }
 
-func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
-	var d document
-	data, err := field.Read(text, &d)
-	if err != nil {
-		return nil, err
+// Broken returns a policy that replaces a document which does not compile; see kyvernocel.ReadBroken.
+func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
+	p, rough := kyvernocel.ReadBroken(text, source, why, kyvernocel.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
+		return constraint.Rough(doc, c.options.Kinds)
+	}})
+	if p != nil {
+		p.Mutations = []policy.Mutation{kyvernocel.BrokenMutation{Broken: rough}}
 	}
-	out, err := d.NewPolicy(data, Kind, source)
-	if err != nil {
-		return nil, err
-	}
-	b := &builder{Compiler: c, spec: &d.Spec, out: out}
-	if err := b.build(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", d.Kind, out.Name, err)
-	}
-	return out, nil
+	return p
 }
 
 // builder compiles one policy.
@@ -109,15 +79,10 @@ func (b *builder) build() error {
 		return err
 	}
 	r := &rule{name: b.out.Name, program: program, compiler: b.Compiler, namespace: b.out.Namespace, quiet: !b.spec.AdmissionEnabled()}
-	r.match, err = constraint.Compile(b.spec.MatchConstraints, "spec.matchConstraints", b.options.Kinds)
+	r.match, err = b.options.CompileMatch(b.spec.MatchConstraints, b.out, !r.quiet && b.spec.TargetMatchConstraints == nil)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.match.Askable("spec.matchConstraints", !r.quiet && b.spec.TargetMatchConstraints == nil),
-		r.match.InNamespace(r.namespace, "spec.matchConstraints")); err != nil {
-		return err
-	}
-	b.out.Unserved = r.match.Unserved()
 	if len(r.match.Targets()) == 0 {
 		return field.Fail("spec.matchConstraints.resourceRules", "are about neither CREATE nor UPDATE, and nothing else leaves an object to be changed")
 	}
@@ -160,13 +125,11 @@ func (b *builder) checkFields(r *rule, alters *alteration) error {
 		programs = append(programs, alters.conditions...)
 	}
 	check := kyvernocel.FieldCheck{Finder: b.schemas, EveryGroup: kyvernocel.EveryGroup(b.spec.MatchConstraints)}
-	var errs [3]error
-	var warnings [3][]string
-	warnings[0], errs[0] = check.Check(slices.Concat(triggers, changed), r.program.scope.Variables()...)
-	warnings[1], errs[1] = check.Check(triggers, r.program.conditions...)
-	warnings[2], errs[2] = check.Check(changed, programs...)
-	b.out.Warnings = append(b.out.Warnings, slices.Concat(warnings[:]...)...)
-	return errors.Join(errs[:]...)
+	return errors.Join(
+		check.Note(b.out, slices.Concat(triggers, changed), r.program.scope.Variables()...),
+		check.Note(b.out, triggers, r.program.conditions...),
+		check.Note(b.out, changed, programs...),
+	)
 }
 
 // atAdmission adds a rule, and those that follow from it.
@@ -316,12 +279,3 @@ func (b *builder) mutation(scope *cel.Scope, doc *alpha.Mutation, path string) (
 func (b *builder) serverSide() bool {
 	return b.spec.EvaluationConfiguration != nil && b.spec.EvaluationConfiguration.UseServerSideApply
 }
-
-// inputs are the common inputs of every evaluation.
-func (c *Compiler) inputs(namespace string) cel.Inputs {
-	return cel.Inputs{Namespace: namespace, Now: c.options.Now, Random: c.options.Random, Outside: c.options.Outside}
-}
-
-var _ interface {
-	Compile(document []byte, source string) (*policy.Policy, error)
-} = (*Compiler)(nil)

@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 )
 
 func Example() {
-	p, err := mutating.New(mutating.Options{}).Compile([]byte(`
+	p, err := mutating.New(kyvernocel.Options{}).Compile([]byte(`
 apiVersion: policies.kyverno.io/v1
 kind: MutatingPolicy
 metadata: {name: owners}

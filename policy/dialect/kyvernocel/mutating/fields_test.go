@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 )
 
@@ -89,7 +90,7 @@ func TestRefused(t *testing.T) {
 		{"a timeout", head + good + "  webhookConfiguration: {timeoutSeconds: 31}\n", "spec.webhookConfiguration.timeoutSeconds: want 1 to 30"},
 		{"http in a policy of a namespace", strings.Replace(head, "MutatingPolicy", "NamespacedMutatingPolicy", 1) + about("pods", merges("http.Get('https://a.example') == null ? Object{} : Object{}")), "undeclared reference to 'http'"},
 	} {
-		_, err := mutating.New(mutating.Options{}).Compile([]byte(c.text), "test.yaml")
+		_, err := mutating.New(kyvernocel.Options{}).Compile([]byte(c.text), "test.yaml")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
@@ -110,10 +111,10 @@ status: {generated: true}
 		if !p.FailOpen || len(p.Mutations) != 3 || p.Kind != "MutatingPolicy" {
 			t.Errorf("%s: %+v", version, p)
 		}
-		if dialect := (mutating.Policies{}); !dialect.Recognises("policies.kyverno.io/"+version, "MutatingPolicy") || dialect.Recognises("policies.kyverno.io/"+version, "ImageValidatingPolicy") {
+		if dialect := (&mutating.Compiler{}); !dialect.Recognises("policies.kyverno.io/"+version, "MutatingPolicy") || dialect.Recognises("policies.kyverno.io/"+version, "ImageValidatingPolicy") {
 			t.Error("the dialect recognises", version)
 		}
-		if !mutating.Recognises("policies.kyverno.io/"+version, "NamespacedMutatingPolicy") || mutating.Recognises("kyverno.io/"+version, "MutatingPolicy") {
+		if !(&mutating.Compiler{}).Recognises("policies.kyverno.io/"+version, "NamespacedMutatingPolicy") || (&mutating.Compiler{}).Recognises("kyverno.io/"+version, "MutatingPolicy") {
 			t.Error("recognises", version)
 		}
 	}
@@ -140,13 +141,13 @@ func TestUndefinedFields(t *testing.T) {
 		{"of a target", strings.Replace(existing(targets), "Object{", "object.spec.replicas == 0 ? Object{} : Object{", 1), ""},
 		{"none of a target", strings.Replace(existing(targets), "Object{", "object.spec.replicasss == 0 ? Object{} : Object{", 1), "undefined field"},
 	} {
-		_, err := mutating.New(mutating.Options{Kinds: widgets{}}).Compile([]byte(c.text), "test.yaml")
+		_, err := mutating.New(kyvernocel.Options{Kinds: widgets{}}).Compile([]byte(c.text), "test.yaml")
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %s", c.reason, err, c.want)
 		}
 	}
 	for expression, warned := range map[string]bool{"string(object.spec.any)": false, "string(object.metadata.any)": true} {
-		p, err := mutating.New(mutating.Options{Kinds: widgets{}}).Compile([]byte(head+about("example.com/widgets", change(expression))), "test.yaml")
+		p, err := mutating.New(kyvernocel.Options{Kinds: widgets{}}).Compile([]byte(head+about("example.com/widgets", change(expression))), "test.yaml")
 		if err != nil || (len(p.Warnings) > 0) != warned {
 			t.Errorf("%s of a custom kind: %v, %+v", expression, err, p)
 		}

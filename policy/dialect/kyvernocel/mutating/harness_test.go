@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -44,9 +45,9 @@ func merges(expressions ...string) string {
 
 func patches(expressions ...string) string { return entries("jsonPatch", "JSONPatch", expressions) }
 
-func compile(t testing.TB, text string, change ...func(*mutating.Options)) *policy.Policy {
+func compile(t testing.TB, text string, change ...func(*kyvernocel.Options)) *policy.Policy {
 	t.Helper()
-	options := mutating.Options{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	options := kyvernocel.Options{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	for _, c := range change {
 		c(&options)
 	}

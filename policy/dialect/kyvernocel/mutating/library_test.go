@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
@@ -158,7 +159,7 @@ func FuzzCompile(f *testing.F) {
 		f.Add(head + about("pods", c.more))
 	}
 	f.Add(head + about("example.com/widgets", merges("Object{spec: Object.spec{a: {'b': [1]}}}")))
-	compiler := mutating.New(mutating.Options{Kinds: widgets{}})
+	compiler := mutating.New(kyvernocel.Options{Kinds: widgets{}})
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := compiler.Compile([]byte(text), "fuzz")
 		if (p == nil) != (err != nil) {

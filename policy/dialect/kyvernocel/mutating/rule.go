@@ -114,7 +114,7 @@ func hold(ctx context.Context, conditions kyvernocel.Conditions, activation *cel
 
 // activation holds the subject data for expressions.
 func (r *rule) activation(s *policy.Subject) *cel.Activation {
-	inputs := r.compiler.inputs(r.namespace)
+	inputs := r.compiler.options.Inputs(r.namespace)
 	inputs.More = &kyvernocel.Seen{Subject: s, Template: r.template}
 	return r.program.scope.NewActivation(inputs)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 )
 
@@ -113,7 +114,7 @@ const widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, 
 
 // TestOtherKinds merges the maps of a kind that is not Kubernetes' own, and no lists.
 func TestOtherKinds(t *testing.T) {
-	known := func(o *mutating.Options) { o.Kinds = widgets{} }
+	known := func(o *kyvernocel.Options) { o.Kinds = widgets{} }
 	for expression, want := range map[string]string{
 		"Object{spec: Object.spec{size: 2}}":                               `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"parts":[{"name":"a"}],"size":2}}`,
 		"Object{spec: Object.spec{parts: [Object.spec.parts{name: 'b'}]}}": "",
@@ -359,7 +360,7 @@ func TestExceptions(t *testing.T) {
 }
 
 func TestBroken(t *testing.T) {
-	compiler := mutating.Policies{Compiler: mutating.New(mutating.Options{})}
+	compiler := mutating.New(kyvernocel.Options{})
 	why := errors.New("it is broken")
 	p := compiler.Broken([]byte(head+about("pods", merges("not CEL"))), "test.yaml", why)
 	for text, want := range map[string]string{pod(onePod): "indeterminate", deployment(onePod): "indeterminate", "{apiVersion: v1, kind: Service, metadata: {name: a}}": "nothing"} {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 )
 
@@ -24,7 +25,7 @@ func TestUnserved(t *testing.T) {
 		{"triggers beside", strings.Replace(strings.Replace(of("deployments"), `[""]`, `["", example.com]`, 1), "[configmaps]", "[configmaps, widgets]", 1), "apps/v1 Deployment,", "spec.matchConstraints.resourceRules[0].resources[1]", "apps/v1 Deployment,"},
 	} {
 		selected := func(kinds constraint.Resources) (string, []policy.Unserved) {
-			p := compile(t, c.text, func(o *mutating.Options) { o.Kinds = constraint.Later(kinds) })
+			p := compile(t, c.text, func(o *kyvernocel.Options) { o.Kinds = constraint.Later(kinds) })
 			var text string
 			for _, by := range alter(t, p, subject(t, trigger))[0].Selections {
 				text += by.APIVersion + " " + by.Kind + ","
@@ -37,7 +38,7 @@ func TestUnserved(t *testing.T) {
 		if got, unserved := selected(widgets{}); got != c.there || len(unserved) != 0 {
 			t.Errorf("%s: there: %q, %v", c.reason, got, unserved)
 		}
-		if _, err := mutating.New(mutating.Options{Kinds: nobody{}}).Compile([]byte(c.text), ""); (err == nil) != (c.reason == "triggers beside") {
+		if _, err := mutating.New(kyvernocel.Options{Kinds: nobody{}}).Compile([]byte(c.text), ""); (err == nil) != (c.reason == "triggers beside") {
 			t.Errorf("%s: where kinds are guessed by their resources, which targets cannot be: %v", c.reason, err)
 		}
 	}
@@ -45,7 +46,7 @@ func TestUnserved(t *testing.T) {
 		"no targets beside triggers that are not there": strings.Replace(strings.Replace(existing("resourceRules: []"), `[""]`, `["", example.com]`, 1), "[configmaps]", "[configmaps, widgets]", 1),
 		"subresources of targets that are not there":    of("widgets/status"),
 	} {
-		if _, err := mutating.New(mutating.Options{Kinds: constraint.Later(nobody{})}).Compile([]byte(text), ""); err == nil {
+		if _, err := mutating.New(kyvernocel.Options{Kinds: constraint.Later(nobody{})}).Compile([]byte(text), ""); err == nil {
 			t.Errorf("%s: it compiles", reason)
 		}
 	}

@@ -1,13 +1,9 @@
 package validating
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	celgo "github.com/google/cel-go/cel"
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
@@ -21,65 +17,39 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// Options are the optional dependencies of a Compiler. A policy that needs a missing one is
-// undecided.
-type Options struct {
-	// Outside answers the libraries of its members' names. It is asked within requests.
-	Outside cel.Outside
-	// Kinds lists the kinds of the cluster in addition to Kubernetes' own. With nil, a policy
-	// that names others is refused. With constraint.Later it is accepted, and matches none of
-	// them until they are served.
-	Kinds constraint.Resources
-	// Now is the clock of time.now, and Random the source of random.
-	Now    func() time.Time
-	Random io.Reader
-}
-
 // Compiler compiles policies. It is immutable and safe for concurrent use.
 type Compiler struct {
-	options      Options
+	options      kyvernocel.Options
 	environments environments
 	schemas      *schema.Finder
 }
 
 // New makes a Compiler.
-func New(options Options) *Compiler {
+func New(options kyvernocel.Options) *Compiler {
 	return &Compiler{options: options, environments: newEnvironments(), schemas: schema.NewFinder()}
 }
 
-// document is a policy as it is written.
-type document struct {
-	kyvernocel.Head
-	Spec   v1alpha1.ValidatingPolicySpec `json:"spec"`
-	Status json.RawMessage               `json:"status,omitempty"`
+// Recognises reports whether a document of this apiVersion and kind is a policy of this dialect.
+func (*Compiler) Recognises(apiVersion, kind string) bool {
+	return kyvernocel.IsKind(apiVersion, kind, Kind)
 }
 
-// Compile compiles one document, YAML or JSON. Source is where it was read. Errors refer to
-// fields, with their paths, all of them joined; a policy with an error never becomes active in
-// part.
+// Compile compiles one document; see kyvernocel.Compile.
 func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
-	compiled, err := c.compile(text, source)
-	if err != nil {
-		return nil, fmt.Errorf("policy in %s: %w", source, err)
-	}
-	return compiled, nil
+	return kyvernocel.Compile(text, Kind, source, func(spec *v1alpha1.ValidatingPolicySpec, out *policy.Policy) error {
+		return (&builder{Compiler: c, spec: spec, out: out}).build()
+	})
 }
 
-func (c *Compiler) compile(text []byte, source string) (*policy.Policy, error) {
-	var d document
-	data, err := field.Read(text, &d)
-	if err != nil {
-		return nil, err
+// Broken returns a policy that replaces a document which does not compile; see kyvernocel.ReadBroken.
+func (c *Compiler) Broken(text []byte, source string, why error) *policy.Policy {
+	p, rough := kyvernocel.ReadBroken(text, source, why, kyvernocel.Roughly{Targets: func(doc *admission.MatchResources) ([]policy.Target, bool) {
+		return constraint.RoughOfAll(doc, c.options.Kinds)
+	}, Operations: []string{"CREATE", "UPDATE", "CONNECT"}}) // a kubelet that cannot delete a pod blocks its node
+	if p != nil {
+		p.Validations = []policy.Validation{rough}
 	}
-	out, err := d.NewPolicy(data, Kind, source)
-	if err != nil {
-		return nil, err
-	}
-	b := &builder{Compiler: c, spec: &d.Spec, out: out}
-	if err := b.build(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", d.Kind, out.Name, err)
-	}
-	return out, nil
+	return p
 }
 
 // builder compiles one policy.
@@ -132,9 +102,7 @@ func (b *builder) checkFields(r *rule) error {
 		return nil
 	}
 	programs := slices.Concat(r.program.scope.Variables(), r.program.expressions())
-	warnings, err := kyvernocel.FieldCheck{Finder: b.schemas, EveryGroup: kyvernocel.EveryGroup(b.spec.MatchConstraints)}.Check(r.match.Kinds(), programs...)
-	b.out.Warnings = append(b.out.Warnings, warnings...)
-	return err
+	return kyvernocel.FieldCheck{Finder: b.schemas, EveryGroup: kyvernocel.EveryGroup(b.spec.MatchConstraints)}.Note(b.out, r.match.Kinds(), programs...)
 }
 
 // rules returns the rule with its match, and the rules generated from it.
@@ -152,14 +120,10 @@ func (b *builder) rules(r *rule) ([]*rule, error) {
 		match = nil
 	} else {
 		var err error
-		r.match, err = constraint.Compile(match, "spec.matchConstraints", b.options.Kinds)
+		r.match, err = b.options.CompileMatch(match, b.out, !r.quiet)
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(r.match.Askable("spec.matchConstraints", !r.quiet), r.match.InNamespace(r.namespace, "spec.matchConstraints")); err != nil {
-			return nil, err
-		}
-		b.out.Unserved = r.match.Unserved()
 	}
 	rules := []*rule{r}
 	followers, err := kyvernocel.Followers(r.name, match, autogen)
@@ -264,12 +228,3 @@ func newValidation(scope *cel.Scope, doc admission.Validation, path string) (val
 	}
 	return v, errors.Join(errs[0], errs[1], kyvernocel.CheckReason(doc, path))
 }
-
-// inputs are what every evaluation has, whatever it is about.
-func (c *Compiler) inputs(namespace string) cel.Inputs {
-	return cel.Inputs{Namespace: namespace, Now: c.options.Now, Random: c.options.Random, Outside: c.options.Outside}
-}
-
-var _ interface {
-	Compile(document []byte, source string) (*policy.Policy, error)
-} = (*Compiler)(nil)

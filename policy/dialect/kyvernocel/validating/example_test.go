@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
 )
 
 func Example() {
-	p, err := validating.New(validating.Options{}).Compile([]byte(`
+	p, err := validating.New(kyvernocel.Options{}).Compile([]byte(`
 apiVersion: policies.kyverno.io/v1
 kind: ValidatingPolicy
 metadata: {name: owners}

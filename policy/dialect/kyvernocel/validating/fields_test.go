@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
 )
 
@@ -66,7 +67,7 @@ func TestRefused(t *testing.T) {
 		{"a native policy that Kyverno would make", head + asks("true") + "  autogen: {validatingAdmissionPolicy: {enabled: true}}\n", "spec.autogen.validatingAdmissionPolicy.enabled: true is not supported"},
 		{"a request in a policy of documents", head + "spec: {evaluation: {mode: JSON}, validations: [{expression: \"request.name == 'a'\"}]}\n", "undeclared reference to 'request'"},
 	} {
-		_, err := validating.New(validating.Options{}).Compile([]byte(c.text), "test.yaml")
+		_, err := validating.New(kyvernocel.Options{}).Compile([]byte(c.text), "test.yaml")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
@@ -94,10 +95,10 @@ status: {autogen: {}}
 		if !p.FailOpen || !p.AuditOnly || p.Unscanned == "" || len(p.Validations) != 2 || len(p.Hash) != 64 {
 			t.Errorf("%s: %+v", version, p)
 		}
-		if dialect := (validating.Policies{}); !dialect.Recognises("policies.kyverno.io/"+version, "ValidatingPolicy") || dialect.Recognises("policies.kyverno.io/"+version, "ImageValidatingPolicy") {
+		if dialect := (&validating.Compiler{}); !dialect.Recognises("policies.kyverno.io/"+version, "ValidatingPolicy") || dialect.Recognises("policies.kyverno.io/"+version, "ImageValidatingPolicy") {
 			t.Error("the dialect recognises", version)
 		}
-		if !validating.Recognises("policies.kyverno.io/"+version, "NamespacedValidatingPolicy") || validating.Recognises("admissionregistration.k8s.io/"+version, "ValidatingPolicy") {
+		if !(&validating.Compiler{}).Recognises("policies.kyverno.io/"+version, "NamespacedValidatingPolicy") || (&validating.Compiler{}).Recognises("admissionregistration.k8s.io/"+version, "ValidatingPolicy") {
 			t.Error("recognises", version)
 		}
 	}
@@ -113,7 +114,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(head + asks("object.spec.containers.all(c, c.image != '')"))
 	f.Add(controls()[0].text())
 	f.Add("spec: {evaluation: {mode: JSON}}")
-	compiler := validating.New(validating.Options{})
+	compiler := validating.New(kyvernocel.Options{})
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := compiler.Compile([]byte(text), "fuzz")
 		if (p == nil) != (err != nil) {

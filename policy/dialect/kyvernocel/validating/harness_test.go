@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -33,9 +34,9 @@ func asks(expression string) string {
 	return about("pods", "  validations:\n  - message: no good\n    expression: >-\n      "+strings.ReplaceAll(expression, "\n", "\n      ")+"\n")
 }
 
-func compile(t testing.TB, text string, change ...func(*validating.Options)) *policy.Policy {
+func compile(t testing.TB, text string, change ...func(*kyvernocel.Options)) *policy.Policy {
 	t.Helper()
-	options := validating.Options{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
+	options := kyvernocel.Options{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 	for _, c := range change {
 		c(&options)
 	}

@@ -64,7 +64,7 @@ func (r *rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 // evaluate evaluates the conditions, and the validations where all conditions hold.
 func (r *rule) evaluate(ctx context.Context, about policy.Case) policy.Validated {
 	s := about.Subject
-	inputs := r.compiler.inputs(r.namespace)
+	inputs := r.compiler.options.Inputs(r.namespace)
 	inputs.More = &seen{Seen: kyvernocel.Seen{Subject: s, Template: r.template}, exempt: about.Exempt}
 	if len(r.program.conditions) > 0 {
 		applies, err := r.program.conditions.Hold(ctx, r.program.conditionScope.NewActivation(inputs))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
@@ -36,7 +37,7 @@ func TestExpressions(t *testing.T) {
 		{"no exceptions", "exceptions.allowedValues.size() == 0 && exceptions.allowedImages == []", "exceptions.allowedValues.size() > 0"},
 	} {
 		for expression, want := range map[string]string{c.holds: "pass", c.not: "fail"} {
-			p := compile(t, head+asks(expression), func(o *validating.Options) { o.Outside = world() })
+			p := compile(t, head+asks(expression), func(o *kyvernocel.Options) { o.Outside = world() })
 			s := subject(t, pod(onePod), func(s *policy.Subject) { s.User = policy.User{Name: "ann", Groups: []string{"dev"}} })
 			if what, why := verdict(validate(t, s, []*policy.Policy{p})); what != want {
 				t.Errorf("%s: %s: %s %s", c.reason, expression, what, why)
@@ -148,7 +149,7 @@ func TestNamespaced(t *testing.T) {
 			t.Errorf("target %v is not confined", target)
 		}
 	}
-	reads := compile(t, text[:strings.Index(text, "spec:")]+asks("resource.Get('v1', 'configmaps', 'limits').data.most == '1'"), func(o *validating.Options) { o.Outside = world() })
+	reads := compile(t, text[:strings.Index(text, "spec:")]+asks("resource.Get('v1', 'configmaps', 'limits').data.most == '1'"), func(o *kyvernocel.Options) { o.Outside = world() })
 	if what, why := verdict(validate(t, subject(t, pod(onePod)), []*policy.Policy{reads})); what != "pass" {
 		t.Error("a resource of its own namespace:", what, why)
 	}
@@ -286,7 +287,7 @@ func TestUndefinedFields(t *testing.T) {
 		{"a subresource of another kind beside", about("/pods, pods/exec", "  validations: [{expression: 'object.command != []'}]\n"), ""},
 		{"every kind", about("'*'", "  validations: [{expression: object.anything == 1}]\n"), ""},
 	} {
-		p, err := validating.New(validating.Options{}).Compile([]byte(head+c.text), "test.yaml")
+		p, err := validating.New(kyvernocel.Options{}).Compile([]byte(head+c.text), "test.yaml")
 		if err == nil && len(p.Warnings) > 0 {
 			err = errors.New("warning: " + p.Warnings[0])
 		}
@@ -408,7 +409,7 @@ func TestUnconverted(t *testing.T) {
 
 // TestBroken has a document that does not compile leave open what it would protect.
 func TestBroken(t *testing.T) {
-	compiler := validating.Policies{Compiler: validating.New(validating.Options{})}
+	compiler := validating.New(kyvernocel.Options{})
 	why := errors.New("it is broken")
 	for _, c := range []struct {
 		reason, text string
@@ -461,7 +462,7 @@ func (kinds) Named(group, name string) []constraint.Resource {
 }
 
 func TestKindsOfTheCluster(t *testing.T) {
-	p := compile(t, head+about("tekton.dev/tasks", "  validations: [{expression: 'false'}]\n"), func(o *validating.Options) { o.Kinds = kinds{} })
+	p := compile(t, head+about("tekton.dev/tasks", "  validations: [{expression: 'false'}]\n"), func(o *kyvernocel.Options) { o.Kinds = kinds{} })
 	if what, _ := verdict(validate(t, subject(t, "{apiVersion: tekton.dev/v1, kind: Task, metadata: {name: a}}"), []*policy.Policy{p})); what != "fail" {
 		t.Error(what)
 	}
