@@ -33,10 +33,16 @@ func (f Function) Takes(n int) bool {
 // Arguments are the arguments of a call, of the kinds that the function declares.
 type Arguments []any
 
-// Text, Number, List and Object return an argument of that kind.
-func (a Arguments) Text(i int) string           { return a[i].(string) }
-func (a Arguments) Number(i int) float64        { return a[i].(float64) }
-func (a Arguments) List(i int) []any            { return a[i].([]any) }
+// Text returns an argument that is a string.
+func (a Arguments) Text(i int) string { return a[i].(string) }
+
+// Number returns an argument that is a number.
+func (a Arguments) Number(i int) float64 { return a[i].(float64) }
+
+// List returns an argument that is an array.
+func (a Arguments) List(i int) []any { return a[i].([]any) }
+
+// Object returns an argument that is an object.
 func (a Arguments) Object(i int) map[string]any { return a[i].(map[string]any) }
 
 // Library holds the external dependencies of the functions.

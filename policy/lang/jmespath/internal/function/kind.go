@@ -5,6 +5,7 @@ import "strings"
 // Kind is a set of types that an argument may have.
 type Kind byte
 
+// The kinds of JSON values, and an expression such as &name.
 const (
 	String Kind = 1 << iota
 	Number
