@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 )
 
 // maxDepth bounds sets of attestors within sets.
@@ -18,12 +19,12 @@ const maxDepth = 10
 type builder struct {
 	reader
 	said  *said.Policy
-	entry entry
+	entry imageverification.Entry
 	taken map[string]bool
 }
 
 // set returns a set's condition on the signatures of an image, or of a named attestation.
-func (b *builder) set(set set, attestation, at string, depth int) string {
+func (b *builder) set(set imageverification.AttestorSet, attestation, at string, depth int) string {
 	if depth > maxDepth {
 		b.Refuse(at, fmt.Sprintf("attestors are nested more than %d deep", maxDepth), "write them flat")
 		return ""
@@ -68,7 +69,7 @@ func asked(attestation string, names []string, least int) string {
 
 // member adds the attestors of one entry: several for several keys, each of which
 // counts.
-func (b *builder) member(one attestor, at string) []string {
+func (b *builder) member(one imageverification.Attestor, at string) []string {
 	kinds := 0
 	for _, is := range []bool{one.Keys != nil, one.Certificates != nil, one.Keyless != nil} {
 		if is {
@@ -86,7 +87,7 @@ func (b *builder) member(one attestor, at string) []string {
 	switch {
 	case one.Keys != nil:
 		for _, k := range b.keys(*one.Keys, one.SignatureAlgorithm, at+".keys") {
-			list = append(list, said.Attestor{Name: "key", Cosign: &said.Cosign{Key: &k, CTLog: b.logs(one.Keys.logs, at+".keys")}})
+			list = append(list, said.Attestor{Name: "key", Cosign: &said.Cosign{Key: &k, CTLog: b.logs(one.Keys.Rekor, one.Keys.CTLog, at+".keys")}})
 		}
 	case one.Keyless != nil:
 		list = append(list, b.keyless(*one.Keyless, at+".keyless"))
@@ -110,7 +111,7 @@ func (b *builder) member(one attestor, at string) []string {
 	return names
 }
 
-func (b *builder) notary(one attestor, at string) []string {
+func (b *builder) notary(one imageverification.Attestor, at string) []string {
 	if one.Certificates == nil || one.Certificates.Rekor != nil || one.Certificates.CTLog != nil || len(one.Annotations) > 0 || one.SignatureAlgorithm != "" {
 		b.Refuse(at, "is not a certificate alone", "the type is Notary, whose signers are certificates without rekor, ctlog and annotations")
 		return nil
@@ -135,7 +136,7 @@ func (b *builder) blocks(text, at string) []string {
 }
 
 // keys returns each key; a Secret stays a reference.
-func (b *builder) keys(k keys, algorithm, at string) []said.Key {
+func (b *builder) keys(k imageverification.Keys, algorithm, at string) []said.Key {
 	if k.SignatureAlgorithm != "" {
 		algorithm = k.SignatureAlgorithm
 	}
@@ -172,7 +173,7 @@ func (b *builder) keys(k keys, algorithm, at string) []said.Key {
 	return nil
 }
 
-func (b *builder) keyless(k keyless, at string) said.Attestor {
+func (b *builder) keyless(k imageverification.Keyless, at string) said.Attestor {
 	one := said.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}
 	one.Issuer, one.IssuerRegExp = letters(k.Issuer, k.IssuerRegExp)
 	one.Subject, one.SubjectRegExp = letters(k.Subject, k.SubjectRegExp)
@@ -187,7 +188,7 @@ func (b *builder) keyless(k keyless, at string) said.Attestor {
 				Identities: []said.Identity{one}, Extensions: k.AdditionalExtensions,
 				Roots: strings.Join(b.blocks(k.Roots, at+".roots"), ""),
 			},
-			CTLog: b.logs(k.logs, at),
+			CTLog: b.logs(k.Rekor, k.CTLog, at),
 		}}
 }
 
@@ -200,7 +201,7 @@ func letters(text, expression string) (string, string) {
 	return "", anyOf([]string{text})
 }
 
-func (b *builder) certificates(k certificates, algorithm, at string) said.Attestor {
+func (b *builder) certificates(k imageverification.Certificates, algorithm, at string) said.Attestor {
 	if algorithm != "" && algorithm != "sha256" {
 		b.Refuse(at, fmt.Sprintf("the signatureAlgorithm %q", algorithm), "a certificate attestor has sha256 alone")
 	}
@@ -215,19 +216,19 @@ func (b *builder) certificates(k certificates, algorithm, at string) said.Attest
 	if k.Certificate == "" && k.CertificateChain == "" {
 		b.Refuse(at, "is empty", "give cert or certChain")
 	}
-	return said.Attestor{Name: "certificate", Cosign: &said.Cosign{Certificate: c, CTLog: b.logs(k.logs, at)}}
+	return said.Attestor{Name: "certificate", Cosign: &said.Cosign{Certificate: c, CTLog: b.logs(k.Rekor, k.CTLog, at)}}
 }
 
-func (b *builder) logs(l logs, at string) *said.CTLog {
+func (b *builder) logs(rekor *imageverification.Rekor, ctlog *imageverification.CTLog, at string) *said.CTLog {
 	out := &said.CTLog{}
-	if l.Rekor != nil {
-		out.URL, out.IgnoreTlog = l.Rekor.URL, l.Rekor.IgnoreTlog
-		out.RekorKey = b.OptionalPEM(l.Rekor.PublicKey, source.PublicKey, at+".rekor.pubkey")
+	if rekor != nil {
+		out.URL, out.IgnoreTlog = rekor.URL, rekor.IgnoreTlog
+		out.RekorKey = b.OptionalPEM(rekor.PublicKey, source.PublicKey, at+".rekor.pubkey")
 	}
-	if l.CTLog != nil {
-		out.IgnoreSCT = l.CTLog.IgnoreSCT
-		out.CTKey = b.OptionalPEM(l.CTLog.PublicKey, source.PublicKey, at+".ctlog.pubkey")
-		out.TSAChain = b.OptionalPEM(l.CTLog.TSACertChain, source.Certificate, at+".ctlog.tsaCertChain")
+	if ctlog != nil {
+		out.IgnoreSCT = ctlog.IgnoreSCT
+		out.CTKey = b.OptionalPEM(ctlog.PublicKey, source.PublicKey, at+".ctlog.pubkey")
+		out.TSAChain = b.OptionalPEM(ctlog.TSACertChain, source.Certificate, at+".ctlog.tsaCertChain")
 	}
 	if *out == (said.CTLog{}) {
 		return nil
@@ -249,7 +250,7 @@ func (b *builder) attestations(at string) {
 			b.Refuse(place+".type", "is missing", "say which statements are meant")
 		case a.Type != "" && a.PredicateType != "" && a.Type != a.PredicateType:
 			b.Refuse(place+".predicateType", "contradicts type", "give one of them")
-		case len(a.Conditions) > 0 && string(a.Conditions) != "[]":
+		case !isEmpty(a.Conditions):
 			b.Refuse(place+".conditions", "conditions in JMESPath are given",
 				"write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
 		case len(a.Attestors) == 0:
@@ -273,4 +274,10 @@ func (b *builder) attestations(at string) {
 			}
 		}
 	}
+}
+
+// isEmpty reports whether conditions are absent, or a list of none.
+func isEmpty(conditions any) bool {
+	list, isList := conditions.([]any)
+	return conditions == nil || isList && len(list) == 0
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
 )
 
@@ -137,7 +138,7 @@ func (c reader) rule(rule rule, template said.Policy, at string) {
 	matches := c.matches(rule, template, at)
 	for i, raw := range rule.VerifyImages {
 		place := source.Index(source.Below(at, "verifyImages"), i)
-		var entry entry
+		var entry imageverification.Entry
 		if !c.Decode(raw, &entry, place) || c.variables(raw, place) {
 			continue
 		}
@@ -188,11 +189,11 @@ func (c reader) variables(raw json.RawMessage, at string) bool {
 	return found
 }
 
-func (c reader) entry(p *said.Policy, e entry, at string) {
+func (c reader) entry(p *said.Policy, e imageverification.Entry, at string) {
 	if e.Image != "" || e.Key != "" || e.Roots != "" || e.Subject != "" || e.Issuer != "" || len(e.AdditionalExtensions)+len(e.Annotations) > 0 {
 		c.Refuse(at, "has image, key, roots, subject, issuer, additionalExtensions or annotations, which Kyverno deprecated", "write imageReferences and attestors")
 	}
-	if len(e.Validate) > 0 {
+	if e.Validate != nil {
 		c.Refuse(at+".validate", "conditions in JMESPath are given",
 			"write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
 	}
@@ -212,8 +213,8 @@ func (c reader) entry(p *said.Policy, e entry, at string) {
 	}
 	is := func(b *bool) bool { return b == nil || *b }
 	p.Pin = &said.Pinning{Mutate: is(e.MutateDigest), Verify: is(e.VerifyDigest), Required: is(e.Required)}
-	if e.Credentials != nil {
-		own := said.Credentials(*e.Credentials)
+	if e.ImageRegistryCredentials != nil {
+		own := said.Credentials(*e.ImageRegistryCredentials)
 		p.Credentials = &own
 	}
 	c.images(p, e, at)
@@ -235,7 +236,7 @@ func (c reader) entry(p *said.Policy, e entry, at string) {
 
 // images selects the images of imageReferences without those of
 // skipImageReferences.
-func (c reader) images(p *said.Policy, e entry, at string) {
+func (c reader) images(p *said.Policy, e imageverification.Entry, at string) {
 	if len(e.ImageReferences) == 0 {
 		c.Refuse(at+".imageReferences", "is missing", "say which images are meant")
 	}

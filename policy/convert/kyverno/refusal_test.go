@@ -97,7 +97,7 @@ func TestRefusedPolicies(t *testing.T) {
 		{images, images + "      additionalExtensions: {a: b}\n", place + ": has image"}, {images, images + "      annotations: {a: b}\n", place + ": has image"}, {images, images + "      hope: 1\n", place + ".hope: unknown field"},
 		{`["a.io/*"]`, "[]", place + ".imageReferences: is missing"}, {images, images + "      skipImageReferences: ['https://a.io/x']\n", place + ".skipImageReferences[0]"},
 		{images, images + "      attestations: [{type: a, conditions: [{all: [{key: '{{ x }}'}]}], attestors: [{entries: [" + key + "]}]}]\n", ".conditions: conditions in JMESPath"},
-		{images, images + "      validate: {deny: '{{ x }}'}\n", place + ".validate: conditions in JMESPath"}, {key, "{keys: {" + members + "}, annotations: {validate: '{{ x }}'}}", signer + ".annotations.validate"},
+		{images, images + "      validate: {deny: {conditions: '{{ x }}'}}\n", place + ".validate: conditions in JMESPath"}, {key, "{keys: {" + members + "}, annotations: {validate: '{{ x }}'}}", signer + ".annotations.validate"},
 		{"{any: [{resources: {kinds: [Pod]}}]}", "{any: [{resources: {kinds: [Pod]}}], all: [{resources: {kinds: [Pod]}}]}", "spec.rules[0].match.all"},
 		{"{any: [{resources: {kinds: [Pod]}}]}", "{all: [{resources: {kinds: [Job]}}]}", "spec.rules[0].match.all[0].resources.kinds[0]"}, {"{any: [{resources: {kinds: [Pod]}}]}", "{resources: {kinds: [Job]}}", "spec.rules[0].match.resources.kinds[0]"},
 		{"{kinds: [Pod]}", "{kinds: [Pod, Job]}", filter + ".kinds[1]"}, {"{kinds: [Pod]}", "{kinds: [Pod], operations: [UPDATE, CONNECT]}", filter + ".operations[1]"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/condition"
@@ -14,7 +15,7 @@ import (
 )
 
 // attestations compiles the statements that are wanted, without conditions.
-func (b builder) attestations(list []attestation, path string) ([]policy.Attestation, error) {
+func (b builder) attestations(list []imageverification.Attestation, path string) ([]policy.Attestation, error) {
 	var out []policy.Attestation
 	var errs []error
 	names := map[string]bool{}

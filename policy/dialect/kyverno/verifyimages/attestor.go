@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
@@ -24,7 +25,7 @@ const (
 
 // sets compiles a list of attestor sets, each of which must be met. Name is the
 // list's path in the entry.
-func (b builder) sets(list []attestorSet, path, name string) ([]policy.Requirement, error) {
+func (b builder) sets(list []imageverification.AttestorSet, path, name string) ([]policy.Requirement, error) {
 	var out []policy.Requirement
 	var errs []error
 	for i, set := range list {
@@ -35,7 +36,7 @@ func (b builder) sets(list []attestorSet, path, name string) ([]policy.Requireme
 	return out, errors.Join(errs...)
 }
 
-func (b builder) set(set attestorSet, path, name string, depth int) (policy.Requirement, error) {
+func (b builder) set(set imageverification.AttestorSet, path, name string, depth int) (policy.Requirement, error) {
 	out := policy.Requirement{Name: name}
 	place := document.Join(path, name)
 	if depth > maxSets {
@@ -67,7 +68,7 @@ func (b builder) set(set attestorSet, path, name string, depth int) (policy.Requ
 
 // member compiles one entry: an authority, several for several keys, or a
 // nested set.
-func (b builder) member(one attestor, path, name string, depth int) ([]policy.Member, error) {
+func (b builder) member(one imageverification.Attestor, path, name string, depth int) ([]policy.Member, error) {
 	place := document.Join(path, name)
 	kinds := 0
 	for _, is := range []bool{one.Keys != nil, one.Certificates != nil, one.Keyless != nil, one.Attestor != nil} {
@@ -107,7 +108,7 @@ func (b builder) member(one attestor, path, name string, depth int) ([]policy.Me
 	return members, nil
 }
 
-func (b builder) authorities(one attestor, path, name string) ([]verify.Authority, error) {
+func (b builder) authorities(one imageverification.Attestor, path, name string) ([]verify.Authority, error) {
 	switch {
 	case one.Keys != nil:
 		return b.keys(*one.Keys, one.SignatureAlgorithm, path, name+".keys")
@@ -131,7 +132,7 @@ func (b builder) algorithm(text, path string) error {
 
 // keys compiles a key, or several: each PEM block of publicKeys is a signer of
 // its own, so that a count counts them.
-func (b builder) keys(doc staticKey, algorithm, path, name string) ([]verify.Authority, error) {
+func (b builder) keys(doc imageverification.Keys, algorithm, path, name string) ([]verify.Authority, error) {
 	place := document.Join(path, name)
 	if err := b.algorithm(doc.SignatureAlgorithm, place+".signatureAlgorithm"); err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (b builder) keys(doc staticKey, algorithm, path, name string) ([]verify.Aut
 }
 
 // keyRefs returns the references of keys: PEM, k8s://namespace/name or a KMS URI.
-func (b builder) keyRefs(doc staticKey, algorithm, path string) ([]string, error) {
+func (b builder) keyRefs(doc imageverification.Keys, algorithm, path string) ([]string, error) {
 	ways := 0
 	for _, is := range []bool{doc.PublicKeys != "", doc.KMS != "", doc.Secret != nil} {
 		if is {
@@ -236,7 +237,7 @@ func logKeys(text []byte) error { return trust.CheckKeys(text, "") }
 
 // common compiles the shared settings of Sigstore authorities: without rekor a log entry is
 // required, without ctlog a certificate timestamp.
-func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, error) {
+func (b builder) common(log *imageverification.Rekor, ct *imageverification.CTLog, path string) (verify.Authority, error) {
 	var a verify.Authority
 	var errs [2]error
 	if log != nil {
@@ -253,7 +254,7 @@ func (b builder) common(log *rekor, ct *ctlog, path string) (verify.Authority, e
 	return a, errors.Join(errs[:]...)
 }
 
-func (b builder) ct(doc *ctlog, path string) (verify.CT, error) {
+func (b builder) ct(doc *imageverification.CTLog, path string) (verify.CT, error) {
 	if doc == nil {
 		return verify.CT{}, nil
 	}
@@ -263,7 +264,7 @@ func (b builder) ct(doc *ctlog, path string) (verify.CT, error) {
 
 // certificates compiles a certificate that must have signed, or a chain that
 // the signer's must lead to; for notation a certificate to trust.
-func (b builder) certificates(doc certificates, algorithm, path string) (verify.Authority, error) {
+func (b builder) certificates(doc imageverification.Certificates, algorithm, path string) (verify.Authority, error) {
 	if doc.Certificate == "" && doc.CertificateChain == "" {
 		return verify.Authority{}, field.Fail(path, "want a cert or a certChain")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -29,7 +30,7 @@ func (b builder) open(text string) bool { return b.lenient && strings.Contains(t
 
 func isTrue(value *bool) bool { return value == nil || *value }
 
-func (b builder) prepare(v verification, path string) (*prepared, error) {
+func (b builder) prepare(v imageverification.Entry, path string) (*prepared, error) {
 	var errs []error
 	b.kind = v.Type
 	switch v.Type {
@@ -106,7 +107,7 @@ func (b builder) source(repository, path string) ([]attest.Source, error) {
 	return []attest.Source{{Repository: parsed}}, nil
 }
 
-func (b builder) credentials(doc *registryCredentials, path string) (policy.Credentials, error) {
+func (b builder) credentials(doc *imageverification.Credentials, path string) (policy.Credentials, error) {
 	if doc == nil {
 		return policy.Credentials{}, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/action"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/condition"
@@ -67,11 +68,11 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	if err != nil {
 		return nil, field.Below(e.path, err)
 	}
-	var v verification
+	var v imageverification.Entry
 	if err := document.Decode(text, &v, e.path); err != nil {
 		return nil, err
 	}
-	if err := v.fold(e.path); err != nil {
+	if err := fold(&v, e.path); err != nil {
 		return nil, err
 	}
 	e.pins = isTrue(v.MutateDigest)
@@ -115,7 +116,7 @@ func (e *Entry) Asks() bool {
 // late takes the parts out of v that are evaluated on statements.
 type compiler struct{ Options }
 
-func (c compiler) late(e *Entry, v *verification) error {
+func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 	var errs []error
 	for i := range v.Attestations {
 		a := &v.Attestations[i]
@@ -172,7 +173,7 @@ func (e *Entry) prepare(base Lazy) (*prepared, error) {
 	if err != nil {
 		return nil, field.Below(e.path, err)
 	}
-	var v verification
+	var v imageverification.Entry
 	if err := document.Decode(text, &v, e.path); err != nil {
 		return nil, err
 	}
@@ -246,27 +247,27 @@ func (e *Entry) say(base Lazy) (any, error) {
 
 // fold moves the deprecated fields to where they are now: a signer to the
 // attestations if there are any, and else to the attestors.
-func (v *verification) fold(path string) error {
+func fold(v *imageverification.Entry, path string) error {
 	if v.Image != "" {
 		v.ImageReferences = append(v.ImageReferences, v.Image)
 		v.Image = ""
 	}
-	signer := attestor{Annotations: v.Annotations}
+	signer := imageverification.Attestor{Annotations: v.Annotations}
 	identity := v.Issuer != "" || v.Subject != "" || v.Roots != "" || len(v.AdditionalExtensions) > 0
 	switch {
 	case v.Key != "" && identity:
 		return field.Fail(path+".key", "stands beside issuer, subject, roots or additionalExtensions: want one kind of signer")
 	case v.Key != "":
-		signer.Keys = &staticKey{PublicKeys: v.Key}
+		signer.Keys = &imageverification.Keys{PublicKeys: v.Key}
 	case identity:
-		signer.Keyless = &keyless{Issuer: v.Issuer, Subject: v.Subject, Roots: v.Roots, AdditionalExtensions: v.AdditionalExtensions}
+		signer.Keyless = &imageverification.Keyless{Issuer: v.Issuer, Subject: v.Subject, Roots: v.Roots, AdditionalExtensions: v.AdditionalExtensions}
 	case len(v.Annotations) > 0:
 		return field.Fail(path+".annotations", "belong to a signer, and the entry has neither key nor issuer: move them to an attestor")
 	default:
 		return nil
 	}
 	v.Key, v.Issuer, v.Subject, v.Roots, v.AdditionalExtensions, v.Annotations = "", "", "", "", nil, nil
-	set := attestorSet{Entries: []attestor{signer}}
+	set := imageverification.AttestorSet{Entries: []imageverification.Attestor{signer}}
 	for i := range v.Attestations {
 		v.Attestations[i].Attestors = append(v.Attestations[i].Attestors, set)
 	}

@@ -5,12 +5,13 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-func (b builder) keyless(doc keyless, path string) (verify.Authority, error) {
+func (b builder) keyless(doc imageverification.Keyless, path string) (verify.Authority, error) {
 	var errs [5]error
 	a, err := b.common(doc.Rekor, doc.CTLog, path)
 	errs[0] = err

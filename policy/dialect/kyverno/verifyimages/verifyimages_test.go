@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
+	"sigs.k8s.io/yaml"
 )
 
 func compile(tb testing.TB, text string) (*verifyimages.Entry, error) {
