@@ -24,7 +24,7 @@ var budgets = []budget{
 			"webhook/admission":                  {2750, unsplit},
 			"verify/verifytest":                  {3100, unsplit},
 			"report":                             {2950, unsplit},
-			"policy/dialect/sigstore":            {2665, unsplit},
+			"policy/dialect/sigstore":            {2540, unsplit},
 			"webhook/configuration":              {2605, unsplit},
 			"background":                         {2450, unsplit},
 			"cmd/quaymaster/suite":               {2410, unsplit},

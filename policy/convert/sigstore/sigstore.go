@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
 )
 
@@ -26,7 +27,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 	c := reader{conversion}
 	var taken []images.Test
 	for _, d := range documents {
-		var doc document
+		var doc clusterimagepolicy.Document
 		if !c.Decode(d.Text, &doc, d.Prefix) {
 			continue
 		}
@@ -57,7 +58,7 @@ func includedPods() *said.MatchConstraints {
 }
 
 // policy makes a policy for each entry of match, and returns the images that it matches.
-func (c reader) policy(s spec, name, at string) []images.Test {
+func (c reader) policy(s clusterimagepolicy.Spec, name, at string) []images.Test {
 	globs := c.images(s, at)
 	p := said.Policy{Name: name}
 	comment := "The images of the policy's globs."
@@ -69,7 +70,7 @@ func (c reader) policy(s spec, name, at string) []images.Test {
 	default:
 		c.Refuse(at+".mode", fmt.Sprintf("%q", s.Mode), "want enforce or warn")
 	}
-	if len(s.Policy) > 0 {
+	if s.Policy != nil {
 		c.Refuse(at+".policy", "a policy in CUE or Rego", "write it in CEL into the new policy by hand, or keep this one as it is (this gateway takes it, too)")
 	}
 	passes := c.authorities(&p, s.Authorities, at+".authorities")
@@ -79,7 +80,7 @@ func (c reader) policy(s spec, name, at string) []images.Test {
 	}
 	matches := s.Match
 	if len(matches) == 0 {
-		matches = []match{{Version: "v1", Resource: "pods"}}
+		matches = []clusterimagepolicy.MatchResource{{Version: "v1", Resource: "pods"}}
 	}
 	for i, m := range matches {
 		place := source.Index(at+".match", i)
@@ -90,13 +91,13 @@ func (c reader) policy(s spec, name, at string) []images.Test {
 		}
 		own := p
 		own.Match = includedPods()
-		own.Match.ObjectSelector = m.Selector
+		own.Match.ObjectSelector = selectorOf(m.Selector)
 		c.Say(&own)
 	}
 	return globs
 }
 
-func (c reader) images(s spec, at string) []images.Test {
+func (c reader) images(s clusterimagepolicy.Spec, at string) []images.Test {
 	if len(s.Images) == 0 || len(s.Images) > source.MaxRules {
 		c.Refuse(at+".images", fmt.Sprintf("%d globs", len(s.Images)), fmt.Sprintf("want 1 to %d", source.MaxRules))
 	}
@@ -147,7 +148,7 @@ func globbed(glob string) string {
 
 // authorities converts the authorities, of which one suffices; true if one passes without
 // verification.
-func (c reader) authorities(p *said.Policy, list []authority, at string) bool {
+func (c reader) authorities(p *said.Policy, list []clusterimagepolicy.Authority, at string) bool {
 	if len(list) == 0 || len(list) > source.MaxRules {
 		c.Refuse(at, fmt.Sprintf("%d authorities", len(list)), fmt.Sprintf("want 1 to %d", source.MaxRules))
 		return false
@@ -200,8 +201,8 @@ func (c reader) authorities(p *said.Policy, list []authority, at string) bool {
 	return passes
 }
 
-func (c reader) attestation(p *said.Policy, a attestation, signer string, taken map[string]bool, at string) string {
-	if len(a.Policy) > 0 {
+func (c reader) attestation(p *said.Policy, a clusterimagepolicy.Attestation, signer string, taken map[string]bool, at string) string {
+	if a.Policy != nil {
 		c.Refuse(at+".policy", "a policy in CUE or Rego",
 			"write it in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep this one as it is (this gateway takes it, too)")
 	}
@@ -215,15 +216,15 @@ func (c reader) attestation(p *said.Policy, a attestation, signer string, taken 
 }
 
 // authority is one signer.
-func (c reader) authority(a authority, at string) said.Attestor {
+func (c reader) authority(a clusterimagepolicy.Authority, at string) said.Attestor {
 	if (a.Key != nil) == (a.Keyless != nil) {
 		c.Refuse(at, "is not exactly one of key, keyless and static", "say who must have signed")
 		return said.Attestor{}
 	}
-	if len(a.Timestamp) > 0 {
+	if a.RFC3161Timestamp != nil {
 		c.Refuse(at+".rfc3161timestamp", "names a TrustRoot", "write the authority's certificates into ctlog.tsaCertChain of the new policy by hand")
 	}
-	if a.Format != "" {
+	if a.SignatureFormat != "" {
 		c.Note("Left out, since a signature counts in either form: signatureFormat.")
 	}
 	one := &said.Cosign{CTLog: &said.CTLog{}}
@@ -254,7 +255,7 @@ func (c reader) authority(a authority, at string) said.Attestor {
 	if k.URL != "" {
 		c.Note("Left out, since nothing is asked of it: %s.url.", at)
 	}
-	one.CTLog.IgnoreSCT = k.IgnoreSCT
+	one.CTLog.IgnoreSCT = k.InsecureIgnoreSCT
 	one.Keyless = &said.Keyless{}
 	for i, each := range k.Identities {
 		c.CheckIdentity(said.Identity(each), source.Index(at+".identities", i))
@@ -269,16 +270,16 @@ func (c reader) authority(a authority, at string) said.Attestor {
 	return said.Attestor{Cosign: one, Comment: source.Anchored(one.Keyless.Identities...)}
 }
 
-func (c reader) location(one *said.Cosign, list []location, at string) {
+func (c reader) location(one *said.Cosign, list []clusterimagepolicy.Source, at string) {
 	switch {
 	case len(list) > 1:
 		c.Refuse(at, fmt.Sprintf("%d places", len(list)), "give one, as policy-controller takes no more")
 	case len(list) == 1:
-		one.Source = &said.Location{Repository: list[0].OCI, PullSecrets: list[0].PullSecrets, TagPrefix: list[0].TagPrefix}
+		one.Source = &said.Location{Repository: list[0].OCI, PullSecrets: pullSecretsOf(list[0].SignaturePullSecrets), TagPrefix: list[0].TagPrefix}
 	}
 }
 
-func (c reader) key(k key, at string) *said.Key {
+func (c reader) key(k clusterimagepolicy.Key, at string) *said.Key {
 	if !slices.Contains([]string{"", "sha224", "sha256", "sha384", "sha512"}, k.HashAlgorithm) {
 		c.Refuse(at+".hashAlgorithm", fmt.Sprintf("%q", k.HashAlgorithm), "want sha224, sha256, sha384 or sha512")
 	}
@@ -305,4 +306,23 @@ func (c reader) key(k key, at string) *said.Key {
 		return &said.Key{Data: strings.Join(blocks, ""), Hash: k.HashAlgorithm}
 	}
 	return nil
+}
+
+func selectorOf(s *clusterimagepolicy.LabelSelector) *said.Selector {
+	if s == nil {
+		return nil
+	}
+	out := &said.Selector{MatchLabels: s.MatchLabels}
+	for _, r := range s.MatchExpressions {
+		out.MatchExpressions = append(out.MatchExpressions, said.LabelRequirement(r))
+	}
+	return out
+}
+
+func pullSecretsOf(list []clusterimagepolicy.PullSecret) []said.SecretRef {
+	var out []said.SecretRef
+	for _, one := range list {
+		out = append(out, said.SecretRef(one))
+	}
+	return out
 }

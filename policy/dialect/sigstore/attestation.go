@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -22,7 +23,7 @@ type statement struct {
 // short is the attestation's place in the policy, for verdicts.
 func (s *statement) short() string { return strings.TrimPrefix(s.path, "spec.") }
 
-func (c *Compiler) statements(list []attestation, path string) ([]statement, error) {
+func (c *Compiler) statements(list []clusterimagepolicy.Attestation, path string) ([]statement, error) {
 	var out []statement
 	var errs []error
 	if len(list) > maxAttestations {
@@ -54,7 +55,7 @@ func (c *Compiler) statements(list []attestation, path string) ([]statement, err
 }
 
 // condition reads a policy about one statement.
-func (c *Compiler) condition(one *statement, doc statePolicy) (err error) {
+func (c *Compiler) condition(one *statement, doc clusterimagepolicy.Policy) (err error) {
 	path := one.path + ".policy"
 	for _, beside := range []struct {
 		name string

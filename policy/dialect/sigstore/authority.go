@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -24,13 +25,13 @@ const (
 // several keys, or an identity.
 type signer struct {
 	path, name string
-	static     *static
+	static     *clusterimagepolicy.Static
 	// any are authorities of which one must have signed, without the TrustRoots that refs
 	// name.
 	any  []verify.Authority
 	refs refs
 	// keySecret and caSecret hold the key and the certificates; nil where they do not.
-	keySecret, caSecret *secretRef
+	keySecret, caSecret *clusterimagepolicy.SecretRef
 	sources             []attest.Source
 	secrets             []string // names, in the namespace of the object
 	attestations        []statement
@@ -43,9 +44,11 @@ type refs struct{ ca, log, tsa string }
 func (s *signer) short() string { return strings.TrimPrefix(s.path, "spec.") }
 
 // nameOf returns an authority's name; without one it is named by its place.
-func nameOf(doc authority, i int) string { return cmp.Or(doc.Name, "authority-"+strconv.Itoa(i)) }
+func nameOf(doc clusterimagepolicy.Authority, i int) string {
+	return cmp.Or(doc.Name, "authority-"+strconv.Itoa(i))
+}
 
-func (c *Compiler) signer(doc authority, i int) (*signer, error) {
+func (c *Compiler) signer(doc clusterimagepolicy.Authority, i int) (*signer, error) {
 	s := &signer{path: "spec.authorities[" + strconv.Itoa(i) + "]", name: nameOf(doc, i)}
 	kinds := 0
 	for _, is := range []bool{doc.Key != nil, doc.Keyless != nil, doc.Static != nil} {
@@ -73,7 +76,7 @@ func (c *Compiler) signer(doc authority, i int) (*signer, error) {
 	return s, errors.Join(errs[:]...)
 }
 
-func checkStatic(doc authority, path string) error {
+func checkStatic(doc clusterimagepolicy.Authority, path string) error {
 	var errs []error
 	if doc.Static.Action != "pass" && doc.Static.Action != "fail" {
 		errs = append(errs, field.Fail(path+".static.action", "unknown action %q: want pass or fail", doc.Static.Action))
@@ -94,12 +97,12 @@ func checkStatic(doc authority, path string) error {
 
 // keys compiles a key; each PEM block of data is a key of its own, of which any
 // will do.
-func (c *Compiler) keys(s *signer, doc keyRef) ([]verify.Authority, error) {
+func (c *Compiler) keys(s *signer, doc clusterimagepolicy.Key) ([]verify.Authority, error) {
 	path := s.path + ".key"
 	if doc.HashAlgorithm != "" && !slices.Contains([]string{"sha224", "sha256", "sha384", "sha512"}, doc.HashAlgorithm) {
 		return nil, field.Fail(path+".hashAlgorithm", "unknown algorithm %q: want sha224, sha256, sha384 or sha512", doc.HashAlgorithm)
 	}
-	if err := doc.oneWay(path); err != nil {
+	if err := oneWay(doc, path); err != nil {
 		return nil, err
 	}
 	name := s.short() + ".key"
@@ -159,7 +162,7 @@ func eachKey(like verify.Authority, blocks []string, path string) []verify.Autho
 }
 
 // secret checks the name of a Secret.
-func (c *Compiler) secret(ref secretRef, path string) (secretRef, error) {
+func (c *Compiler) secret(ref clusterimagepolicy.SecretRef, path string) (clusterimagepolicy.SecretRef, error) {
 	ref.Namespace = cmp.Or(ref.Namespace, c.options.Namespace)
 	switch {
 	case ref.Name == "":
@@ -170,7 +173,7 @@ func (c *Compiler) secret(ref secretRef, path string) (secretRef, error) {
 	return ref, nil
 }
 
-func (k keyRef) oneWay(path string) error {
+func oneWay(k clusterimagepolicy.Key, path string) error {
 	ways := 0
 	for _, is := range []bool{k.Data != "", k.KMS != "", k.SecretRef != nil} {
 		if is {
@@ -183,7 +186,7 @@ func (k keyRef) oneWay(path string) error {
 	return nil
 }
 
-func (c *Compiler) keyless(s *signer, doc keyless) ([]verify.Authority, error) {
+func (c *Compiler) keyless(s *signer, doc clusterimagepolicy.Keyless) ([]verify.Authority, error) {
 	path := s.path + ".keyless"
 	a := verify.Authority{Name: strings.TrimPrefix(path, "spec."), Keyless: &verify.Keyless{CT: verify.CT{Ignore: doc.InsecureIgnoreSCT}}}
 	var errs []error
@@ -203,7 +206,7 @@ func (c *Compiler) keyless(s *signer, doc keyless) ([]verify.Authority, error) {
 		errs = append(errs, field.Fail(path+".identities", "is empty, so that anybody with a certificate could sign: say who must"))
 	}
 	for i, one := range doc.Identities {
-		identity, err := one.compile(path + ".identities[" + strconv.Itoa(i) + "]")
+		identity, err := compileIdentity(one, path+".identities["+strconv.Itoa(i)+"]")
 		errs = append(errs, err)
 		a.Keyless.Identities = append(a.Keyless.Identities, identity)
 	}
@@ -211,8 +214,8 @@ func (c *Compiler) keyless(s *signer, doc keyless) ([]verify.Authority, error) {
 }
 
 // certificates reads ca-cert, from the document or from a Secret.
-func (c *Compiler) certificates(s *signer, doc keyRef, path string) ([]byte, error) {
-	if err := doc.oneWay(path); err != nil {
+func (c *Compiler) certificates(s *signer, doc clusterimagepolicy.Key, path string) ([]byte, error) {
+	if err := oneWay(doc, path); err != nil {
 		return nil, err
 	}
 	switch {
@@ -230,7 +233,7 @@ func (c *Compiler) certificates(s *signer, doc keyRef, path string) ([]byte, err
 	return nil, err
 }
 
-func (i identity) compile(path string) (verify.Identity, error) {
+func compileIdentity(i clusterimagepolicy.Identity, path string) (verify.Identity, error) {
 	var out verify.Identity
 	var errs [2]error
 	out.Issuer, errs[0] = matcher(i.Issuer, i.IssuerRegExp, path, "issuer")
@@ -256,7 +259,7 @@ func matcher(text, expression, path, name string) (verify.Matcher, error) {
 // terms reads the requirements on log, time and format. A key requires no log unless one
 // is named. A short-lived certificate is worthless without a trusted time, which the log
 // provides unless a timestamp authority is named.
-func (s *signer) terms(doc authority) error {
+func (s *signer) terms(doc clusterimagepolicy.Authority) error {
 	var errs []error
 	var common verify.Authority
 	if doc.Keyless != nil {
@@ -295,7 +298,7 @@ func (s *signer) terms(doc authority) error {
 }
 
 // bundleRefs: a bundle is verified against one root, as in policy-controller.
-func (s *signer) bundleRefs(doc authority) error {
+func (s *signer) bundleRefs(doc clusterimagepolicy.Authority) error {
 	if doc.SignatureFormat != "bundle" || doc.Keyless == nil {
 		return nil
 	}
@@ -312,7 +315,7 @@ func (s *signer) bundleRefs(doc authority) error {
 
 // source is the repository of evidence; without one, or without a repository in it, it is
 // the image's own.
-func (s *signer) source(list []source) ([]attest.Source, error) {
+func (s *signer) source(list []clusterimagepolicy.Source) ([]attest.Source, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -91,7 +92,7 @@ func (c *Compiler) Compile(text []byte, source string) (*policy.Policy, error) {
 }
 
 func (c *Compiler) compile(text []byte) (*policy.Policy, error) {
-	var d document
+	var d clusterimagepolicy.Document
 	data, err := field.Read(text, &d)
 	if err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func staleOf(metadata json.RawMessage) (*time.Duration, error) {
 	return policy.StaleFrom(meta.Annotations)
 }
 
-func (c *Compiler) rule(s spec) (*rule, error) {
+func (c *Compiler) rule(s clusterimagepolicy.Spec) (*rule, error) {
 	r := &rule{compiler: c, action: policy.Enforce}
 	var errs []error
 	switch s.Mode {
@@ -168,7 +169,7 @@ func (c *Compiler) rule(s spec) (*rule, error) {
 	return r, nil
 }
 
-func (c *Compiler) signers(r *rule, list []authority) error {
+func (c *Compiler) signers(r *rule, list []clusterimagepolicy.Authority) error {
 	var errs []error
 	names := map[string]bool{}
 	for i, doc := range list {

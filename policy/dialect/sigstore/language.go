@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cue"
 	"github.com/quaymaster/quaymaster/policy/lang/rego"
@@ -33,8 +34,8 @@ type script struct {
 	// condition is compiled from text; nil for an external policy.
 	condition *remembering
 	// configMap and remote are the location of an external policy; at most one is set.
-	configMap *configMapRef
-	remote    *remotePolicy
+	configMap *clusterimagepolicy.ConfigMapRef
+	remote    *clusterimagepolicy.RemotePolicy
 	sees
 }
 
@@ -46,7 +47,7 @@ type sees struct {
 }
 
 // script reads the four fields that policies of both levels have.
-func (c *Compiler) script(doc statePolicy, path string, data sees) (script, error) {
+func (c *Compiler) script(doc clusterimagepolicy.Policy, path string, data sees) (script, error) {
 	s := script{path: path, language: doc.Type, text: doc.Data, sees: data}
 	if doc.Type != "cue" && doc.Type != "rego" {
 		return s, field.Fail(path+".type", "unknown type %q: want cue or rego", doc.Type)
@@ -83,7 +84,7 @@ func (c *Compiler) script(doc statePolicy, path string, data sees) (script, erro
 
 // remote checks an address. The sum is required: without it, the server at the address
 // would control the policy.
-func (c *Compiler) remote(doc remotePolicy, path string) (*remotePolicy, error) {
+func (c *Compiler) remote(doc clusterimagepolicy.RemotePolicy, path string) (*clusterimagepolicy.RemotePolicy, error) {
 	doc.Sha256sum = strings.ToLower(doc.Sha256sum)
 	sum, err := hex.DecodeString(doc.Sha256sum)
 	switch {

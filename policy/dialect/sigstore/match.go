@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 )
 
@@ -28,12 +29,12 @@ const includeLabel = group + "/include"
 // selected is one entry of match.
 type selected struct {
 	resource
-	labels *labelSelector
+	labels *clusterimagepolicy.LabelSelector
 }
 
 // compileMatch reads match; none means every resource. An entry that can match nothing is
 // an error: its policy would not have the effect that its author intends.
-func compileMatch(list []matchResource) ([]selected, error) {
+func compileMatch(list []clusterimagepolicy.MatchResource) ([]selected, error) {
 	var out []selected
 	var errs []error
 	for _, r := range resources() {
@@ -61,7 +62,7 @@ func compileMatch(list []matchResource) ([]selected, error) {
 		if m.Version != "v1" && m.Version != "*" {
 			errs = append(errs, field.Fail(path+".version", "%q would match nothing: want v1 or *", m.Version))
 		}
-		errs = append(errs, m.Selector.validate(path+".selector"))
+		errs = append(errs, validateSelector(m.Selector, path+".selector"))
 		out = append(out, selected{resource: r, labels: m.Selector})
 	}
 	return out, errors.Join(errs...)
@@ -95,7 +96,7 @@ func (r resource) is(s *policy.Subject) bool {
 	return r.kind == s.Kind && r.group == s.Group && (s.Subresource == "" || r.kind == "Pod" && s.Subresource == ephemeral)
 }
 
-// matches reports whether one of the entries matches. An error means that this depends on
+// matchesLabels reports whether one of the entries matches. An error means that this depends on
 // unknown values.
 func matches(list []selected, s *policy.Subject) (bool, error) {
 	var unknown error
@@ -104,9 +105,9 @@ func matches(list []selected, s *policy.Subject) (bool, error) {
 		case !entry.is(s):
 		case entry.labels == nil:
 			return true, nil
-		case s.Bare && !entry.labels.empty():
+		case s.Bare && !isEmpty(entry.labels):
 			unknown = errors.New("only images and their namespace are known here, and the policy selects by the object's labels; the admission webhook knows the whole object")
-		case entry.labels.matches(labelsOf(s)):
+		case matchesLabels(entry.labels, labelsOf(s)):
 			return true, nil
 		}
 	}
@@ -133,10 +134,12 @@ func labelsOf(s *policy.Subject) map[string]string {
 	return labels
 }
 
-func (s *labelSelector) empty() bool { return len(s.MatchLabels)+len(s.MatchExpressions) == 0 }
+func isEmpty(s *clusterimagepolicy.LabelSelector) bool {
+	return len(s.MatchLabels)+len(s.MatchExpressions) == 0
+}
 
-// validate refuses selectors that could not be evaluated.
-func (s *labelSelector) validate(path string) error {
+// validateSelector refuses selectors that could not be evaluated.
+func validateSelector(s *clusterimagepolicy.LabelSelector, path string) error {
 	if s == nil {
 		return nil
 	}
@@ -154,8 +157,8 @@ func (s *labelSelector) validate(path string) error {
 	return nil
 }
 
-// matches as Kubernetes does.
-func (s *labelSelector) matches(labels map[string]string) bool {
+// matchesLabels as Kubernetes does.
+func matchesLabels(s *clusterimagepolicy.LabelSelector, labels map[string]string) bool {
 	for key, value := range s.MatchLabels {
 		if got, ok := labels[key]; !ok || got != value {
 			return false

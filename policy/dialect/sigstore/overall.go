@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 )
 
 // overall is a policy over the verified claims of all authorities, and its other input.
@@ -15,7 +16,7 @@ type overall struct {
 
 // overall reads spec.policy. Its input holds only the data that it requests; a policy that
 // refers to other data is refused: it would compare it with nothing.
-func (c *Compiler) overall(doc statePolicy) (*overall, error) {
+func (c *Compiler) overall(doc clusterimagepolicy.Policy) (*overall, error) {
 	is := func(choice *bool) bool { return choice != nil && *choice }
 	out := &overall{
 		spec: is(doc.IncludeSpec), meta: is(doc.IncludeObjectMeta), types: is(doc.IncludeTypeMeta), config: is(doc.FetchConfigFile),

@@ -7,6 +7,7 @@ import (
 
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -26,7 +27,7 @@ func (r refs) names() []string {
 // resolved returns the authorities with the current Secrets and TrustRoots. An authority
 // that uses no part of the gateway's own root gets one root, composed of the TrustRoots
 // that it names; otherwise the named parts replace those of the gateway's root.
-func (s *signer) resolved(secrets map[secretRef]string, roots map[string]*prototrust.TrustedRoot) ([]verify.Authority, error) {
+func (s *signer) resolved(secrets map[clusterimagepolicy.SecretRef]string, roots map[string]*prototrust.TrustedRoot) ([]verify.Authority, error) {
 	list, err := s.unsealed(secrets)
 	if err != nil || len(s.refs.names()) == 0 {
 		return list, err
@@ -45,7 +46,7 @@ func (s *signer) resolved(secrets map[secretRef]string, roots map[string]*protot
 }
 
 // unsealed returns the authorities with the current Secrets.
-func (s *signer) unsealed(secrets map[secretRef]string) ([]verify.Authority, error) {
+func (s *signer) unsealed(secrets map[clusterimagepolicy.SecretRef]string) ([]verify.Authority, error) {
 	switch {
 	case s.keySecret != nil:
 		blocks, err := publicKeys(secrets[*s.keySecret], s.keySecret.String(), s.any[0].Key.Hash)
@@ -69,12 +70,9 @@ func (s *signer) unsealed(secrets map[secretRef]string) ([]verify.Authority, err
 	return slices.Clone(s.any), nil
 }
 
-// String names the Secret.
-func (r secretRef) String() string { return "Secret " + r.Namespace + "/" + r.Name }
-
 // entry returns the only entry of a Secret, whatever its name, as policy-controller
 // requires.
-func (c *Compiler) entry(ctx context.Context, r secretRef) (string, error) {
+func (c *Compiler) entry(ctx context.Context, r clusterimagepolicy.SecretRef) (string, error) {
 	_, data, err := c.options.Secrets.Secret(ctx, r.Namespace, r.Name)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", r, err)

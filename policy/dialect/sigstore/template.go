@@ -9,6 +9,7 @@ import (
 	prototrust "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 )
 
@@ -31,7 +32,7 @@ type member struct {
 // policies, by their locations.
 type texts struct {
 	roots   map[string][]byte
-	secrets map[secretRef]string
+	secrets map[clusterimagepolicy.SecretRef]string
 	scripts map[string]string
 }
 
@@ -81,7 +82,7 @@ func (r *rule) lookFor(ctx context.Context, s *signer, out *texts) error {
 		}
 		put(&out.roots, name, text)
 	}
-	for _, secret := range []*secretRef{s.keySecret, s.caSecret} {
+	for _, secret := range []*clusterimagepolicy.SecretRef{s.keySecret, s.caSecret} {
 		if secret == nil {
 			continue
 		}
