@@ -7,7 +7,6 @@ import (
 
 	"github.com/kyverno/api/api/policies.kyverno.io/v1alpha1"
 	admission "k8s.io/api/admissionregistration/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
@@ -81,7 +80,7 @@ func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]c
 		at := slices.IndexFunc(controllers(), func(c controller) bool { return c.resource == name })
 		if at < 0 {
 			return nil, field.Fail("spec.autogen.podControllers.controllers["+strconv.Itoa(i)+"]",
-				"unknown controller %q: want daemonsets, deployments, replicasets, statefulsets, jobs or cronjobs", name)
+				"unknown controller %q: want daemonsets, deployments, replicasets, statefulsets, jobs or cronjobs (custom resources are not supported)", name)
 		}
 		if c := controllers()[at]; !slices.ContainsFunc(list, func(have controller) bool { return have.resource == c.resource }) {
 			list = append(list, c)
@@ -91,25 +90,24 @@ func controllersOf(autogen *v1alpha1.PodControllersGenerationConfiguration) ([]c
 }
 
 // canGenerate reports whether a policy matches pods as such, so that it has the same meaning for
-// pod templates, by Kyverno's rules.
+// pod templates, by Kyverno's rules. A namespace selector is no obstacle: a controller is in the
+// namespace of its pods.
 func canGenerate(doc *admission.MatchResources) bool {
 	if doc == nil || len(doc.ResourceRules) != 1 || len(doc.ExcludeResourceRules) > 0 {
 		return false
 	}
-	for _, selector := range []*meta.LabelSelector{doc.NamespaceSelector, doc.ObjectSelector} {
-		if selector != nil && len(selector.MatchLabels)+len(selector.MatchExpressions) > 0 {
-			return false
-		}
+	if labels := doc.ObjectSelector; labels != nil && len(labels.MatchLabels)+len(labels.MatchExpressions) > 0 {
+		return false
 	}
 	r := doc.ResourceRules[0]
 	return len(r.ResourceNames) == 0 && slices.Equal(r.APIGroups, []string{""}) &&
 		slices.Equal(r.APIVersions, []string{"v1"}) && slices.Equal(r.Resources, []string{"pods"})
 }
 
-// forControllers is the constraint of a rule that follows: the same operations, on
+// forControllers is the constraint of a generated rule: the same operations and namespaces, on
 // other resources.
 func forControllers(match *admission.MatchResources, byGroup map[string][]string) (*constraint.Constraint, error) {
-	doc := &admission.MatchResources{MatchPolicy: match.MatchPolicy}
+	doc := &admission.MatchResources{MatchPolicy: match.MatchPolicy, NamespaceSelector: match.NamespaceSelector}
 	for _, group := range []string{"apps", "batch"} {
 		if len(byGroup[group]) == 0 {
 			continue

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,7 +87,10 @@ func TestFollowers(t *testing.T) {
 		{"two rules", strings.Replace(aboutPods, "}]}", "}, {apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]}", 1), "", ""},
 		{"an unknown one", aboutPods, "{controllers: [jobs, pods]}", "spec.autogen.podControllers.controllers[1]: unknown controller"},
 		{"labels", strings.Replace(aboutPods, "}]}", "}], objectSelector: {matchLabels: {a: b}}}", 1), "", ""},
-		{"namespaces", strings.Replace(aboutPods, "}]}", "}], namespaceSelector: {matchLabels: {a: b}}}", 1), "", ""},
+		{"namespaces", strings.Replace(aboutPods, "}]}", "}], namespaceSelector: {matchLabels: {a: b}}}", 1), "", "autogen-p autogen-cronjobs-p"},
+		{"namespaces by expressions", strings.Replace(aboutPods, "}]}", "}], namespaceSelector: {matchExpressions: [{key: a, operator: DoesNotExist}]}}", 1), "", "autogen-p autogen-cronjobs-p"},
+		{"a selector of namespaces that matches none", strings.Replace(aboutPods, "}]}", "}], namespaceSelector: {matchExpressions: [{key: a, operator: Exists}, {key: a, operator: DoesNotExist}]}}", 1), "", "spec.matchConstraints.namespaceSelector"},
+		{"a custom resource", aboutPods, "{controllers: [jobs, jobsets.v1alpha2.jobset.x-k8s.io]}", "spec.autogen.podControllers.controllers[1]: unknown controller"},
 		{"an empty selector", strings.Replace(aboutPods, "}]}", "}], namespaceSelector: {}}", 1), "", "autogen-p autogen-cronjobs-p"},
 		{"exclusions", strings.Replace(aboutPods, "}]}", "}], excludeResourceRules: [{resources: [pods]}]}", 1), "", ""},
 		{"names", strings.Replace(aboutPods, "[pods]", "[pods], resourceNames: [a]", 1), "", ""},
@@ -116,6 +120,42 @@ func TestFollowers(t *testing.T) {
 	}
 	if followers, err := kyvernocel.Followers("p", nil, nil); len(followers) > 0 || err != nil {
 		t.Error("of no match:", followers, err)
+	}
+}
+
+// TestFollowersInNamespaces: a generated rule matches in the namespaces of the rule about pods.
+func TestFollowersInNamespaces(t *testing.T) {
+	for _, c := range []struct {
+		reason, selector string
+		labels           map[string]string
+		known            bool
+		want             string
+	}{
+		{"a selected namespace", "{matchLabels: {team: a}}", map[string]string{"team": "a"}, true, "true"},
+		{"another namespace", "{matchLabels: {team: a}}", map[string]string{"team": "b"}, true, "false"},
+		{"a namespace without the label", "{matchLabels: {team: a}}", nil, true, "false"},
+		{"a namespace that is not exempt", "{matchExpressions: [{key: exempt, operator: DoesNotExist}]}", nil, true, "true"},
+		{"an exempt namespace", "{matchExpressions: [{key: exempt, operator: DoesNotExist}]}", map[string]string{"exempt": ""}, true, "false"},
+		{"unknown labels", "{matchLabels: {team: a}}", nil, false, "indeterminate"},
+		{"no selector", "{}", nil, false, "true"},
+	} {
+		match := strings.Replace(aboutPods, "}]}", "}], namespaceSelector: "+c.selector+"}", 1)
+		followers, err := kyvernocel.Followers("p", read[admission.MatchResources](t, match), nil)
+		if err != nil || len(followers) != 2 {
+			t.Fatal(c.reason, followers, err)
+		}
+		for i, of := range []policy.Subject{{Group: "apps", Kind: "Deployment"}, {Group: "batch", Kind: "CronJob"}} {
+			of.Version, of.Namespace, of.Name, of.Operation = "v1", "shop", "web", "CREATE"
+			of.NamespaceMeta = policy.NamespaceMeta{NamespaceLabels: c.labels, NamespaceKnown: c.known}
+			matched, err := followers[i].Match.Matches(&of)
+			got := strconv.FormatBool(matched)
+			if err != nil {
+				got = "indeterminate"
+			}
+			if got != c.want {
+				t.Errorf("%s: %s: %s %v", c.reason, of.Kind, got, err)
+			}
+		}
 	}
 }
 

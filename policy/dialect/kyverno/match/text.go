@@ -3,6 +3,7 @@ package match
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,16 +49,14 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 			errs = append(errs, field.Fail(at(resources+".operations", i), "unknown operation %q: want CREATE, UPDATE, DELETE or CONNECT", operation))
 		}
 	}
-	if _, empty := d.Annotations[""]; empty {
-		errs = append(errs, field.Fail(resources+".annotations", "has an empty key, which no annotation has"))
-	}
+	errs = append(errs, checkAnnotations(d.Annotations, resources+".annotations"))
 	if s := d.Selector; s != nil && !s.selects() {
 		errs = append(errs, field.Fail(resources+".selector", "has no requirement, and so would match everything: name labels, or leave it out"))
 	}
 	errs = append(errs, r.checkVariables(path), r.checkUsers(path), d.Selector.Validate(resources+".selector"),
 		d.NamespaceSelector.Validate(resources+".namespaceSelector"))
 	if errors.Join(errs...) == nil {
-		errs = append(errs, f.checkReach(resources))
+		errs = append(errs, f.checkReach(resources), f.checkDomains(resources))
 	}
 	return f, errors.Join(errs...)
 }
@@ -81,13 +80,44 @@ func checkName(name, path string) error {
 	return nil
 }
 
+// checkAnnotations refuses keys that no annotation has. Their prefix may have upper-case letters.
+func checkAnnotations(annotations map[string]string, path string) error {
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if key == "" {
+			errs = append(errs, field.Fail(path, "has an empty key, which no annotation has"))
+		} else if problem := labelKey(strings.ToLower(key)); problem != "" {
+			errs = append(errs, field.Fail(path+"["+key+"]", "%q is the key of no annotation: %s", key, problem))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isDomain reports whether a pattern has only characters of lower-case domain names, which the
+// names of most objects are, and wildcards. A generateName may end with a hyphen.
+func isDomain(pattern string) bool {
+	return !strings.ContainsFunc(pattern, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.*?", r) })
+}
+
+// checkDomains refuses names that no pod and no controller of pods has, if the filter is about
+// these alone. Other kinds, as roles, have names with other characters.
+func (f *filter) checkDomains(path string) error {
+	kinds := append(PodControllers(), podKind)
+	if len(f.kinds) == 0 || slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return !slices.Contains(kinds, k.kind) }) {
+		return nil
+	}
+	if i := slices.IndexFunc(f.names, func(name string) bool { return !isDomain(name) }); i >= 0 {
+		return field.Fail(path+".names", "%q matches no name: names of these kinds are lower-case letters, digits, hyphens and periods", f.names[i])
+	}
+	return nil
+}
+
 // checkNamespace refuses a pattern that no name of a namespace matches.
 func checkNamespace(name, path string) error {
 	if name == "" {
 		return field.Fail(path, "is empty, which no namespace is; what is in none is selected by its kind")
 	}
-	i := strings.IndexFunc(name, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-*?", r) })
-	if i >= 0 || !wildcard.Contains(name) && len(validation.IsDNS1123Label(name)) > 0 {
+	if !isDomain(name) || strings.Contains(name, ".") || !wildcard.Contains(name) && len(validation.IsDNS1123Label(name)) > 0 {
 		return field.Fail(path, "%q matches no namespace: their names are lower-case letters, digits and hyphens", name)
 	}
 	return nil
@@ -105,8 +135,8 @@ func (r *resourceFilter) checkUsers(path string) error {
 			errs = append(errs, field.Fail(place+".name", "is empty, which no user, group and account is"))
 		case s.Kind == "ServiceAccount" && s.Namespace == "":
 			errs = append(errs, field.Fail(place+".namespace", "is empty, and an account is in a namespace: name it, * for every one"))
-		case s.Kind == "ServiceAccount" && strings.ContainsAny(s.Name+s.Namespace, ":/"):
-			errs = append(errs, field.Fail(place+".name", "%q in the namespace %q matches no account: write the account's name alone", s.Name, s.Namespace))
+		case s.Kind == "ServiceAccount" && !isDomain(s.Name+s.Namespace):
+			errs = append(errs, field.Fail(place+".name", "%q in the namespace %q matches no account: write the account's name alone, in lower case", s.Name, s.Namespace))
 		}
 	}
 	for i, role := range r.Roles {

@@ -101,6 +101,8 @@ func TestWhatIsAsked(t *testing.T) {
 		{"no others", about("pods", no+"  autogen: {podControllers: {controllers: [cronjobs]}}\n"), subject(t, deployment(onePod)), "nothing"},
 		{"a policy of some labels speaks of pods", about("pods", "    objectSelector: {matchLabels: {app: web}}\n"+no), subject(t, pod(onePod)), "fail"},
 		{"and of pods alone", about("pods", "    objectSelector: {matchLabels: {app: web}}\n"+no), subject(t, deployment(onePod)), "nothing"},
+		{"of a namespace that is selected, controllers as well", about("pods", "    namespaceSelector: {matchLabels: {team: a}}\n"+no), subject(t, deployment(onePod)), "fail"},
+		{"and none of another namespace", about("pods", "    namespaceSelector: {matchLabels: {team: b}}\n"+no), subject(t, deployment(onePod)), "nothing"},
 		{"a condition that holds", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'web'\"}]\n"), subject(t, pod(onePod)), "fail"},
 		{"a condition that does not", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'b'\"}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition on a controller sees the template", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.labels.app == 'web'\"}]\n"), subject(t, deployment(onePod)), "fail"},
