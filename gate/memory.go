@@ -27,22 +27,25 @@ const (
 	answerBytes = 1 << 10
 )
 
-// factKey identifies a cached fact. A fact about a digest is valid for every evidence
-// repository and for all credentials.
+// factKey identifies a cached fact. A fact about a digest is valid for all credentials and for
+// every repository of the image and of its copies. Where a policy names the repository or the
+// prefix of the tags with the evidence (sources), a fact from elsewhere is not valid: an image
+// that was signed for one environment is not signed for another.
 type factKey struct {
 	digest                image.Digest
 	authority, generation string
 	role                  attest.Role
 	predicate             string
 	artifact              bool
+	sources               string
 }
 
 // noneKey identifies a cached "none found", which is valid only for one evidence
 // repository and one set of credentials.
 type noneKey struct {
 	factKey
-	repository     image.Repository
-	sources, scope string
+	repository image.Repository
+	scope      string
 }
 
 func (k noneKey) String() string {

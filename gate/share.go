@@ -18,14 +18,15 @@ const (
 	// maxShared bounds one answer in bytes. An SBOM of megabytes is sooner read
 	// from the registry than carried between replicas.
 	maxShared = 1 << 20
-	// maxFactKey bounds a key: two hashes, a digest and a predicate type.
+	// maxFactKey bounds a key: two hashes, a digest, a predicate type and
+	// repositories.
 	maxFactKey = 4 << 10
 )
 
 // shareVersion changes with the meaning of a key or an answer, and whenever verification becomes
 // stricter: facts that older rules accepted are verified again, whether a replica, the shared
 // store or a snapshot holds them.
-const shareVersion = "2"
+const shareVersion = "3"
 
 // String returns the key as peers are asked for it: a JSON array of its parts.
 func (k factKey) String() string {
@@ -33,7 +34,7 @@ func (k factKey) String() string {
 	if k.artifact {
 		kind = "artifact"
 	}
-	parts := []string{shareVersion, k.digest.String(), k.authority, k.generation, string(k.role), k.predicate, kind}
+	parts := []string{shareVersion, k.digest.String(), k.authority, k.generation, string(k.role), k.predicate, kind, k.sources}
 	encoded, err := json.Marshal(parts)
 	if err != nil { // a part that is not UTF-8: not shared
 		return ""
@@ -50,7 +51,7 @@ func parseFactKey(text string) (factKey, error) {
 	if err := json.Unmarshal([]byte(text), &parts); err != nil {
 		return factKey{}, fmt.Errorf("key of a fact: %w", err)
 	}
-	if len(parts) != 7 || parts[0] != shareVersion {
+	if len(parts) != 8 || parts[0] != shareVersion {
 		return factKey{}, errors.New("the key is of another version")
 	}
 	digest, err := image.ParseDigest(parts[1])
@@ -59,7 +60,7 @@ func parseFactKey(text string) (factKey, error) {
 	}
 	key := factKey{
 		digest: digest, authority: parts[2], generation: parts[3],
-		role: attest.Role(parts[4]), predicate: parts[5], artifact: parts[6] == "artifact",
+		role: attest.Role(parts[4]), predicate: parts[5], artifact: parts[6] == "artifact", sources: parts[7],
 	}
 	if key.String() != text {
 		return factKey{}, errors.New("the key is not in its canonical form")

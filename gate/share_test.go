@@ -144,6 +144,7 @@ func TestWhatIsNotShared(t *testing.T) {
 		"digest": func(k *factKey) { k.digest = image.DigestOf([]byte("other")) }, "authority": func(k *factKey) { k.authority = "bb" },
 		"generation": func(k *factKey) { k.generation = "hh" }, "predicate": func(k *factKey) { k.predicate = "https://example.test/q" },
 		"role": func(k *factKey) { k.role = attest.Signature }, "artifact": func(k *factKey) { k.artifact = true },
+		"repository of evidence": func(k *factKey) { k.sources = "registry.example/prod\x00\x01" },
 	} {
 		asked := key
 		other(&asked)
@@ -168,7 +169,7 @@ func TestFactsOfOlderRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, adopted := range map[string]bool{shareVersion: true, "1": false, "": false, "999": false} {
+	for version, adopted := range map[string]bool{shareVersion: true, "1": false, "2": false, "": false, "999": false} {
 		other := strings.Replace(key.String(), `["`+shareVersion+`"`, `["`+version+`"`, 1)
 		if _, err := parseFactKey(other); (err == nil) != adopted {
 			t.Errorf("version %q of a key: %v", version, err)

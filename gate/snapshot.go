@@ -141,7 +141,6 @@ func (m *memory) past(at time.Time) time.Time { return earlier(at.Round(0), m.op
 type keptGone struct {
 	Fact       string `json:"fact"`
 	Repository string `json:"repository"`
-	Sources    string `json:"sources,omitempty"`
 	Scope      string `json:"scope,omitempty"`
 	At         int64  `json:"at"`
 }
@@ -153,13 +152,13 @@ func (m *memory) keptGone() []keptGone {
 			continue // verified since, or never
 		}
 		list = append(list, keptGone{
-			Fact: key.factKey.String(), Repository: key.repository.String(), Sources: key.sources, Scope: key.scope,
+			Fact: key.factKey.String(), Repository: key.repository.String(), Scope: key.scope,
 			At: m.past(at).Add(grain - 1).Truncate(grain).UnixNano(), // upwards: newer than the facts it invalidates
 		})
 	}
 	slices.SortFunc(list, func(a, b keptGone) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Fact, b.Fact), cmp.Compare(a.Repository, b.Repository),
-			cmp.Compare(a.Sources, b.Sources), cmp.Compare(a.Scope, b.Scope))
+			cmp.Compare(a.Scope, b.Scope))
 	})
 	return list
 }
@@ -240,7 +239,7 @@ func (m *memory) restoreGone(gone keptGone) bool {
 	if err != nil || repository.String() != gone.Repository {
 		return false
 	}
-	key := noneKey{factKey: fact, repository: repository, sources: gone.Sources, scope: gone.Scope}
+	key := noneKey{factKey: fact, repository: repository, scope: gone.Scope}
 	at := m.past(time.Unix(0, gone.At))
 	if known, ok := m.lasts.gone.Get(key); ok && !m.past(known).Before(at) {
 		return false

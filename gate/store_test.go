@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -61,6 +63,36 @@ func TestTheSecondReplicaAsksForTheTagAlone(t *testing.T) {
 	}
 	if out := decide(t, h.gate(t, signedBy(h.stranger), gate.WithStore(store)), app.Name); out.Result != gate.Deny {
 		t.Errorf("another key: %s", out.Result)
+	}
+}
+
+// TestEvidenceOfAnotherRepository: a fact that was proved by evidence from one repository does
+// not meet a policy that names another repository, or a prefix of tags, with the same key.
+func TestEvidenceOfAnotherRepository(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app := h.Build("app", "v1", "app")
+	signatures := app
+	signatures.Repository = "signatures/dev"
+	must(0, h.SignLegacy(signatures, byKey(h.key), nil))(t)
+	at := func(path, prefix string) rule {
+		r := signedBy(h.key)
+		r.check.Sources = []attest.Source{{Repository: must(image.ParseRepository(h.Registry.Host() + "/" + path))(t), TagPrefix: prefix}}
+		return r
+	}
+	for name, other := range map[string]rule{
+		"another repository": at("signatures/prod", ""), "another prefix": at("signatures/dev", "prod-"), "the image's own": signedBy(h.key),
+	} {
+		store := &shelf{}
+		warm := h.gate(t, at("signatures/dev", ""), gate.WithStore(store))
+		if out := decide(t, warm, app.Name); out.Result != gate.Allow || len(store.kept) == 0 {
+			t.Fatalf("%s: where it is signed: %s, %d kept", name, out.Result, len(store.kept))
+		}
+		if out := decide(t, h.gate(t, at("signatures/dev", ""), gate.WithStore(store)), app.ByDigest()); out.Result != gate.Allow || out.Cost.Requests != 0 {
+			t.Errorf("%s: the same repository: %s with %d requests", name, out.Result, out.Cost.Requests)
+		}
+		if out := decide(t, h.gate(t, other, gate.WithStore(store), gate.WithPeers(peer{gate: warm})), app.Name); out.Result != gate.Deny {
+			t.Errorf("%s: %s", name, out.Result)
+		}
 	}
 }
 

@@ -138,7 +138,7 @@ func (w *work) questions() []policy.Question {
 func (w *work) factKey(pinned image.Pinned, hash string, q policy.Question) factKey {
 	return factKey{
 		digest: pinned.Digest(), authority: hash, generation: w.generation,
-		role: q.Role, predicate: q.Predicate, artifact: q.Artifact,
+		role: q.Role, predicate: q.Predicate, artifact: q.Artifact, sources: sourcesKey(q.Sources),
 	}
 }
 
@@ -333,7 +333,7 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 	if err != nil {
 		return nil, policy.Answer{Gaps: []error{late(ctx, err)}}, true
 	}
-	in.none = noneKey{factKey: in.fact, repository: where.repository, sources: key.sources, scope: in.session.Scope()}
+	in.none = noneKey{factKey: in.fact, repository: where.repository, scope: in.session.Scope()}
 	if authority.MaxAge >= 0 && !w.anew {
 		if answer, old, ok := w.gate.memory.recall(in); ok {
 			if old {

@@ -42,6 +42,16 @@ func memoryAttacks() []attack {
 			s.Registry.Retag("shop/web", "1", evil.Manifest.Digest)
 			s.refused(good.Name, policy.Unsigned)
 		}),
+		row("signature-in-another-repository", "An image is signed in the repository of one environment, and that is remembered. A policy with the same key names the repository of another one. The image is denied there.", "a fact of one repository for another", func(s *scene) {
+			image := s.built("signed")
+			apart := image
+			apart.Repository = "signatures/dev"
+			s.check(s.SignLegacy(apart, by(s.key), nil))
+			s.policies(images("repository: HOST/signatures/dev, attestors: [{entries: [" + ofKey + "]}]"))
+			s.runs(image.Name, image)
+			s.policies(images("repository: HOST/signatures/prod, attestors: [{entries: [" + ofKey + "]}]"))
+			s.refused(image.Name, policy.Unsigned)
+		}),
 		row("policy-that-changes", "The policy's key is replaced while the proof by the old one is remembered. The image is denied.", "cached verdict after a policy change", func(s *scene) {
 			image := s.signed("signed")
 			s.policies(signedBy(ofKey))
