@@ -148,7 +148,24 @@ func checkHost(host string) error {
 			return fmt.Errorf("registry %q: %q is no part of a host name", shorten(host), shorten(label))
 		}
 	}
-	return nil
+	return checkNumeric(name)
+}
+
+// checkNumeric refuses hosts that end in a number and are not an IPv4 address in its usual form.
+// Resolvers read 10.1, 012.0.0.1, 0xa000001 and 167772161 as the address 10.0.0.1, so that a
+// policy about the registry at that address would not match. No host name ends in a number (RFC
+// 3696, section 2).
+func checkNumeric(name string) error {
+	last := strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
+	digits, isHex := strings.CutPrefix(last, "0x")
+	isOther := func(c rune) bool { return (c < '0' || c > '9') && (!isHex || c < 'a' || c > 'f') }
+	if strings.ContainsFunc(digits, isOther) {
+		return nil
+	}
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Is4() {
+		return nil
+	}
+	return fmt.Errorf("registry %q: want an IPv4 address as four decimal numbers, or a host name, which does not end in a number", shorten(name))
 }
 
 // Registry returns the host, with its port if the reference has one.
