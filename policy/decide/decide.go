@@ -80,6 +80,8 @@ type judgement struct {
 	result  policy.Result
 	reasons []policy.Reason
 	facts   []verify.Fact
+	// signers are all facts that met members of a set, also those that were not counted.
+	signers []verify.Fact
 }
 
 // and joins another part that must hold as well.
@@ -108,12 +110,12 @@ func requirement(r *policy.Requirement, about policy.Question, ask answers) judg
 		if m.Set != nil {
 			one = requirement(m.Set, about, ask)
 			if one.result == policy.Pass {
-				tally.add(one.facts, true)
+				tally.add(met{facts: one.signers, set: one.facts})
 			}
 		} else {
 			one = member(m, about, ask)
 			if one.result == policy.Pass {
-				tally.add(one.facts, false)
+				tally.add(met{facts: one.facts})
 			}
 		}
 		if one.result != policy.Pass {
@@ -123,11 +125,11 @@ func requirement(r *policy.Requirement, about policy.Question, ask answers) judg
 			}
 		}
 	}
-	met := tally.count()
-	if met >= r.Threshold {
-		return judgement{result: policy.Pass, facts: tally.facts()}
+	count := tally.count()
+	if count >= r.Threshold {
+		return judgement{result: policy.Pass, facts: tally.facts(), signers: tally.all()}
 	}
-	return shortfall(r, tally, missed, met+possible >= r.Threshold)
+	return shortfall(r, tally, missed, count+possible >= r.Threshold)
 }
 
 // shortfall puts an unmet requirement into words.

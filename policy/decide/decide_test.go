@@ -172,6 +172,40 @@ func TestDecideNested(t *testing.T) {
 	}
 }
 
+// TestNestedSetsShareSigners: a nested set counts by any signer that meets one of its members,
+// and not only by the first, which another member may need.
+func TestNestedSetsShareSigners(t *testing.T) {
+	nested := func(names ...string) policy.Member {
+		inner := set(1, names...)
+		return policy.Member{Set: &inner}
+	}
+	of := func(threshold int, members ...policy.Member) *policy.Check {
+		return check(policy.Requirement{Name: "attestors[0]", Threshold: threshold, Members: members})
+	}
+	deeper := policy.Requirement{Name: "deeper", Threshold: 1, Members: []policy.Member{nested("any")}}
+	alice := policy.Member{Authority: authority("alice")}
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		world  world
+		want   policy.Result
+	}{
+		{"the second signer of a set", of(2, nested("any"), alice), world{"any": signedBy("A", "B"), "alice": signedBy("A")}, policy.Pass},
+		{"of a set within a set", of(2, policy.Member{Set: &deeper}, alice), world{"any": signedBy("A", "B"), "alice": signedBy("A")}, policy.Pass},
+		{"of two sets", of(2, nested("any"), nested("alice")), world{"any": signedBy("A", "B"), "alice": signedBy("A")}, policy.Pass},
+		{"one signer alone", of(2, nested("any"), alice), world{"any": signedBy("A"), "alice": signedBy("A")}, policy.Fail},
+		{"one signer alone, twice", of(2, nested("any"), alice), world{"any": signedBy("A", "A"), "alice": signedBy("A")}, policy.Fail},
+		{"two signers for three", of(3, nested("any"), nested("any"), alice), world{"any": signedBy("A", "B"), "alice": signedBy("A")}, policy.Fail},
+		{"three signers for three", of(3, nested("any"), nested("any"), alice), world{"any": signedBy("A", "B", "C"), "alice": signedBy("A")}, policy.Pass},
+		{"a set of two that is not met", of(2, policy.Member{Set: &policy.Requirement{Threshold: 2, Members: []policy.Member{{Authority: authority("any")}, {Authority: authority("nobody")}}}}, alice),
+			world{"any": signedBy("A", "B"), "alice": signedBy("A")}, policy.Fail},
+	} {
+		if got := decide.Check(c.check, c.world.answers); got.Result != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got.Result, c.want)
+		}
+	}
+}
+
 // says holds when the predicate contains a word.
 type says string
 

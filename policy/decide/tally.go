@@ -11,12 +11,25 @@ type tally struct {
 
 // met is a member that is met, by the facts of an authority or of a nested set.
 type met struct {
+	// facts are all that meet the member; any of them may count for it.
 	facts []verify.Fact
-	isSet bool
+	// set are the facts by which a nested set is met; nil for an authority.
+	set []verify.Fact
 }
 
-func (t *tally) add(facts []verify.Fact, isSet bool) {
-	t.members = append(t.members, met{facts: facts, isSet: isSet})
+func (t *tally) add(m met) { t.members = append(t.members, m) }
+
+// all returns the facts of every member. Each of them may count for the set in another set: which
+// ones are left over depends on the other members of that.
+func (t *tally) all() []verify.Fact {
+	if len(t.members) == 1 {
+		return t.members[0].facts
+	}
+	var facts []verify.Fact
+	for _, m := range t.members {
+		facts = append(facts, m.facts...)
+	}
+	return facts
 }
 
 // isOne reports whether one member is all that is met, as nearly always: it has a
@@ -34,8 +47,8 @@ func (t *tally) count() int {
 // facts returns one fact for each counted authority, and all of a counted set's.
 func (t *tally) facts() []verify.Fact {
 	switch {
-	case t.isOne() && t.members[0].isSet:
-		return t.members[0].facts
+	case t.isOne() && t.members[0].set != nil:
+		return t.members[0].set
 	case t.isOne():
 		return t.members[0].facts[:1:1]
 	}
@@ -46,8 +59,8 @@ func (t *tally) facts() []verify.Fact {
 			if counted, ok := owner[signerID(fact)]; !ok || counted != i {
 				continue
 			}
-			if member.isSet {
-				facts = append(facts, member.facts...)
+			if member.set != nil {
+				facts = append(facts, member.set...)
 			} else {
 				facts = append(facts, fact)
 			}
