@@ -27,17 +27,15 @@ const (
 	answerBytes = 1 << 10
 )
 
-// factKey identifies a cached fact. A fact about a digest is valid for all credentials and for
-// every repository of the image and of its copies. Where a policy names the repository or the
-// prefix of the tags with the evidence (sources), a fact from elsewhere is not valid: an image
-// that was signed for one environment is not signed for another.
+// factKey identifies a cached fact. A fact about a digest is valid for all credentials and every
+// repository of the image, but not where a policy names other sources of evidence: an image that
+// was signed for one environment is not signed for another.
 type factKey struct {
 	digest                image.Digest
 	authority, generation string
 	role                  attest.Role
-	predicate             string
+	predicate, sources    string
 	artifact              bool
-	sources               string
 }
 
 // noneKey identifies a cached "none found", which is valid only for one evidence

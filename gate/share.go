@@ -18,8 +18,7 @@ const (
 	// maxShared bounds one answer in bytes. An SBOM of megabytes is sooner read
 	// from the registry than carried between replicas.
 	maxShared = 1 << 20
-	// maxFactKey bounds a key: two hashes, a digest, a predicate type and
-	// repositories.
+	// maxFactKey bounds a key: two hashes, a digest, a predicate type, repositories.
 	maxFactKey = 4 << 10
 )
 
