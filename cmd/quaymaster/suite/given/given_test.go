@@ -174,3 +174,23 @@ func ExampleValues_Policy() {
 	fmt.Println(changed["spec"], err)
 	// Output: map[rules:[map[context:[map[name:settings variable:map[value:map[data:map[stage:test]]]]] name:r]]] <nil>
 }
+
+// TestOperations: rules match none but the operations of an AdmissionRequest, so that a
+// misspelt one would have each object admitted.
+func TestOperations(t *testing.T) {
+	pod, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, operation := range []any{"CREATE", "UPDATE", "DELETE", "CONNECT"} {
+		if _, err := given.Apply(gate.Request{Object: pod}, map[string]any{"operation": operation}); err != nil {
+			t.Errorf("%v: %v", operation, err)
+		}
+	}
+	for _, operation := range []any{"create", "Delete", "FOO", "*", "CREATE ", "", nil, 1, true, []any{"CREATE"}} {
+		_, err := given.Apply(gate.Request{Object: pod}, map[string]any{"operation": operation})
+		if err == nil || !strings.Contains(err.Error(), "request.operation: ") || !strings.Contains(err.Error(), "want CREATE, UPDATE, DELETE, CONNECT") {
+			t.Errorf("%v: %v", operation, err)
+		}
+	}
+}

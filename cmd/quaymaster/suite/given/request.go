@@ -44,6 +44,10 @@ func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
 	s := &request.Subject
 	if operation, ok := said["operation"]; ok && s.Operation == "" {
 		s.Operation = fmt.Sprint(operation)
+		// Rules would match no other operation, and the object would be admitted.
+		if !slices.Contains(operations(), s.Operation) {
+			return request, fmt.Errorf("request.operation: %q: want %s", s.Operation, strings.Join(operations(), ", "))
+		}
 	}
 	object := request.Object
 	var old workload.Object
@@ -73,6 +77,9 @@ func Apply(request gate.Request, said map[string]any) (gate.Request, error) {
 	}
 	return request, nil
 }
+
+// operations are those of an AdmissionRequest.
+func operations() []string { return []string{"CREATE", "UPDATE", "DELETE", "CONNECT"} }
 
 func givesOld(said map[string]any) bool {
 	for key := range said {
