@@ -162,8 +162,7 @@ func dataCost(d policy.ImageData) int {
 // keepData caches the data of an image.
 func (m *memory) keepData(key dataKey, data policy.ImageData) { m.data.Put(key, data, m.options.age) }
 
-// parse reads a reference. Its meaning never changes, and the same few are read
-// again and again.
+// parse reads a reference. Its meaning never changes, and the same few are read repeatedly.
 func (m *memory) parse(text string) (image.Ref, error) {
 	if ref, ok := m.refs.Get(text); ok {
 		return ref, nil

@@ -54,8 +54,7 @@ var closed = []policy.Code{
 	policy.Internal,
 }
 
-// mayFailOpen reports whether a failure setting may admit an image that could not be
-// verified.
+// mayFailOpen reports whether a failure setting may admit an image that could not be verified.
 func mayFailOpen(decision policy.Decision) bool { return admitsSilence(decision.Reasons) }
 
 func admitsSilence(reasons []policy.Reason) bool {
@@ -170,8 +169,7 @@ func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Resul
 	return ruling.Reasons, Error
 }
 
-// settleOutcome sums up: the first of deny, error and allow for the object or one of its
-// images.
+// settleOutcome sums up: the first of deny, error and allow for the object or one of its images.
 func settleOutcome(o *Outcome) {
 	o.Result = First(Allow, o.against)
 	for _, reason := range o.Reasons {

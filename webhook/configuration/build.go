@@ -44,11 +44,11 @@ const notEnforced = "admissions.enforcer/disabled"
 // engine evaluates changed images, and unchanged ones only if a policy selects or reads the object
 // by something else, for which this condition is left out. CREATE has no oldObject; a webhook that was not split (see
 // split) includes it. Objects without a spec are included. Changes of a Pod's record of its
-// original images are also included: only the gateway writes that record, and a forged one must be
-// corrected.
+// original images are included: only the gateway writes that record, and corrects a forged one.
 const specUnchanged = `request.operation != "UPDATE" || !has(object.spec) || !has(oldObject.spec) || object.spec != oldObject.spec || ` +
-	`(has(object.metadata.annotations) && "` + writtenAnnotation + `" in object.metadata.annotations ? object.metadata.annotations["` + writtenAnnotation + `"] : "") != ` +
-	`(has(oldObject.metadata.annotations) && "` + writtenAnnotation + `" in oldObject.metadata.annotations ? oldObject.metadata.annotations["` + writtenAnnotation + `"] : "")`
+	`(has(object.metadata.annotations) && "` + writtenAnnotation + `" in object.metadata.annotations ? ` +
+	`object.metadata.annotations["` + writtenAnnotation + `"] : "") != (has(oldObject.metadata.annotations) && "` + writtenAnnotation +
+	`" in oldObject.metadata.annotations ? oldObject.metadata.annotations["` + writtenAnnotation + `"] : "")`
 
 // withoutBreakGlass excludes updates of a Namespace that carries the label BreakGlass afterwards;
 // see "Break glass" in the package's documentation.
