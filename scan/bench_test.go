@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/report"
@@ -84,7 +85,7 @@ type port struct {
 
 func newPort(b *testing.B, delay time.Duration, images int) (*port, []string) {
 	b.Helper()
-	h := must(gatetest.NewHarbor())(b)
+	h := testkit.Must(gatetest.NewHarbor())(b)
 	b.Cleanup(h.Close)
 	h.Registry.Close()
 	h.Yard = gatetest.New(registrytest.Start(registrytest.Options{Delay: delay}), h.Sigstore)
@@ -96,16 +97,16 @@ func newPort(b *testing.B, delay time.Duration, images int) (*port, []string) {
 		}
 		names[i] = signed.Name
 	}
-	set := must(set.New(must(h.Policy(signedPolicy))(b)))(b)
+	set := testkit.Must(set.New(testkit.Must(h.Policy(signedPolicy))(b)))(b)
 	return &port{Harbor: h, view: scan.NewView(gate.Fixed{Policies: set, Prover: h.Prover})}, names
 }
 
 // scanner is one that remembers nothing yet, as the gateway wires it.
 func (p *port) scanner(b *testing.B, of *fleet, to report.Sink) *scan.Scanner {
 	b.Helper()
-	calm := must(scan.NewCalm(p.Harbor, 1000))(b)
-	decider := must(gate.New(gate.Config{Registries: calm, State: p.view}, gate.WithConcurrency(16), gate.WithTimeout(10*time.Minute), gate.WithAges(gate.Ages{Tag: 5 * time.Minute})))(b)
-	return must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}, Forgetter: forgetful{}}))(b)
+	calm := testkit.Must(scan.NewCalm(p.Harbor, 1000))(b)
+	decider := testkit.Must(gate.New(gate.Config{Registries: calm, State: p.view}, gate.WithConcurrency(16), gate.WithTimeout(10*time.Minute), gate.WithAges(gate.Ages{Tag: 5 * time.Minute})))(b)
+	return testkit.Must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}, Forgetter: forgetful{}}))(b)
 }
 
 // peak watches the heap until it is told to stop, and returns the most that was in use.

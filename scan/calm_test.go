@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/scan"
 )
 
@@ -37,10 +38,10 @@ func (p pierced) Resolve(context.Context, image.Ref) (image.Pinned, error) {
 func TestCalm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &quay{}
-		calm := must(scan.NewCalm(q, 10))(t)
+		calm := testkit.Must(scan.NewCalm(q, 10))(t)
 		resolve := func(name string) error {
-			ref := must(image.Parse(name))(t)
-			session := must(calm.Open(t.Context(), gate.Access{}, ref.Repository()))(t)
+			ref := testkit.Must(image.Parse(name))(t)
+			session := testkit.Must(calm.Open(t.Context(), gate.Access{}, ref.Repository()))(t)
 			_, err := session.Resolve(t.Context(), ref)
 			return err
 		}

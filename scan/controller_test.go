@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
@@ -90,7 +91,7 @@ func (w *world) replace(t *testing.T, told *changes, set *set.Set) {
 func led(t *testing.T, w *world, o scan.ControllerOptions, do func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	c := must(scan.NewController(w.scanner(t), o))(t)
+	c := testkit.Must(scan.NewController(w.scanner(t), o))(t)
 	done := make(chan struct{})
 	go func() { c.Run(ctx); close(done) }()
 	synctest.Wait()
@@ -113,7 +114,7 @@ func TestRounds(t *testing.T) {
 	w.add(t, configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"a"}}`)
 	both := w.set(t, labelPolicy("of-pods", "Pod", ""), labelPolicy("of-maps", "ConfigMap", ""))
 	one := w.set(t, labelPolicy("of-maps", "ConfigMap", ""))
-	excepted := must(one.With(&policy.Exception{Namespace: "shop", Name: "e", Hash: "1", Rules: []policy.ExceptedRule{{Policy: "of-maps", Rules: []string{"*"}}}}))(t)
+	excepted := testkit.Must(one.With(&policy.Exception{Namespace: "shop", Name: "e", Hash: "1", Rules: []policy.ExceptedRule{{Policy: "of-maps", Rules: []string{"*"}}}}))(t)
 	synctest.Test(t, func(t *testing.T) {
 		told, again := &changes{}, make(chan struct{}, 1)
 		led(t, w, scan.ControllerOptions{Policies: told, Memory: &lease{}, Again: again, Interval: 10 * time.Minute}, func() {

@@ -12,22 +12,13 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 var (
 	pods        = scan.Kind{Version: "v1", Kind: "Pod", Resource: "pods", Namespaced: true}
@@ -91,7 +82,7 @@ func (s *stub) add(t testing.TB, kind scan.Kind, objects ...string) {
 		s.kinds = append(s.kinds, kind)
 	}
 	for _, text := range objects {
-		s.objects[kind] = append(s.objects[kind], must(workload.Parse([]byte(text)))(t))
+		s.objects[kind] = append(s.objects[kind], testkit.Must(workload.Parse([]byte(text)))(t))
 	}
 }
 
@@ -202,12 +193,12 @@ type world struct {
 
 func newWorld(t testing.TB, policies ...string) *world {
 	t.Helper()
-	h := must(gatetest.NewHarbor())(t)
+	h := testkit.Must(gatetest.NewHarbor())(t)
 	t.Cleanup(h.Close)
 	w := &world{stub: &stub{}, kept: &kept{}, watching: &watching{}, harbor: h, state: &gate.Current{}}
 	w.state.Replace(gate.Snapshot{Policies: w.set(t, policies...), Prover: h.Prover})
 	view := scan.NewView(w.state)
-	w.gate = must(gate.New(gate.Config{Registries: h, State: view}))(t)
+	w.gate = testkit.Must(gate.New(gate.Config{Registries: h, State: view}))(t)
 	w.options = scan.Options{
 		Cluster: w.stub, Decider: w.gate, State: view, Namespaces: labelled{}, Observer: w.watching, Sinks: []report.Sink{w.kept}, Forgetter: w,
 	}
@@ -221,19 +212,19 @@ func (w *world) set(t testing.TB, policies ...string) *set.Set {
 	t.Helper()
 	compiled := make([]*policy.Policy, len(policies))
 	for i, text := range policies {
-		compiled[i] = must(w.harbor.Policy(text))(t)
+		compiled[i] = testkit.Must(w.harbor.Policy(text))(t)
 	}
-	return must(set.New(compiled...))(t)
+	return testkit.Must(set.New(compiled...))(t)
 }
 
 func (w *world) scanner(t testing.TB) *scan.Scanner {
 	t.Helper()
-	return must(scan.New(w.options))(t)
+	return testkit.Must(scan.New(w.options))(t)
 }
 
 func (w *world) round(t testing.TB) scan.Summary {
 	t.Helper()
-	return must(w.scanner(t).Round(t.Context()))(t)
+	return testkit.Must(w.scanner(t).Round(t.Context()))(t)
 }
 
 // signedPolicy wants images of the registry to be signed; namedPolicy wants objects of a

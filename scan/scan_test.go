@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report"
@@ -18,7 +19,7 @@ import (
 // TestRound: what runs is judged as if it came now, whatever let it in.
 func TestRound(t *testing.T) {
 	w := newWorld(t, signedPolicy, labelPolicy("maps", "ConfigMap", ""))
-	signed := must(w.harbor.Signed("app"))(t)
+	signed := testkit.Must(w.harbor.Signed("app"))(t)
 	unsigned := w.harbor.Build("shop/evil", "1", "evil")
 	static := strings.Replace(pod("kube-system", "static", unsigned.Name), `"metadata":{`, `"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"},`, 1)
 	w.add(t, pods, pod("shop", "good", signed.Name), pod("shop", "bad", unsigned.Name), static, pod("skipped", "bad", unsigned.Name))
@@ -49,7 +50,7 @@ func TestRound(t *testing.T) {
 // deny what came before there was somebody to pin it.
 func TestTagsAreHeldAgainstNobody(t *testing.T) {
 	w := newWorld(t, strings.Replace(signedPolicy, "verifyImages:\n    - ", "verifyImages:\n    - mutateDigest: true\n      verifyDigest: true\n      ", 1))
-	signed := must(w.harbor.Signed("app"))(t)
+	signed := testkit.Must(w.harbor.Signed("app"))(t)
 	w.add(t, pods, pod("shop", "tagged", signed.Name), pod("shop", "pinned", signed.ByDigest()))
 	if summary := w.round(t); summary.Denied != 0 || summary.Matched != 2 {
 		t.Errorf("%+v", summary)
@@ -73,7 +74,7 @@ func TestUnscanned(t *testing.T) {
 	if !slices.Equal(said, []string{"only"}) {
 		t.Errorf("said something: %v", said)
 	}
-	left := must(w.options.State.LeftOut(t.Context()))(t)
+	left := testkit.Must(w.options.State.LeftOut(t.Context()))(t)
 	if len(left) != 2 || !strings.Contains(left[0].Why, "background") || !strings.Contains(left[1].Why, "who asks") {
 		t.Errorf("left out: %+v", left)
 	}
@@ -82,7 +83,7 @@ func TestUnscanned(t *testing.T) {
 // TestUnscannedException: an exception that is not for scans leaves nothing out of one.
 func TestUnscannedException(t *testing.T) {
 	rules := []policy.ExceptedRule{{Policy: "p", Rules: []string{"*"}}}
-	whole := must(must(set.New())(t).With(
+	whole := testkit.Must(testkit.Must(set.New())(t).With(
 		&policy.Exception{Namespace: "n", Name: "scanned", Rules: rules}, &policy.Exception{Namespace: "n", Name: "admitted", Rules: rules, Unscanned: true}))(t)
 	set, _, err := scan.Scanned(whole)
 	if err != nil {
@@ -99,7 +100,7 @@ func TestImagesAreProvedOnce(t *testing.T) {
 	w.most = 7
 	const images, each = 5, 40
 	for i := range images {
-		signed := must(w.harbor.Signed(string(rune('a' + i))))(t)
+		signed := testkit.Must(w.harbor.Signed(string(rune('a' + i))))(t)
 		for n := range each {
 			w.add(t, pods, pod("shop", strings.Repeat("p", n+1)+signed.Repository[5:], signed.Name))
 		}
@@ -262,13 +263,13 @@ type unselective struct{ policy.Rule }
 // against anything.
 func TestAPolicyThatNamesNoKindsSpeaksOfPods(t *testing.T) {
 	w := newWorld(t)
-	of := must(w.harbor.Policy(signedPolicy))(t)
+	of := testkit.Must(w.harbor.Policy(signedPolicy))(t)
 	of.Targets = nil
 	for i, r := range of.Rules {
 		of.Rules[i] = unselective{r}
 	}
-	w.state.Replace(gate.Snapshot{Policies: must(set.New(of))(t), Prover: w.harbor.Prover})
-	good, bad := must(w.harbor.Signed("good"))(t), w.harbor.Build("bad", "v1", "bad")
+	w.state.Replace(gate.Snapshot{Policies: testkit.Must(set.New(of))(t), Prover: w.harbor.Prover})
+	good, bad := testkit.Must(w.harbor.Signed("good"))(t), w.harbor.Build("bad", "v1", "bad")
 	w.add(t, pods, pod("shop", "good", good.Name), pod("shop", "bad", bad.Name))
 	w.add(t, configMaps)
 	summary := w.round(t)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache/snapshot"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 )
 
 // words is a memory of words, some to a part.
@@ -69,20 +70,10 @@ func (w *words) RestoreTrusted(part []byte) (int, error) {
 
 func key(text string) []byte { return []byte(text + strings.Repeat("-", 32)) }
 
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 func keeper(t testing.TB, m snapshot.Memory, s snapshot.Store, k []byte) *snapshot.Keeper {
 	t.Helper()
-	return must(snapshot.New(snapshot.Options{
-		Memory: m, Store: s, Sealer: must(snapshot.NewSealer(k))(t), Room: 1 << 20, Parts: 8, Interval: time.Minute,
+	return testkit.Must(snapshot.New(snapshot.Options{
+		Memory: m, Store: s, Sealer: testkit.Must(snapshot.NewSealer(k))(t), Room: 1 << 20, Parts: 8, Interval: time.Minute,
 		Failed: func(err error) { t.Log(err) },
 	}))(t)
 }
@@ -98,7 +89,7 @@ func run(t *testing.T, keepers ...*snapshot.Keeper) {
 }
 
 func TestWhatWasKnownOutlivesAllReplicas(t *testing.T) {
-	folder := must(snapshot.NewFolder(filepath.Join(t.TempDir(), "kept")))(t)
+	folder := testkit.Must(snapshot.NewFolder(filepath.Join(t.TempDir(), "kept")))(t)
 	first, second := new(words).learn("anchor", "buoy"), new(words).learn("crane")
 	run(t, keeper(t, first, folder, key("a")), keeper(t, second, folder, key("a")))
 	if got := second.all(); got != "anchor buoy crane" {
@@ -126,23 +117,23 @@ func TestWhatWasKnownOutlivesAllReplicas(t *testing.T) {
 // TestAWriterCannotMakeAnythingUp: who can write the folder can take away.
 func TestAWriterCannotMakeAnythingUp(t *testing.T) {
 	path := t.TempDir()
-	folder := must(snapshot.NewFolder(path))(t)
+	folder := testkit.Must(snapshot.NewFolder(path))(t)
 	run(t, keeper(t, new(words).learn("anchor", "buoy"), folder, key("a")))
 	file := filepath.Join(path, "snapshot-0")
-	good := must(os.ReadFile(file))(t)
+	good := testkit.Must(os.ReadFile(file))(t)
 	flipped := bytes.Clone(good)
 	flipped[len(flipped)/2] ^= 1
 	for reason, content := range map[string][]byte{
 		"one bit": flipped, "cut": good[:len(good)-1], "longer": append(bytes.Clone(good), 0), "empty": {}, "the words themselves": []byte("anchor"),
 	} {
-		must(0, os.WriteFile(file, content, 0o600))(t)
+		testkit.Must(0, os.WriteFile(file, content, 0o600))(t)
 		later := &words{}
 		if _, err := keeper(t, later, folder, key("a")).Restore(t.Context()); !errors.Is(err, snapshot.ErrSealed) || later.all() != "buoy" {
 			t.Errorf("%s: %q, %v", reason, later.all(), err)
 		}
 	}
-	must(0, os.WriteFile(file, good, 0o600))(t)
-	if later := new(words); must(keeper(t, later, folder, key("a")).Restore(t.Context()))(t) != 2 {
+	testkit.Must(0, os.WriteFile(file, good, 0o600))(t)
+	if later := new(words); testkit.Must(keeper(t, later, folder, key("a")).Restore(t.Context()))(t) != 2 {
 		t.Errorf("as it was: %q", later.all())
 	}
 }
@@ -226,7 +217,7 @@ func (s *shaky) Save(ctx context.Context, parts [][]byte) error {
 // TestWhatCouldNotBeLoadedStays: a replica that knows little does not save over what it
 // could not look at, which may be all that anybody knows.
 func TestWhatCouldNotBeLoadedStays(t *testing.T) {
-	sealer := must(snapshot.NewSealer(key("a")))(t)
+	sealer := testkit.Must(snapshot.NewSealer(key("a")))(t)
 	for _, row := range []struct {
 		reason string
 		loads  int
@@ -234,8 +225,8 @@ func TestWhatCouldNotBeLoadedStays(t *testing.T) {
 		then   string // what is saved after a minute
 		last   string // and after two
 	}{
-		{"it is loaded", 0, must(sealer.Seal([]byte("buoy")))(t), "anchor buoy", "anchor buoy"},
-		{"it cannot be loaded for a minute", 13, must(sealer.Seal([]byte("buoy")))(t), "buoy", "anchor buoy"},
+		{"it is loaded", 0, testkit.Must(sealer.Seal([]byte("buoy")))(t), "anchor buoy", "anchor buoy"},
+		{"it cannot be loaded for a minute", 13, testkit.Must(sealer.Seal([]byte("buoy")))(t), "buoy", "anchor buoy"},
 		{"it can be loaded, and not be opened", 0, []byte("buoy"), "anchor", "anchor"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -246,7 +237,7 @@ func TestWhatCouldNotBeLoadedStays(t *testing.T) {
 			for _, want := range []string{row.then, row.last} {
 				time.Sleep(time.Minute + time.Second) //nolint:forbidigo // the clock of synctest
 				known := new(words)
-				must(keeper(t, known, &store.counted, key("a")).Restore(ctx))(t)
+				testkit.Must(keeper(t, known, &store.counted, key("a")).Restore(ctx))(t)
 				if known.all() != want {
 					t.Errorf("%s: %q is saved, want %q", row.reason, known.all(), want)
 				}
@@ -259,7 +250,7 @@ func TestWhatCouldNotBeLoadedStays(t *testing.T) {
 
 // TestWhatCouldNotBeLoadedIsWaitedFor: who starts while nobody answers knows it soon after.
 func TestWhatCouldNotBeLoadedIsWaitedFor(t *testing.T) {
-	sealer := must(snapshot.NewSealer(key("a")))(t)
+	sealer := testkit.Must(snapshot.NewSealer(key("a")))(t)
 	for _, row := range []struct {
 		reason, soon string
 		loads        int
@@ -269,7 +260,7 @@ func TestWhatCouldNotBeLoadedIsWaitedFor(t *testing.T) {
 		{"not yet", "", 3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store, memory := &shaky{counted: counted{parts: [][]byte{must(sealer.Seal([]byte("buoy")))(t)}}, loads: row.loads}, &words{}
+			store, memory := &shaky{counted: counted{parts: [][]byte{testkit.Must(sealer.Seal([]byte("buoy")))(t)}}, loads: row.loads}, &words{}
 			k := keeper(t, memory, store, key("a"))
 			if _, err := k.Restore(t.Context()); (err != nil) != (row.loads > 0) {
 				t.Fatalf("%s: %v", row.reason, err)
@@ -301,12 +292,12 @@ func TestOnceIsToldOfWhatIsTriedSoOften(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store, told := &shaky{}, 0
-			k := must(snapshot.New(snapshot.Options{
-				Memory: &words{}, Store: store, Sealer: must(snapshot.NewSealer(key("a")))(t), Room: 1 << 20, Parts: 8, Interval: time.Minute,
+			k := testkit.Must(snapshot.New(snapshot.Options{
+				Memory: &words{}, Store: store, Sealer: testkit.Must(snapshot.NewSealer(key("a")))(t), Room: 1 << 20, Parts: 8, Interval: time.Minute,
 				Failed: func(error) { told++ },
 			}))(t)
 			if row.loaded {
-				must(k.Restore(t.Context()))(t)
+				testkit.Must(k.Restore(t.Context()))(t)
 			}
 			store.loads = row.loads
 			ctx, cancel := context.WithCancel(t.Context())
@@ -338,7 +329,7 @@ func TestTheLastSaveIsTriedAgain(t *testing.T) {
 		store := &shaky{loads: row.loads, conflicts: row.conflicts}
 		run(t, keeper(t, new(words).learn("buoy"), store, key("a")))
 		known := new(words)
-		must(keeper(t, known, &store.counted, key("a")).Restore(t.Context()))(t)
+		testkit.Must(keeper(t, known, &store.counted, key("a")).Restore(t.Context()))(t)
 		if known.all() != row.want {
 			t.Errorf("%s: %q is saved, want %q", row.reason, known.all(), row.want)
 		}
@@ -347,8 +338,8 @@ func TestTheLastSaveIsTriedAgain(t *testing.T) {
 
 // TestABadPartDoesNotTakeTheOthersAway has one that was sealed, and cannot be read.
 func TestABadPartDoesNotTakeTheOthersAway(t *testing.T) {
-	sealer := must(snapshot.NewSealer(key("a")))(t)
-	store := &counted{parts: [][]byte{must(sealer.Seal([]byte("oh!")))(t), must(sealer.Seal([]byte("buoy")))(t)}}
+	sealer := testkit.Must(snapshot.NewSealer(key("a")))(t)
+	store := &counted{parts: [][]byte{testkit.Must(sealer.Seal([]byte("oh!")))(t), testkit.Must(sealer.Seal([]byte("buoy")))(t)}}
 	later := &words{}
 	n, err := keeper(t, later, store, key("a")).Restore(t.Context())
 	if n != 1 || err == nil || errors.Is(err, snapshot.ErrSealed) || later.all() != "buoy" {
@@ -358,10 +349,10 @@ func TestABadPartDoesNotTakeTheOthersAway(t *testing.T) {
 
 func TestFewerPartsLeaveNoFiles(t *testing.T) {
 	path := t.TempDir()
-	folder := must(snapshot.NewFolder(path))(t)
+	folder := testkit.Must(snapshot.NewFolder(path))(t)
 	for _, n := range []int{3, 1, 0} {
-		must(0, folder.Save(t.Context(), make([][]byte, n)))(t)
-		if files := must(os.ReadDir(path))(t); len(files) != n || len(must(folder.Load(t.Context()))(t)) != n {
+		testkit.Must(0, folder.Save(t.Context(), make([][]byte, n)))(t)
+		if files := testkit.Must(os.ReadDir(path))(t); len(files) != n || len(testkit.Must(folder.Load(t.Context()))(t)) != n {
 			t.Errorf("%d files for %d parts", len(files), n)
 		}
 	}
@@ -370,7 +361,7 @@ func TestFewerPartsLeaveNoFiles(t *testing.T) {
 // TestFolderReadsFiles, and waits for nothing else: a pipe has no writer.
 func TestFolderReadsFiles(t *testing.T) {
 	path := t.TempDir()
-	folder := must(snapshot.NewFolder(path))(t)
+	folder := testkit.Must(snapshot.NewFolder(path))(t)
 	if err := os.WriteFile(filepath.Join(path, "snapshot-0"), []byte("buoy"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +378,7 @@ func TestFolderReadsFiles(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	good := snapshot.Options{
-		Memory: &words{}, Store: &counted{}, Sealer: must(snapshot.NewSealer(key("a")))(t), Room: 1, Parts: 1, Interval: time.Second, Failed: func(error) {},
+		Memory: &words{}, Store: &counted{}, Sealer: testkit.Must(snapshot.NewSealer(key("a")))(t), Room: 1, Parts: 1, Interval: time.Second, Failed: func(error) {},
 	}
 	if _, err := snapshot.New(good); err != nil {
 		t.Fatal(err)
@@ -414,8 +405,8 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func FuzzOpen(f *testing.F) {
-	sealer := must(snapshot.NewSealer(key("a")))(f)
-	f.Add(must(sealer.Seal([]byte("anchor")))(f))
+	sealer := testkit.Must(snapshot.NewSealer(key("a")))(f)
+	f.Add(testkit.Must(sealer.Seal([]byte("anchor")))(f))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if part, err := sealer.Open(raw); err == nil && !bytes.Equal(part, []byte("anchor")) {

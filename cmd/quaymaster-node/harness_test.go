@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -28,16 +29,6 @@ import (
 )
 
 const nodeToken = "node-0123456789abcdef"
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 // build makes the binary as a release does.
 func build(t testing.TB) string {
@@ -116,7 +107,7 @@ func (c containerd) run(t testing.TB, args []string, stdin io.Reader) judgement 
 
 func encode(t testing.TB, value any) []byte {
 	t.Helper()
-	return must(json.Marshal(value))(t)
+	return testkit.Must(json.Marshal(value))(t)
 }
 
 // write makes a file of settings or of anything else, and returns its path.
@@ -153,12 +144,12 @@ type harbor struct {
 
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
-	h := &harbor{Harbor: must(gatetest.NewHarbor())(t)}
+	h := &harbor{Harbor: testkit.Must(gatetest.NewHarbor())(t)}
 	t.Cleanup(h.Close)
-	set := must(set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
-	h.judge = must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
-	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
-	h.door = must(api.New(h.config(tokens)))(t)
+	set := testkit.Must(set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
+	h.judge = testkit.Must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
+	tokens := testkit.Must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
+	h.door = testkit.Must(api.New(h.config(tokens)))(t)
 	return h
 }
 

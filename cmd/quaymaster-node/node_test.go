@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
@@ -120,10 +121,10 @@ func testContainerd(t *testing.T, binary string) {
 func testShadow(t *testing.T, binary string) {
 	h := newHarbor(t)
 	unsigned := h.Build("shop/unsigned", "1", "unsigned")
-	tokens := must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
+	tokens := testkit.Must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
 	config := h.config(tokens)
 	config.Shadow = true
-	shadow := must(api.New(config))(t)
+	shadow := testkit.Must(api.New(config))(t)
 	settings, server := serve(t, shadow, "")
 	stranger, _ := serve(t, shadow, "")
 	if err := os.WriteFile(tokenPath(t, stranger), []byte("stranger-0123456789abcdef"), 0o600); err != nil {
@@ -179,7 +180,7 @@ func testNoIdentity(t *testing.T, _ string) {
 // tokenPath finds the token file that settings name.
 func tokenPath(t testing.TB, settings string) string {
 	t.Helper()
-	return must(imageverifier.ReadSettings(settings))(t).Gateway.TokenFile
+	return testkit.Must(imageverifier.ReadSettings(settings))(t).Gateway.TokenFile
 }
 
 func testSocket(t *testing.T, binary string) {
@@ -288,9 +289,9 @@ func testAGatewayThatIsAway(t *testing.T, binary string) {
 		t.Errorf("down: %+v", j)
 	}
 	other, _ := serve(t, http.NotFoundHandler(), "")
-	text := string(must(os.ReadFile(settings))(t))
-	foreign := write(t, "node.yaml", strings.ReplaceAll(text, server.URL, must(imageverifier.ReadSettings(other))(t).Gateway.URL))
-	if err := os.WriteFile(must(imageverifier.ReadSettings(foreign))(t).Gateway.CAFile, []byte("none"), 0o600); err != nil {
+	text := string(testkit.Must(os.ReadFile(settings))(t))
+	foreign := write(t, "node.yaml", strings.ReplaceAll(text, server.URL, testkit.Must(imageverifier.ReadSettings(other))(t).Gateway.URL))
+	if err := os.WriteFile(testkit.Must(imageverifier.ReadSettings(foreign))(t).Gateway.CAFile, []byte("none"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if j := (containerd{binary: binary, settings: foreign}).verify(t, askedName, askedDigest); j.ok || j.err != nil || !strings.Contains(j.reason, "no certificate") {
@@ -303,7 +304,7 @@ func testAForeignCertificate(t *testing.T, binary string) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, goodRecord(t, nil))
 	}), "")
-	text := strings.Replace(string(must(os.ReadFile(settings))(t)), "https://127.0.0.1", "https://localhost", 1)
+	text := strings.Replace(string(testkit.Must(os.ReadFile(settings))(t)), "https://127.0.0.1", "https://localhost", 1)
 	j := containerd{binary: binary, settings: write(t, "node.yaml", text)}.verify(t, askedName, askedDigest)
 	if j.ok || j.err != nil || !strings.Contains(j.reason, "certificate") {
 		t.Errorf("the certificate of %s for localhost: %+v", server.URL, j)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
@@ -140,7 +141,7 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 	go known.Run(ctx)
 	shown := func(want int) {
 		t.Helper()
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			page, err := known.Images(inventory.ImageQuery{})
 			if err == nil && page.Total != want {
 				err = fmt.Errorf("%d images, want %d: %+v", page.Total, want, page.Items)
@@ -157,22 +158,5 @@ func TestScanForgetsInTheDashboard(t *testing.T) {
 	}
 	if got := (Sinks{}).forgetters(nil, nil); len(got) != 0 {
 		t.Errorf("nobody knows of anything, and %d are told", len(got))
-	}
-}
-
-// eventually polls until nothing is wrong any more.
-func eventually(t *testing.T, wrong func() error) {
-	t.Helper()
-	const patience = 20 * time.Second
-	deadline := time.Now().Add(patience)
-	for {
-		err := wrong()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %v", patience, err)
-		}
-		<-time.After(10 * time.Millisecond)
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/calls"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -95,7 +96,7 @@ func (f *fickle) watch(resource string) (func([]any), func(error)) {
 }
 
 // newGlobalBench is globals over a source, and a log that a test can read.
-func newGlobalBench(t *testing.T) (*Entries, *fickle, *diary) {
+func newGlobalBench(t *testing.T) (*Entries, *fickle, *testkit.Log) {
 	t.Helper()
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
@@ -105,7 +106,7 @@ func newGlobalBench(t *testing.T) (*Entries, *fickle, *diary) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, log := &fickle{changed: map[string]func([]any){}, failed: map[string]func(error){}}, &diary{}
+	source, log := &fickle{changed: map[string]func([]any){}, failed: map[string]func(error){}}, &testkit.Log{}
 	return newEntries(compiler, globalcontext.NewStore(nil), source, metrics.New(metrics.Build{}), slog.New(slog.NewTextHandler(log, nil))), source, log
 }
 
@@ -344,7 +345,7 @@ func TestGlobalsOfTheCluster(t *testing.T) {
 		globalDocument("hidden", `{"kubernetesResource":{"version":"v1","resource":"nodes"}}`),
 		globalDocument("service", `{"apiCall":{"service":{"url":"https://elsewhere.example"},"retryLimit":1}}`),
 	}, nil)
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		names, err := g.Store.Get("maps", "names")
 		if err != nil || !reflect.DeepEqual(names, []any{"a", "b"}) {
 			return fmt.Errorf("%v, %w", names, err)
@@ -352,7 +353,7 @@ func TestGlobalsOfTheCluster(t *testing.T) {
 		_, err = g.Store.Get("path", "")
 		return err
 	})
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		for name, says := range map[string]string{"hidden": "grant its service account list on nodes", "service": "httpHosts"} {
 			if _, err := g.Store.Get(name, ""); err == nil || !strings.Contains(err.Error(), says) {
 				return fmt.Errorf("%s: %w, want %q; %s", name, err, says, log)

@@ -26,6 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/health"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
@@ -49,11 +50,11 @@ func (c *counts) SetTargets(registries []string) { c.targets = registries }
 type mirrorBench struct {
 	*Mirrors
 	counts *counts
-	log    *diary
+	log    *testkit.Log
 }
 
 func newMirrorBench() *mirrorBench {
-	b := &mirrorBench{counts: &counts{}, log: &diary{}}
+	b := &mirrorBench{counts: &counts{}, log: &testkit.Log{}}
 	b.Mirrors = New(&gate.Current{}, b.counts, slog.New(slog.NewTextHandler(b.log, nil)), &gateway.Signal{})
 	return b
 }

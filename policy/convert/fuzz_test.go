@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
@@ -20,7 +21,7 @@ func FuzzConvert(f *testing.F) {
 	for _, file := range files {
 		for i, format := range convert.Formats() {
 			if strings.HasPrefix(filepath.Base(file), string(format)) {
-				f.Add(uint8(i+1), must(converttest.Read(file))(f))
+				f.Add(uint8(i+1), testkit.Must(converttest.Read(file))(f))
 			}
 		}
 	}

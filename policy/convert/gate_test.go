@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
@@ -32,16 +33,6 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 // harbor is a gate with real parts: a registry on loopback, real signers, the
 // product's client and verifiers.
@@ -74,24 +65,24 @@ func newHarbor(t testing.TB) *harbor {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
-	sigstore := must(verifytest.New(verifytest.Options{}))(t)
-	key := func() *verifytest.Signer { return must(verifytest.KeySigner(verifytest.KeyOptions{}))(t) }
+	sigstore := testkit.Must(verifytest.New(verifytest.Options{}))(t)
+	key := func() *verifytest.Signer { return testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t) }
 	notary := func(name string, alone bool) *verifytest.Notary {
-		return must(verifytest.NewNotary(verifytest.NotaryOptions{Name: name, SelfSigned: alone}))(t)
+		return testkit.Must(verifytest.NewNotary(verifytest.NotaryOptions{Name: name, SelfSigned: alone}))(t)
 	}
 	keyless := func(subject string) *verifytest.Signer {
-		return must(sigstore.Keyless(verifytest.Identity{Issuer: "https://issuer.example.com", Email: subject}))(t)
+		return testkit.Must(sigstore.Keyless(verifytest.Identity{Issuer: "https://issuer.example.com", Email: subject}))(t)
 	}
 	h := &harbor{
 		Yard: gatetest.New(server, sigstore), key: key(), stranger: key(),
 		notary: notary("notary", false), other: notary("other", false), builder: notary("builder", true), visitor: notary("visitor", true),
 		ours: keyless("dev@example.com"), theirs: keyless("eve@example.com"),
-		client: must(registry.New(registry.Config{}))(t),
+		client: testkit.Must(registry.New(registry.Config{}))(t),
 	}
 	t.Cleanup(h.client.Close)
-	snapshot := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t).Snapshot()
+	snapshot := testkit.Must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t).Snapshot()
 	h.prover = prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
-		attest.Cosign: cosign.New(snapshot), attest.Bundle: bundle.New(snapshot), attest.Notation: must(notation.New(notation.Options{}))(t),
+		attest.Cosign: cosign.New(snapshot), attest.Bundle: bundle.New(snapshot), attest.Notation: testkit.Must(notation.New(notation.Options{}))(t),
 	}}
 	return h
 }
@@ -126,8 +117,8 @@ func (h *harbor) gate(t testing.TB, text string) *gate.Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := must(set.New(compile(t, out)...))(t)
-	return must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.prover}}))(t)
+	set := testkit.Must(set.New(compile(t, out)...))(t)
+	return testkit.Must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.prover}}))(t)
 }
 
 // compile compiles every document that was written.
@@ -136,7 +127,7 @@ func compile(t testing.TB, out []byte) []*policy.Policy {
 	compiler := imagevalidating.New(imagevalidating.Options{Options: kyvernocel.Options{Now: time.Now, Random: rand.Reader}})
 	var list []*policy.Policy
 	for _, document := range bytes.Split(out, []byte("\n---\n"))[1:] {
-		list = append(list, must(compiler.Compile(document, "converted.yaml"))(t))
+		list = append(list, testkit.Must(compiler.Compile(document, "converted.yaml"))(t))
 	}
 	return list
 }
@@ -153,11 +144,11 @@ func pod(t testing.TB, images ...string) gate.Request {
 
 func request(t testing.TB, spec map[string]any) gate.Request {
 	t.Helper()
-	raw := must(json.Marshal(map[string]any{
+	raw := testkit.Must(json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "test", "namespace": "shop"}, "spec": spec,
 	}))(t)
 	return gate.Request{
-		Object:  must(workload.Parse(raw))(t),
+		Object:  testkit.Must(workload.Parse(raw))(t),
 		Subject: policy.Subject{NamespaceMeta: policy.NamespaceMeta{NamespaceKnown: true, NamespaceLabels: map[string]string{"policy.sigstore.dev/include": "true"}}},
 	}
 }
@@ -190,7 +181,7 @@ func TestGoldenCompiles(t *testing.T) {
 		t.Fatalf("%d golden files for %d formats: %v", len(goldens), len(convert.Formats()), err)
 	}
 	for _, golden := range goldens {
-		if list := compile(t, must(os.ReadFile(golden))(t)); len(list) == 0 {
+		if list := compile(t, testkit.Must(os.ReadFile(golden))(t)); len(list) == 0 {
 			t.Errorf("%s: nothing was written", golden)
 		}
 	}

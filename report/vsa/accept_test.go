@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
@@ -38,33 +39,23 @@ type port struct {
 
 func newPort(t testing.TB) *port {
 	t.Helper()
-	harbor := must(gatetest.NewHarbor())(t)
+	harbor := testkit.Must(gatetest.NewHarbor())(t)
 	t.Cleanup(harbor.Close)
 	p := &port{Harbor: harbor}
-	signer := must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
+	signer := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
 	p.verifier, p.public = keyOf(t, signer), signer.PublicPEM()
-	p.stranger = keyOf(t, must(verifytest.KeySigner(verifytest.KeyOptions{}))(t))
+	p.stranger = keyOf(t, testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t))
 	return p
-}
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
 }
 
 func keyOf(t testing.TB, signer *verifytest.Signer) vsa.Key {
 	t.Helper()
-	return must(vsa.ParseKey(must(signer.PrivatePEM())(t), nil))(t)
+	return testkit.Must(vsa.ParseKey(testkit.Must(signer.PrivatePEM())(t), nil))(t)
 }
 
 func pod(t testing.TB, image string) gate.Request {
 	t.Helper()
-	return gate.Request{Object: must(workload.Parse([]byte(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"containers": [{"name": "web", "image": "` + image + `"}]}}`)))(t)}
+	return gate.Request{Object: testkit.Must(workload.Parse([]byte(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"}, "spec": {"containers": [{"name": "web", "image": "` + image + `"}]}}`)))(t)}
 }
 
 // given is what a summary is made of.
@@ -78,20 +69,20 @@ type given struct {
 // summary verifies an image in full, and signs what came of it.
 func (p *port) summary(t testing.TB, of gatetest.Image, by given) []byte {
 	t.Helper()
-	made := must(p.Policy(strings.ReplaceAll(signedBy, "NAME", by.policies)))(t)
-	outcome := must(p.Gate(made))(t).Decide(t.Context(), pod(t, of.Name))
+	made := testkit.Must(p.Policy(strings.ReplaceAll(signedBy, "NAME", by.policies)))(t)
+	outcome := testkit.Must(p.Gate(made))(t).Decide(t.Context(), pod(t, of.Name))
 	summaries, left, err := vsa.Verifier{ID: by.verifier, Time: by.at}.Summaries([]gate.Outcome{outcome})
 	if err != nil || len(summaries) != 1 || len(left) != 0 {
 		t.Fatalf("%+v, %+v, %v", summaries, left, err)
 	}
-	return must(summaries[0].Sign(t.Context(), by.key))(t)
+	return testkit.Must(summaries[0].Sign(t.Context(), by.key))(t)
 }
 
 // put stores a summary beside an image.
 func (p *port) put(t testing.TB, to gatetest.Image, bundle []byte) {
 	t.Helper()
-	ref := must(image.Parse(to.ByDigest()))(t)
-	described := must(p.Client.Describe(t.Context(), must(p.Client.Resolve(t.Context(), ref))(t)))(t)
+	ref := testkit.Must(image.Parse(to.ByDigest()))(t)
+	described := testkit.Must(p.Client.Describe(t.Context(), testkit.Must(p.Client.Resolve(t.Context(), ref))(t)))(t)
 	if _, err := p.Client.Push(t.Context(), ref.Repository(), vsa.Artifact(bundle, described.Descriptor())); err != nil {
 		t.Fatal(err)
 	}
@@ -181,20 +172,20 @@ spec:
 // classic compiles a ClusterPolicy as it stands.
 func classic(t testing.TB, text string, now func() time.Time) *policy.Policy {
 	t.Helper()
-	engine := must(jmespath.New(jmespath.Options{Now: now, Random: rand.Reader}))(t)
-	return must(must(kyverno.New(kyverno.Options{Engine: engine}))(t).Compile([]byte(text), "test.yaml"))(t)
+	engine := testkit.Must(jmespath.New(jmespath.Options{Now: now, Random: rand.Reader}))(t)
+	return testkit.Must(testkit.Must(kyverno.New(kyverno.Options{Engine: engine}))(t).Compile([]byte(text), "test.yaml"))(t)
 }
 
 // accepting compiles the policies, which want the summary to be of other policies.
 func (p *port) accepting(t testing.TB, now func() time.Time) map[string]*policy.Policy {
 	t.Helper()
-	set := must(set.New(must(p.Policy(strings.ReplaceAll(signedBy, "NAME", "full")))(t)))(t)
-	quoted := func(text []byte) string { return string(must(json.Marshal(string(text)))(t)) }
+	set := testkit.Must(set.New(testkit.Must(p.Policy(strings.ReplaceAll(signedBy, "NAME", "full")))(t)))(t)
+	quoted := func(text []byte) string { return string(testkit.Must(json.Marshal(string(text)))(t)) }
 	fill := strings.NewReplacer("HOST", p.Registry.Host(), "VERIFIER", quoted(p.public), "KEY", quoted(p.Signer.PublicPEM()), "POLICIES", set.Hash())
 	clusterImage := sigstore.New(sigstore.Options{Now: now})
 	return map[string]*policy.Policy{
-		"ImageValidatingPolicy": must(imagevalidating.New(imagevalidating.Options{Options: kyvernocel.Options{Now: now, Random: rand.Reader}}).Compile([]byte(fill.Replace(inCEL)), "cel.yaml"))(t),
-		"ClusterImagePolicy":    must(clusterImage.Compile([]byte(fill.Replace(inRego)), "rego.yaml"))(t),
+		"ImageValidatingPolicy": testkit.Must(imagevalidating.New(imagevalidating.Options{Options: kyvernocel.Options{Now: now, Random: rand.Reader}}).Compile([]byte(fill.Replace(inCEL)), "cel.yaml"))(t),
+		"ClusterImagePolicy":    testkit.Must(clusterImage.Compile([]byte(fill.Replace(inRego)), "rego.yaml"))(t),
 		"ClusterPolicy":         classic(t, fill.Replace(inConditions), now),
 	}
 }
@@ -273,7 +264,7 @@ func TestAccept(t *testing.T) {
 		hide(of)
 		for name, made := range policies {
 			t.Run(row.reason+"/"+name, func(t *testing.T) {
-				outcome := must(p.Gate(made))(t).Decide(t.Context(), pod(t, of.ByDigest()))
+				outcome := testkit.Must(p.Gate(made))(t).Decide(t.Context(), pod(t, of.ByDigest()))
 				if outcome.Result != row.want {
 					t.Errorf("%s %+v, want %s", outcome.Result, outcome.Verdicts[0].Reasons, row.want)
 				}
@@ -296,7 +287,7 @@ func TestFreshnessIsOfTheDecision(t *testing.T) {
 		}
 		p.put(t, built, p.summary(t, built, given{verifier: verifierID, at: now, policies: "full", key: p.verifier}))
 		p.Registry.Delete("shop/app", strings.ReplaceAll(built.Manifest.Digest, ":", "-")+".sig")
-		g := must(p.Gate(made))(t)
+		g := testkit.Must(p.Gate(made))(t)
 		for _, row := range []struct {
 			later time.Duration
 			want  gate.Result
@@ -327,20 +318,20 @@ func TestCost(t *testing.T) {
 		}
 		types = append(types, `{type: "`+one+`", attestors: [`+entry+`]}`)
 	}
-	proved := must(p.Policy(strings.NewReplacer("ENTRY", entry, "TYPES", strings.Join(types, ", ")).Replace(full)))(t)
-	whole := must(p.Gate(proved))(t).Decide(t.Context(), pod(t, built.Name))
+	proved := testkit.Must(p.Policy(strings.NewReplacer("ENTRY", entry, "TYPES", strings.Join(types, ", ")).Replace(full)))(t)
+	whole := testkit.Must(p.Gate(proved))(t).Decide(t.Context(), pod(t, built.Name))
 	summaries, left, err := vsa.Verifier{ID: verifierID, Time: time.Now()}.Summaries([]gate.Outcome{whole})
 	if err != nil || len(summaries) != 1 {
 		t.Fatal(whole.Verdicts[0].Reasons, left, err)
 	}
-	p.put(t, built, must(summaries[0].Sign(t.Context(), p.verifier))(t))
-	statement := must(summaries[0].Statement())(t)
+	p.put(t, built, testkit.Must(summaries[0].Sign(t.Context(), p.verifier))(t))
+	statement := testkit.Must(summaries[0].Statement())(t)
 	if inputs := strings.Count(string(statement), `"uri":"oci://`); inputs != 6 {
 		t.Errorf("%d attestations were used, want a signature and 5: %s", inputs, statement)
 	}
-	quoted := string(must(json.Marshal(string(p.public)))(t))
+	quoted := string(testkit.Must(json.Marshal(string(p.public)))(t))
 	short := classic(t, strings.NewReplacer("HOST", p.Registry.Host(), "attestors: [ENTRY], ", "", "TYPES", `{type: "https://slsa.dev/verification_summary/v1", attestors: [`+strings.Replace(entry, "KEY", quoted, 1)+`], conditions: [{all: [{key: "{{ verificationResult }}", operator: Equals, value: PASSED}]}]}`).Replace(full), time.Now)
-	cheap := must(p.Gate(short))(t).Decide(t.Context(), pod(t, built.Name))
+	cheap := testkit.Must(p.Gate(short))(t).Decide(t.Context(), pod(t, built.Name))
 	if whole.Result != gate.Allow || cheap.Result != gate.Allow {
 		t.Fatal(whole.Result, cheap.Result, cheap.Verdicts[0].Reasons)
 	}

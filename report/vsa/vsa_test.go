@@ -26,6 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest/predicate"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report/vsa"
 	"github.com/quaymaster/quaymaster/verify"
@@ -43,13 +44,13 @@ var (
 
 func pinned(t testing.TB, name string) image.Pinned {
 	t.Helper()
-	return must(must(image.Parse(name))(t).Pin(image.Descriptor{Digest: digest}))(t)
+	return testkit.Must(testkit.Must(image.Parse(name))(t).Pin(image.Descriptor{Digest: digest}))(t)
 }
 
 func found(t testing.TB, repository, content string) verify.Fact {
 	t.Helper()
 	return verify.Fact{Role: attest.Signature, Origin: attest.Origin{
-		Repository: must(image.ParseRepository(repository))(t), Via: "referrers", Manifest: image.DigestOf([]byte(content)),
+		Repository: testkit.Must(image.ParseRepository(repository))(t), Via: "referrers", Manifest: image.DigestOf([]byte(content)),
 	}}
 }
 
@@ -89,7 +90,7 @@ func TestGolden(t *testing.T) {
 		if err != nil || len(summaries) != 1 || len(left) != 0 {
 			t.Fatal(summaries, left, err)
 		}
-		written := must(summaries[0].Statement())(t)
+		written := testkit.Must(summaries[0].Statement())(t)
 		var pretty bytes.Buffer
 		if err := json.Indent(&pretty, written, "", "  "); err != nil {
 			t.Fatal(err)
@@ -101,11 +102,11 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if want := must(os.ReadFile(path))(t); !bytes.Equal(pretty.Bytes(), want) {
+		if want := testkit.Must(os.ReadFile(path))(t); !bytes.Equal(pretty.Bytes(), want) {
 			t.Errorf("%s: %s", file, pretty.Bytes())
 		}
-		statement := must(attest.ParseStatement(written))(t)
-		read := must(predicate.ParseSummary(statement))(t)
+		statement := testkit.Must(attest.ParseStatement(written))(t)
+		read := testkit.Must(predicate.ParseSummary(statement))(t)
 		if read.Passed != summaries[0].Passed || read.VerifierID != verifierID || !read.Verified.Equal(at.Truncate(time.Second)) || read.Resource != "oci://registry.example/shop/app" {
 			t.Errorf("%s is read as %+v", file, read)
 		}
@@ -179,7 +180,7 @@ func TestResults(t *testing.T) {
 func TestNames(t *testing.T) {
 	copyOf := func(source string, facts ...verify.Fact) policy.Decision {
 		d := decision(policy.Pass, facts...)
-		d.Check.Image = policy.Image{Ref: must(image.Parse(source))(t), Copy: must(image.Parse("mirror.example/cache/app:v1"))(t)}
+		d.Check.Image = policy.Image{Ref: testkit.Must(image.Parse(source))(t), Copy: testkit.Must(image.Parse("mirror.example/cache/app:v1"))(t)}
 		return d
 	}
 	unknown := verify.Fact{Role: attest.Signature}
@@ -209,7 +210,7 @@ func TestNames(t *testing.T) {
 		if err != nil || len(summaries) != 1 {
 			t.Fatal(row.reason, summaries, err)
 		}
-		text := string(must(summaries[0].Statement())(t))
+		text := string(testkit.Must(summaries[0].Statement())(t))
 		if !strings.Contains(text, `"resourceUri":"`+row.resource+`"`) || !strings.Contains(text, `"name":"`+strings.TrimPrefix(row.resource, "oci://")+`"`) {
 			t.Errorf("%s: %s", row.reason, text)
 		}
@@ -250,7 +251,7 @@ func TestVerifierRefuses(t *testing.T) {
 func TestKeys(t *testing.T) {
 	p := newPort(t)
 	for _, algorithm := range []verifytest.Algorithm{verifytest.ECDSAP256, verifytest.ECDSAP384, verifytest.ECDSAP521, verifytest.RSA2048, verifytest.Ed25519} {
-		signer := must(verifytest.KeySigner(verifytest.KeyOptions{Algorithm: algorithm}))(t)
+		signer := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{Algorithm: algorithm}))(t)
 		p.verifier, p.public = keyOf(t, signer), signer.PublicPEM()
 		built := p.Build("shop/app", "1", string(algorithm))
 		if err := p.SignLegacy(built, verifytest.Claim{Signer: p.Signer, NoLog: true}, nil); err != nil {
@@ -259,7 +260,7 @@ func TestKeys(t *testing.T) {
 		p.put(t, built, p.summary(t, built, given{verifier: verifierID, at: time.Now(), policies: "full", key: p.verifier}))
 		p.Registry.Delete("shop/app", strings.ReplaceAll(built.Manifest.Digest, ":", "-")+".sig")
 		for name, made := range p.accepting(t, time.Now) {
-			if outcome := must(p.Gate(made))(t).Decide(t.Context(), pod(t, built.ByDigest())); outcome.Result != gate.Allow {
+			if outcome := testkit.Must(p.Gate(made))(t).Decide(t.Context(), pod(t, built.ByDigest())); outcome.Result != gate.Allow {
 				t.Errorf("%s, %s: %+v", algorithm, name, outcome.Verdicts[0].Reasons)
 			}
 		}
@@ -272,11 +273,11 @@ func pemOf(kind string, der []byte) []byte {
 
 // TestParseKey: whose keys are read, and what is none.
 func TestParseKey(t *testing.T) {
-	signer := must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
-	plain := must(signer.PrivatePEM())(t)
+	signer := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
+	plain := testkit.Must(signer.PrivatePEM())(t)
 	block, _ := pem.Decode(plain)
-	locked := must(encrypted.Encrypt(block.Bytes, []byte("open sesame")))(t)
-	pkcs8 := func(key any) []byte { return pemOf("PRIVATE KEY", must(x509.MarshalPKCS8PrivateKey(key))(t)) }
+	locked := testkit.Must(encrypted.Encrypt(block.Bytes, []byte("open sesame")))(t)
+	pkcs8 := func(key any) []byte { return pemOf("PRIVATE KEY", testkit.Must(x509.MarshalPKCS8PrivateKey(key))(t)) }
 	for _, row := range []struct {
 		reason         string
 		text, password string
@@ -293,8 +294,8 @@ func TestParseKey(t *testing.T) {
 		{"no key", "key", "", "one PEM block"},
 		{"another form", string(pemOf("EC PRIVATE KEY", block.Bytes)), "", "openssl pkcs8"},
 		{"no PKCS #8 in it", string(pemOf("PRIVATE KEY", []byte("x"))), "", "private key"},
-		{"a curve that nobody believes", string(pkcs8(must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t))), "", "P-224"},
-		{"a short key", string(pkcs8(must(rsa.GenerateKey(rand.Reader, 1024))(t))), "", "too short"},
+		{"a curve that nobody believes", string(pkcs8(testkit.Must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t))), "", "P-224"},
+		{"a short key", string(pkcs8(testkit.Must(rsa.GenerateKey(rand.Reader, 1024))(t))), "", "too short"},
 		{"too long", strings.Repeat("x", 65<<10), "", "bound"},
 	} {
 		_, err := vsa.ParseKey([]byte(row.text), []byte(row.password))
@@ -326,7 +327,7 @@ func TestSignRefuses(t *testing.T) {
 	for reason, key := range map[string]vsa.Key{
 		"another public key":           oddKey{p.verifier, p.Signer.Public(), nil},
 		"none":                         oddKey{p.verifier, nil, nil},
-		"a curve that is not believed": oddKey{p.verifier, must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t).Public(), nil},
+		"a curve that is not believed": oddKey{p.verifier, testkit.Must(ecdsa.GenerateKey(elliptic.P224(), rand.Reader))(t).Public(), nil},
 		"a service that is down":       oddKey{p.verifier, p.Signer.Public(), errors.New("down")},
 	} {
 		if _, err := summaries[0].Sign(t.Context(), key); err == nil || !strings.Contains(err.Error(), "a.example/b:1") {
@@ -337,8 +338,8 @@ func TestSignRefuses(t *testing.T) {
 
 // FuzzParseKey: whatever a file holds, it is a key that signs or none.
 func FuzzParseKey(f *testing.F) {
-	signer := must(verifytest.KeySigner(verifytest.KeyOptions{}))(f)
-	f.Add(must(signer.PrivatePEM())(f))
+	signer := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(f)
+	f.Add(testkit.Must(signer.PrivatePEM())(f))
 	f.Add(pemOf("ENCRYPTED SIGSTORE PRIVATE KEY", []byte(`{"kdf":{"name":"scrypt","params":{"N":1,"r":1,"p":1},"salt":""},"cipher":{"name":"nacl/secretbox","nonce":""},"ciphertext":""}`)))
 	f.Add(pemOf("PRIVATE KEY", nil))
 	f.Fuzz(func(t *testing.T, text []byte) {

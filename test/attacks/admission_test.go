@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -156,7 +157,9 @@ func admissionAttacks() []attack {
 		}),
 		row("containers-that-stand-twice", "The object has its containers twice, signed ones and then others, so that two parsers see two pods. It is denied.", "parsers that differ", func(s *scene) {
 			signed, evil := pod(s.signed("signed").ByDigest()), pod(s.built("evil").ByDigest())
-			list := func(of object) string { return string(must(json.Marshal(of["spec"].(object)["containers"]))(s.t)) }
+			list := func(of object) string {
+				return string(testkit.Must(json.Marshal(of["spec"].(object)["containers"]))(s.t))
+			}
 			text := func(containers ...string) request {
 				return request{now: signed, unmutated: true, raw: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"},"spec":{"containers":` + strings.Join(containers, `,"containers":`) + `}}`}
 			}

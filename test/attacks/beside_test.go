@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
@@ -192,7 +193,7 @@ func process(b *testing.B, environment string, before ...string) (io.Writer, *js
 	words := append(before, own, "-test.run=^$", "-test.bench=^BenchmarkBesideAttacks$", "-test.benchtime=1x")
 	command := exec.CommandContext(b.Context(), words[0], words[1:]...)
 	command.Env, command.ExtraFiles = append(os.Environ(), environment), []*os.File{tells}
-	asks := must(command.StdinPipe())(b)
+	asks := testkit.Must(command.StdinPipe())(b)
 	if err := command.Start(); err != nil {
 		b.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -116,8 +117,8 @@ func beside(annotation string, content func(t testing.TB) object) func(*scene, g
 	return func(s *scene, image gatetest.Image) {
 		claim := by(s.key)
 		claim.Image = &verifytest.SimpleSigning{Reference: image.Repository, Digest: image.Manifest.Digest}
-		layer := must(s.Sigstore.Layer(claim))(s.t)
-		layer.Annotations[annotation] = string(must(json.Marshal(content(s.t)))(s.t))
+		layer := testkit.Must(s.Sigstore.Layer(claim))(s.t)
+		layer.Annotations[annotation] = string(testkit.Must(json.Marshal(content(s.t)))(s.t))
 		s.check(s.PutLegacy(image, ".sig", layer))
 	}
 }
@@ -127,8 +128,8 @@ func longKey(t testing.TB) object {
 	const size = 80 << 10
 	long := verifytest.LongKey(size * 8)
 	long.E = 1<<31 - 1 // takes longest
-	key := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: must(x509.MarshalPKIXPublicKey(long))(t)})
-	body := must(json.Marshal(object{"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": object{
+	key := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: testkit.Must(x509.MarshalPKIXPublicKey(long))(t)})
+	body := testkit.Must(json.Marshal(object{"apiVersion": "0.0.1", "kind": "hashedrekord", "spec": object{
 		"data":      object{"hash": object{"algorithm": "sha256", "value": strings.Repeat("00", sha256.Size)}},
 		"signature": object{"content": append([]byte{0}, bytes.Repeat([]byte{1}, size-1)...), "publicKey": object{"content": key}},
 	}}))(t)
@@ -143,7 +144,7 @@ func exceeding(t testing.TB) object {
 	for i := range elements {
 		token = append(token, 0x30, 2, 0x30, byte(4*(elements-i)-2))
 	}
-	return object{"SignedRFC3161Timestamp": must(asn1.Marshal([]asn1.RawValue{
+	return object{"SignedRFC3161Timestamp": testkit.Must(asn1.Marshal([]asn1.RawValue{
 		{Tag: asn1.TagSequence, IsCompound: true, Bytes: []byte{asn1.TagInteger, 1, 0}},
 		{Tag: asn1.TagSequence, IsCompound: true, Bytes: append(token, asn1.TagNull, 0)},
 	}))(t)}
@@ -158,13 +159,13 @@ func thousandBundles(s *scene, image gatetest.Image) {
 func thousandLayers(s *scene, image gatetest.Image) {
 	claim := by(s.stranger)
 	claim.Image = &verifytest.SimpleSigning{Reference: image.Repository, Digest: image.Manifest.Digest}
-	layer := must(s.sigstore.Layer(claim))(s.t)
+	layer := testkit.Must(s.sigstore.Layer(claim))(s.t)
 	blob := s.Registry.PutBlob(image.Repository, layer.MediaType, layer.Payload)
 	layers := make([]any, 1000)
 	for i := range layers {
 		layers[i] = object{"mediaType": blob.MediaType, "digest": blob.Digest, "size": blob.Size, "annotations": layer.Annotations}
 	}
-	body := must(json.Marshal(object{
+	body := testkit.Must(json.Marshal(object{
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "layers": layers,
 		"config": s.Registry.PutBlob(image.Repository, ocispec.MediaTypeImageConfig, []byte("{}")),
 	}))(s.t)

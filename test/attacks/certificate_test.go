@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -81,7 +82,7 @@ func certificateAttacks() []attack {
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(_ *scene, stamp *verifytest.Stamp) { stamp.Time = ago(48 * time.Hour) })))},
 		{"timestamp-in-a-crowd", "The timestamp is genuine, and brings certificates that have issued one another to and fro, so that a search for a chain goes from each to each. It is denied before anybody searches.", "CVE-2026-32280", everywhere(),
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(s *scene, stamp *verifytest.Stamp) {
-				stamp.TSA = must(s.sigstore.TSA.Crowded(6))(s.t)
+				stamp.TSA = testkit.Must(s.sigstore.TSA.Crowded(6))(s.t)
 			})), code(verify.Malformed))},
 		{"own-roots-only", "The policy names its own root, and the signer has a certificate of the public authority. It is denied: the root takes the place of the others.", "kyverno: roots ignored for bundles", everywhere(), func(s *scene) {
 			roots := func(pem []byte) string {
@@ -112,7 +113,7 @@ func certificateAttacks() []attack {
 		{"notation-after-its-end", "The notary's signature says that it has expired. It is denied.", "GHSA-57wx-m636-g3g8", everywhere(),
 			judged(notarized(), notation(nil, ""), notation(func(n *verifytest.Notation) { n.Time, n.Expiry = ago(2*time.Hour), time.Hour }, ""), code(verify.Expired))},
 		{"notation-certificate-ended", "The notary's certificate ended, and nothing says that it signed before. It is denied.", "GHSA-45v3-38pc-874v", everywhere(), func(s *scene) {
-			late := must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "late", NotBefore: ago(48 * time.Hour), NotAfter: ago(24 * time.Hour)}))(s.t)
+			late := testkit.Must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "late", NotBefore: ago(48 * time.Hour), NotAfter: ago(24 * time.Hour)}))(s.t)
 			image, ended := s.built("honest"), s.built("ended")
 			s.check(s.SignNotation(image, s.notary, verifytest.Notation{}), s.SignNotation(ended, late, verifytest.Notation{Time: ago(36 * time.Hour)}))
 			s.words = map[string][]byte{"NOTARY": append(s.notary.RootPEM(), late.RootPEM()...)}

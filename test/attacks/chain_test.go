@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -40,7 +41,7 @@ func branch(o verifytest.BranchOptions) func(*scene) *verifytest.CA {
 		if !o.NotAfter.IsZero() && o.NotBefore.IsZero() {
 			o.NotBefore = ago(48 * time.Hour)
 		}
-		return must(s.sigstore.CA.Branch(o))(s.t)
+		return testkit.Must(s.sigstore.CA.Branch(o))(s.t)
 	}
 }
 
@@ -86,12 +87,12 @@ func chainAttacks() []attack {
 			unlogged, below(live, 0), below(branch(verifytest.BranchOptions{SHA1: true}), 0)),
 		both("certificate-that-issues", "Who has a certificate of the trusted authority issues another by it, with the releaser's name. It is denied: that certificate may not issue.", "basic constraints",
 			unlogged, below(live, 0), below(func(s *scene) *verifytest.CA {
-				return must(s.person(func(id *verifytest.Identity) {
+				return testkit.Must(s.person(func(id *verifytest.Identity) {
 					id.URI, id.NotBefore, id.Lifetime = "https://evil.example/x", ago(began), lasts
 				}).Issuing())(s.t)
 			}, 0)),
 		both("authority-of-the-same-name", "The attacker's authority and its root have the trusted ones' names. It is denied: keys count, and no names.", crossed,
-			unlogged, below(live, 0), below(func(s *scene) *verifytest.CA { return must(verifytest.New(verifytest.Options{}))(s.t).CA }, 0)),
+			unlogged, below(live, 0), below(func(s *scene) *verifytest.CA { return testkit.Must(verifytest.New(verifytest.Options{}))(s.t).CA }, 0)),
 	} {
 		all = append(all, rows...)
 	}
@@ -105,7 +106,7 @@ func crossings(source string) []attack {
 		return attack{name, what, source, everywhere(), play}
 	}
 	foreign := func(s *scene) *verifytest.CA { return s.foreign.CA }
-	cross := func(s *scene) *verifytest.CA { return must(s.sigstore.CA.Crossed(s.foreign.CA))(s.t) }
+	cross := func(s *scene) *verifytest.CA { return testkit.Must(s.sigstore.CA.Crossed(s.foreign.CA))(s.t) }
 	named := func(signs func(func(*scene) verifytest.Claim) func(*scene, gatetest.Image) error) func(*scene) {
 		return func(s *scene) {
 			s.words = map[string][]byte{"ANCHORS": s.foreign.CA.ChainPEM()}
@@ -150,7 +151,7 @@ func doublings() []attack {
 	}
 	foreign := func(s *scene, id *verifytest.Identity) { id.CTLog = s.foreign.CTLog }
 	misissued := func(s *scene, stamp *verifytest.Stamp) {
-		stamp.TSA, stamp.ForgedCertificate = must(s.sigstore.TSA.Misissued())(s.t), true
+		stamp.TSA, stamp.ForgedCertificate = testkit.Must(s.sigstore.TSA.Misissued())(s.t), true
 	}
 	people := images("attestors: [{count: 2, entries: [" + ofPeople + ", {keyless: {issuer: ISSUER, subjectRegExp: 'https://git\\.example/org/app/.*'}}]}]")
 	another := as(func(_ *scene, id *verifytest.Identity) {

@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
@@ -96,11 +97,11 @@ func (s *scene) askLibrary(q request) answer {
 	}
 	o := s.wire().gate.Decide(s.t.Context(), asked)
 	s.last = o
-	a := answer{allowed: o.Result.Admits(), said: string(must(json.Marshal([]any{o.Result, o.Reasons, reasons(o)}))(s.t))}
+	a := answer{allowed: o.Result.Admits(), said: string(testkit.Must(json.Marshal([]any{o.Result, o.Reasons, reasons(o)}))(s.t))}
 	if a.allowed {
 		patch := []byte("[]")
 		if len(o.Patch) > 0 {
-			patch = must(json.Marshal(o.Patch))(s.t)
+			patch = testkit.Must(json.Marshal(o.Patch))(s.t)
 		}
 		a.images = imagesOf(s, apply(s, q.text(s), patch))
 	}
@@ -118,20 +119,20 @@ func (q request) text(s *scene) []byte {
 	if q.raw != "" {
 		return []byte(q.raw)
 	}
-	return must(json.Marshal(q.now))(s.t)
+	return testkit.Must(json.Marshal(q.now))(s.t)
 }
 
 // apply patches an object as an API server does.
 func apply(s *scene, text, patch []byte) []byte {
 	s.t.Helper()
-	operations := must(jsonpatch.DecodePatch(patch))(s.t)
-	return must(operations.Apply(text))(s.t)
+	operations := testkit.Must(jsonpatch.DecodePatch(patch))(s.t)
+	return testkit.Must(operations.Apply(text))(s.t)
 }
 
 // imagesOf lists the images of an object.
 func imagesOf(s *scene, text []byte) (all []string) {
 	s.t.Helper()
-	for _, use := range must(workload.Extract(must(workload.Parse(text))(s.t)))(s.t) {
+	for _, use := range testkit.Must(workload.Extract(testkit.Must(workload.Parse(text))(s.t)))(s.t) {
 		all = append(all, use.Image)
 	}
 	return all
@@ -152,7 +153,7 @@ func (s *scene) askProgram(q request) answer {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		record := must(os.ReadFile(filepath.Join(folder, "verdict.json")))(s.t)
+		record := testkit.Must(os.ReadFile(filepath.Join(folder, "verdict.json")))(s.t)
 		return answer{allowed: true, said: said, images: pinned(s, record)}
 	case errors.As(err, &exit) && slices.Contains([]int{exitDenied, exitMisused, exitError}, exit.ExitCode()) && !strings.Contains(said, "goroutine "):
 		return answer{said: said}
@@ -181,7 +182,7 @@ func (s *scene) arguments(folder string, q request) []string {
 	}
 	if s.noLabels == nil {
 		metadata := object{"name": namespace, "labels": s.labels}
-		args = append(args, "--resource", write("namespace.yaml", must(json.Marshal(object{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))(s.t)))
+		args = append(args, "--resource", write("namespace.yaml", testkit.Must(json.Marshal(object{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}))(s.t)))
 	}
 	return args
 }
@@ -245,9 +246,9 @@ func (*wired) Record(context.Context, admission.Review) {}
 func (w *wired) open(s *scene) string {
 	if w.doors == nil {
 		mux := http.NewServeMux()
-		queue := must(admission.NewQueue(admission.QueueBounds{}))(s.t)
+		queue := testkit.Must(admission.NewQueue(admission.QueueBounds{}))(s.t)
 		for _, d := range []admission.Endpoint{admission.Mutate, admission.Validate} {
-			mux.Handle("/"+string(d), must(admission.New(admission.Config{
+			mux.Handle("/"+string(d), testkit.Must(admission.New(admission.Config{
 				Endpoint: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w, Queue: queue, Recorder: w, Rules: w, Kinds: w,
 			}))(s.t))
 		}
@@ -261,9 +262,9 @@ func (w *wired) open(s *scene) string {
 func (s *scene) post(d admission.Endpoint, body []byte) (a answer, patch []byte) {
 	s.t.Helper()
 	url := fmt.Sprintf("%s/%s?timeout=%s", s.wire().open(s), d, s.patience)
-	response := must(http.Post(url, "application/json", bytes.NewReader(body)))(s.t)
+	response := testkit.Must(http.Post(url, "application/json", bytes.NewReader(body)))(s.t)
 	defer func() { _ = response.Body.Close() }()
-	text := must(io.ReadAll(response.Body))(s.t)
+	text := testkit.Must(io.ReadAll(response.Body))(s.t)
 	var review struct {
 		Response struct {
 			Allowed  bool
@@ -326,7 +327,7 @@ func (s *scene) review(q request, text []byte) []byte {
 	if resource == nil {
 		resource = object{} // an API server sends an object
 	}
-	return must(json.Marshal(object{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": object{
+	return testkit.Must(json.Marshal(object{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": object{
 		"uid": "4d1c9a55", "operation": q.operation, "namespace": namespace, "name": metadata["name"], "kind": kind, "subResource": q.subresource, "resource": resource,
 		"userInfo": object{"username": q.user, "groups": []any{"system:authenticated"}}, "object": json.RawMessage(text), "oldObject": q.old, "dryRun": q.dryRun, "options": q.options,
 	}}))(s.t)

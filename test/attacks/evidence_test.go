@@ -9,6 +9,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -38,13 +39,13 @@ func (s *scene) envelope(of gatetest.Image, how verifytest.Notation) []byte {
 	s.t.Helper()
 	how.Target = ocispec.Descriptor{MediaType: of.Manifest.MediaType, Digest: digest.Digest(of.Manifest.Digest), Size: of.Manifest.Size}
 	how.MediaType = verifytest.NotationJWS
-	return must(s.notary.Sign(how))(s.t)
+	return testkit.Must(s.notary.Sign(how))(s.t)
 }
 
 // refer stores an artifact whose subject is an image.
 func (s *scene) refer(subject registrytest.Descriptor, repository, artifactType, mediaType string, content []byte) registrytest.Descriptor {
 	s.t.Helper()
-	body := must(json.Marshal(object{
+	body := testkit.Must(json.Marshal(object{
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "artifactType": artifactType,
 		"config":  s.Registry.PutBlob(repository, artifactType, []byte("{}")),
 		"layers":  []any{s.Registry.PutBlob(repository, mediaType, content)},
@@ -64,11 +65,11 @@ func unprotected(s *scene, image gatetest.Image) error {
 	var envelope object
 	s.check(json.Unmarshal(s.envelope(image, verifytest.Notation{}), &envelope))
 	var protected object
-	s.check(json.Unmarshal(must(base64.RawURLEncoding.DecodeString(envelope["protected"].(string)))(s.t), &protected))
+	s.check(json.Unmarshal(testkit.Must(base64.RawURLEncoding.DecodeString(envelope["protected"].(string)))(s.t), &protected))
 	protected["alg"] = "none"
-	envelope["protected"] = base64.RawURLEncoding.EncodeToString(must(json.Marshal(protected))(s.t))
+	envelope["protected"] = base64.RawURLEncoding.EncodeToString(testkit.Must(json.Marshal(protected))(s.t))
 	envelope["signature"] = ""
-	return s.referNotation(image, must(json.Marshal(envelope))(s.t))
+	return s.referNotation(image, testkit.Must(json.Marshal(envelope))(s.t))
 }
 
 // crossed makes a signature and puts the annotation of a log entry of another on it.
@@ -78,7 +79,7 @@ func crossed(entry func(s *scene, image gatetest.Image) verifytest.Claim) func(*
 			if claim.Image == nil {
 				claim.Image = &verifytest.SimpleSigning{Reference: image.Repository, Digest: image.Manifest.Digest}
 			}
-			return must(s.Sigstore.Layer(claim))(s.t)
+			return testkit.Must(s.Sigstore.Layer(claim))(s.t)
 		}
 		const bundle = "dev.sigstore.cosign/bundle"
 		shown := layer(by(s.key))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -128,19 +129,19 @@ func ended(s *scene, root []byte, end time.Time) []byte {
 		key := log.(object)["publicKey"].(object)
 		key["validFor"] = object{"start": end.Add(-24 * time.Hour).Format(time.RFC3339), "end": end.Format(time.RFC3339)}
 	}
-	return must(json.Marshal(content))(s.t)
+	return testkit.Must(json.Marshal(content))(s.t)
 }
 
 // unvouched takes everything out of a bundle's entry by which the log vouches for it.
 func unvouched(s *scene, image gatetest.Image) error {
 	claim := logged(s)
 	claim.Statement = verifytest.CosignSignature(image.Manifest.Digest, nil)
-	content := must(s.Sigstore.Bundle(claim))(s.t)
+	content := testkit.Must(s.Sigstore.Bundle(claim))(s.t)
 	var bundle object
 	s.check(json.Unmarshal(content, &bundle))
 	for _, entry := range bundle["verificationMaterial"].(object)["tlogEntries"].([]any) {
 		delete(entry.(object), "inclusionPromise")
 		delete(entry.(object), "inclusionProof")
 	}
-	return s.PutBundle(image, must(json.Marshal(bundle))(s.t), verifytest.CosignSignPredicateType)
+	return s.PutBundle(image, testkit.Must(json.Marshal(bundle))(s.t), verifytest.CosignSignPredicateType)
 }

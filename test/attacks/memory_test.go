@@ -7,6 +7,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -78,7 +79,7 @@ func memoryAttacks() []attack {
 		{"private-image-of-another-tenant", "One tenant's Secret opens a private image, which is proved and remembered. Another tenant without the Secret asks for it by its tag, and is denied.", "memory shared across credentials", only(library), remembered(func(s *scene) {
 			s.ages.Tag = time.Hour
 			image := private(s, registrytest.Auth{Scheme: registrytest.Basic})
-			with, without := must(registry.New(s.config))(s.t), must(registry.New(registry.Config{}))(s.t)
+			with, without := testkit.Must(registry.New(s.config))(s.t), testkit.Must(registry.New(registry.Config{}))(s.t)
 			s.t.Cleanup(with.Close)
 			s.t.Cleanup(without.Close)
 			s.registries = tenants{namespace: with, "other": without}

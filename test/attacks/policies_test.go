@@ -3,6 +3,7 @@ package attacks
 import (
 	"fmt"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
@@ -65,5 +66,5 @@ func identity(change func(*verifytest.Identity)) verifytest.Identity {
 // person is a signer of the sigstore's with a change to the releaser's identity.
 func (s *scene) person(change func(*verifytest.Identity)) *verifytest.Signer {
 	s.t.Helper()
-	return must(s.sigstore.Keyless(identity(change)))(s.t)
+	return testkit.Must(s.sigstore.Keyless(identity(change)))(s.t)
 }

@@ -8,6 +8,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify"
@@ -74,7 +75,7 @@ func forged(change func(s *scene, genuine registrytest.Descriptor) []registrytes
 		signed, unsigned := s.Build("shop/web", "1", "good"), s.Build("shop/web", "2", "evil")
 		claim := by(s.key)
 		claim.Statement = verifytest.CosignSignature(signed.Manifest.Digest, nil)
-		genuine := s.refer(signed.Manifest, signed.Repository, verifytest.BundleMediaType, verifytest.BundleMediaType, must(s.sigstore.Bundle(claim))(s.t))
+		genuine := s.refer(signed.Manifest, signed.Repository, verifytest.BundleMediaType, verifytest.BundleMediaType, testkit.Must(s.sigstore.Bundle(claim))(s.t))
 		s.policies(signedBy(ofKey))
 		s.runs(signed.Name, signed)
 		s.again(ample)
@@ -89,9 +90,9 @@ func sized(size int64) func(*scene) {
 		signed, liar := s.signed("signed"), s.built("liar")
 		claim := by(s.key)
 		claim.Image = &verifytest.SimpleSigning{Reference: liar.Repository, Digest: liar.Manifest.Digest}
-		layer := must(s.sigstore.Layer(claim))(s.t)
+		layer := testkit.Must(s.sigstore.Layer(claim))(s.t)
 		blob := s.Registry.PutBlob(liar.Repository, layer.MediaType, layer.Payload)
-		body := must(json.Marshal(object{
+		body := testkit.Must(json.Marshal(object{
 			"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": s.Registry.PutBlob(liar.Repository, ocispec.MediaTypeImageConfig, []byte("{}")),
 			"layers": []any{object{"mediaType": blob.MediaType, "digest": blob.Digest, "size": size, "annotations": layer.Annotations}},
 		}))(s.t)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/test/peers"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -81,26 +82,16 @@ type crowd struct {
 
 func newCrowd(t testing.TB) *crowd {
 	t.Helper()
-	key := func() *verifytest.Signer { return must(verifytest.KeySigner(verifytest.KeyOptions{}))(t) }
+	key := func() *verifytest.Signer { return testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t) }
 	c := &crowd{
-		sigstore: must(verifytest.New(verifytest.Options{}))(t), foreign: must(verifytest.New(verifytest.Options{Name: "foreign"}))(t),
+		sigstore: testkit.Must(verifytest.New(verifytest.Options{}))(t), foreign: testkit.Must(verifytest.New(verifytest.Options{Name: "foreign"}))(t),
 		key: key(), second: key(), stranger: key(),
-		notary: must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "release"}))(t),
-		other:  must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "other"}))(t),
+		notary: testkit.Must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "release"}))(t),
+		other:  testkit.Must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "other"}))(t),
 	}
-	c.release = must(c.sigstore.Keyless(identity(nil)))(t)
+	c.release = testkit.Must(c.sigstore.Keyless(identity(nil)))(t)
 	c.program = sync.OnceValue(func() *peers.Program { return peers.Quaymaster(t) })
 	return c
-}
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
 }
 
 // TestMain plays more cases at once than there are processors: many wait for an answer
@@ -162,7 +153,7 @@ func TestAttacksAreNamed(t *testing.T) {
 
 // TestPage holds that docs/engineering/attacks.md lists the cases as they are.
 func TestPage(t *testing.T) {
-	docs := filepath.Join(must(peers.Checkout())(t), "docs", "engineering")
+	docs := filepath.Join(testkit.Must(peers.Checkout())(t), "docs", "engineering")
 	path := filepath.Join(docs, "attacks.md")
 	want, cases := page()
 	if *update {

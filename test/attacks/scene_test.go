@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
@@ -112,7 +113,7 @@ func (s *scene) check(errs ...error) {
 
 // fill puts the registry and the signers into a text.
 func (s *scene) fill(text string) string {
-	quoted := func(text []byte) string { return string(must(json.Marshal(string(text)))(s.t)) }
+	quoted := func(text []byte) string { return string(testkit.Must(json.Marshal(string(text)))(s.t)) }
 	var words []string
 	for word, means := range s.words {
 		words = append(words, word, quoted(means))
@@ -145,22 +146,22 @@ func (s *scene) wire() *wired {
 	}
 	t := s.t
 	resources := engine.NewResources()
-	with := must(engine.NewCompilers(engine.CompilerOptions{
+	with := testkit.Must(engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: resources, Secrets: engine.FileSecrets{Resources: resources}, Resources: engine.FileObjects{ConfigMaps: resources}, Now: s.clock,
 		Caller: s.caller, Globals: s.globals,
 	}))(t)
-	s.made = &wired{state: &gate.Current{}, catalog: must(catalog.New(catalog.Options{
+	s.made = &wired{state: &gate.Current{}, catalog: testkit.Must(catalog.New(catalog.Options{
 		Dialects: with.Dialects(), Exceptions: with.Exceptions(), ExceptionNamespaces: s.exceptionsFrom, Overrides: with.Overrides(),
 	}))(t)}
 	s.load(s.made.catalog, s.made.state)
 	s.reflect(s.made.state)
 	s.trust(s.trusted)
 	if s.registries == nil {
-		client := must(registry.New(s.config, registry.WithBackoff(time.Millisecond)))(t)
+		client := testkit.Must(registry.New(s.config, registry.WithBackoff(time.Millisecond)))(t)
 		t.Cleanup(client.Close)
 		s.registries = opened{client}
 	}
-	s.made.gate = must(gate.New(gate.Config{Registries: s.registries, State: s.made.state},
+	s.made.gate = testkit.Must(gate.New(gate.Config{Registries: s.registries, State: s.made.state},
 		gate.WithTimeout(s.patience), gate.WithAges(s.ages), gate.WithClock(s.clock)))(t)
 	return s.made
 }
@@ -185,13 +186,13 @@ func (s *scene) trust(root []byte) {
 	if s.made == nil {
 		return
 	}
-	s.believe(must(trust.New(trust.Options{TrustedRoot: root}))(s.t).Snapshot())
+	s.believe(testkit.Must(trust.New(trust.Options{TrustedRoot: root}))(s.t).Snapshot())
 }
 
 // believe replaces whom the engine believes.
 func (s *scene) believe(snapshot *trust.Snapshot) {
 	s.t.Helper()
-	prover := must(engine.NewProver(snapshot))(s.t)
+	prover := testkit.Must(engine.NewProver(snapshot))(s.t)
 	if s.prover != nil {
 		prover = s.prover(prover)
 	}
@@ -203,10 +204,10 @@ func (s *scene) reflect(state *gate.Current) {
 	s.t.Helper()
 	var all []*mirror.Document
 	for _, text := range s.mirrors {
-		all = append(all, must(mirror.ParseFile([]byte(s.fill(text)), "mirrors.yaml"))(s.t)...)
+		all = append(all, testkit.Must(mirror.ParseFile([]byte(s.fill(text)), "mirrors.yaml"))(s.t)...)
 	}
 	if len(all) > 0 {
-		state.ReplaceMirrors(must(mirror.NewSet(all...))(s.t))
+		state.ReplaceMirrors(testkit.Must(mirror.NewSet(all...))(s.t))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -81,7 +82,7 @@ func edited(change func(bundle object)) func(*scene, gatetest.Image) error {
 			return err
 		}
 		change(bundle)
-		return s.PutBundle(image, must(json.Marshal(bundle))(s.t), verifytest.CosignSignPredicateType)
+		return s.PutBundle(image, testkit.Must(json.Marshal(bundle))(s.t), verifytest.CosignSignPredicateType)
 	}
 }
 
@@ -89,8 +90,8 @@ func edited(change func(bundle object)) func(*scene, gatetest.Image) error {
 // scheme means says nothing in another.
 func otherwise(of, how verifytest.KeyOptions, signs func(claim func(*scene) verifytest.Claim) func(*scene, gatetest.Image) error) func(*scene) {
 	return func(s *scene) {
-		key := must(verifytest.KeySigner(of))(s.t)
-		other := must(key.Otherwise(how))(s.t)
+		key := testkit.Must(verifytest.KeySigner(of))(s.t)
+		other := testkit.Must(key.Otherwise(how))(s.t)
 		with := func(signer *verifytest.Signer) func(*scene) verifytest.Claim {
 			return func(*scene) verifytest.Claim { return by(signer) }
 		}
@@ -102,7 +103,7 @@ func otherwise(of, how verifytest.KeyOptions, signs func(claim func(*scene) veri
 // algorithms signs by another kind of key or another scheme than the policy's key has.
 func algorithms(right, wrong verifytest.KeyOptions) func(*scene) {
 	return func(s *scene) {
-		signer, other := must(verifytest.KeySigner(right))(s.t), must(verifytest.KeySigner(wrong))(s.t)
+		signer, other := testkit.Must(verifytest.KeySigner(right))(s.t), testkit.Must(verifytest.KeySigner(wrong))(s.t)
 		honest, forged := s.built("honest"), s.built("forged")
 		s.check(s.SignLegacy(honest, by(signer), nil), s.SignLegacy(forged, by(other), nil))
 		s.words = map[string][]byte{"KEY": signer.PublicPEM()}
@@ -159,7 +160,7 @@ func signatureAttacks() []attack {
 			judged(signedBy(ofKey), signsBundle(ours), func(s *scene, image gatetest.Image) error {
 				claim := by(s.key)
 				claim.PayloadType = "application/vnd.other+json"
-				claim.Payload = must(json.Marshal(object{
+				claim.Payload = testkit.Must(json.Marshal(object{
 					"_type": "https://in-toto.io/Statement/v1", "predicateType": verifytest.CosignSignPredicateType, "predicate": object{},
 					"subject": []object{{"digest": object{"sha256": strings.TrimPrefix(image.Manifest.Digest, "sha256:")}}},
 				}))(s.t)
@@ -173,7 +174,7 @@ func signatureAttacks() []attack {
 		{
 			"bundle-with-a-foreign-hint", "A stranger's bundle names our key in its hint. It is denied: the hint is a name, and the signature is checked with the policy's key.",
 			"key and certificate confusion", everywhere(), judged(signedBy(ofKey), signsBundle(ours), func(s *scene, image gatetest.Image) error {
-				liar := must(verifytest.KeySigner(verifytest.KeyOptions{Hint: s.key.Hint()}))(s.t)
+				liar := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{Hint: s.key.Hint()}))(s.t)
 				return s.SignBundle(image, by(liar), nil)
 			}),
 		},
@@ -309,7 +310,7 @@ func signatureAttacks() []attack {
 		{
 			"weaker-hash", "The key signs a digest of another algorithm than the policy says. It is denied.",
 			"algorithm confusion", everywhere(), func(s *scene) {
-				key := must(verifytest.KeySigner(verifytest.KeyOptions{}))(s.t)
+				key := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(s.t)
 				honest := s.built("honest")
 				s.check(s.SignLegacy(honest, by(key), nil))
 				s.words = map[string][]byte{"KEY": key.PublicPEM()}

@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/trusttest"
@@ -22,7 +23,7 @@ type repository struct {
 
 func (s *scene) repository() *repository {
 	t := s.t
-	r := &repository{scene: s, Repository: must(trusttest.New())(t), ours: s.built("ours"), alien: s.built("alien")}
+	r := &repository{scene: s, Repository: testkit.Must(trusttest.New())(t), ours: s.built("ours"), alien: s.built("alien")}
 	server := httptest.NewServer(r.Repository)
 	t.Cleanup(server.Close)
 	s.check(
@@ -30,7 +31,7 @@ func (s *scene) repository() *repository {
 		s.SignLegacy(r.alien, as(func(s *scene, id *verifytest.Identity) { id.CA, id.CTLog = s.foreign.CA, s.foreign.CTLog })(s), nil),
 		r.Publish(s.sigstore.TrustedRoot(), trusttest.Honest), r.Publish(s.sigstore.TrustedRoot(), trusttest.Honest),
 	)
-	r.store = must(trust.New(trust.Options{TrustedRoot: s.sigstore.TrustedRoot(), TUF: &trust.TUF{
+	r.store = testkit.Must(trust.New(trust.Options{TrustedRoot: s.sigstore.TrustedRoot(), TUF: &trust.TUF{
 		URL: server.URL, Root: r.Root(), CachePath: t.TempDir(), Client: server.Client(),
 	}}))(t)
 	s.policies(signedBy(ofPeople))
@@ -83,7 +84,7 @@ func rolledBack(s *scene) {
 // frozen is a repository that somebody stopped at a version which has ended: who starts
 // now must not take it.
 func frozen(s *scene) {
-	r := must(trusttest.New())(s.t)
+	r := testkit.Must(trusttest.New())(s.t)
 	server := httptest.NewServer(http.Handler(r))
 	s.t.Cleanup(server.Close)
 	alien, ours := s.built("alien"), s.built("ours")
@@ -91,7 +92,7 @@ func frozen(s *scene) {
 		s.SignLegacy(alien, as(func(s *scene, id *verifytest.Identity) { id.CA, id.CTLog = s.foreign.CA, s.foreign.CTLog })(s), nil),
 		s.SignLegacy(ours, released(s), nil), r.Publish(s.sigstore.TrustedRoot(s.foreign), trusttest.Ended),
 	)
-	store := must(trust.New(trust.Options{TrustedRoot: s.sigstore.TrustedRoot(), TUF: &trust.TUF{URL: server.URL, Root: r.Root(), Client: server.Client()}}))(s.t)
+	store := testkit.Must(trust.New(trust.Options{TrustedRoot: s.sigstore.TrustedRoot(), TUF: &trust.TUF{URL: server.URL, Root: r.Root(), Client: server.Client()}}))(s.t)
 	if err := store.RefreshOnce(s.t.Context()); err == nil {
 		s.t.Error("metadata that has ended are taken")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
@@ -19,19 +20,9 @@ type harbor struct {
 	gate *gate.Gate
 }
 
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
-	h := &harbor{Harbor: must(gatetest.NewHarbor())(t)}
+	h := &harbor{Harbor: testkit.Must(gatetest.NewHarbor())(t)}
 	t.Cleanup(h.Close)
 	h.gate = h.gateOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}})
 	return h
@@ -40,7 +31,7 @@ func newHarbor(t testing.TB) *harbor {
 // gateOf returns a gate with a memory of its own.
 func (h *harbor) gateOf(t testing.TB, policies ...*policy.Policy) *gate.Gate {
 	t.Helper()
-	return must(h.Gate(policies...))(t)
+	return testkit.Must(h.Gate(policies...))(t)
 }
 
 // Name, Extractors and Plan make the harbor a rule: every image is signed by its
@@ -59,7 +50,7 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 
 func (h *harbor) signed(t testing.TB, name string) string {
 	t.Helper()
-	return must(h.Signed(name))(t).Name
+	return testkit.Must(h.Signed(name))(t).Name
 }
 
 // TestRealGate is the journey of a Pod through both doors.

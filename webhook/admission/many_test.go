@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -46,8 +47,8 @@ func (c counted) Plan(ctx context.Context, s *policy.Subject, images []policy.Im
 // images, and others of those of other teams, on the same registry and elsewhere.
 func (h *harbor) policies(t testing.TB, count int, asked *int) []*policy.Policy {
 	t.Helper()
-	engine := must(jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader}))(t)
-	compiler := must(kyverno.New(kyverno.Options{Engine: engine}))(t)
+	engine := testkit.Must(jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader}))(t)
+	compiler := testkit.Must(kyverno.New(kyverno.Options{Engine: engine}))(t)
 	var all []*policy.Policy
 	for i := range count {
 		pattern := h.Registry.Host() + "/shop/*"
@@ -61,7 +62,7 @@ func (h *harbor) policies(t testing.TB, count int, asked *int) []*policy.Policy 
 			pattern = fmt.Sprintf("*/team-%d/app:*", i)
 		}
 		text := strings.NewReplacer("NAME", fmt.Sprintf("team-%d", i), "PATTERN", pattern, "KEY", fmt.Sprintf("%q", h.Signer.PublicPEM())).Replace(signedBy)
-		p := must(compiler.Compile([]byte(text), "team.yaml"))(t)
+		p := testkit.Must(compiler.Compile([]byte(text), "team.yaml"))(t)
 		for n, rule := range p.Rules {
 			p.Rules[n] = counted{rule.(policy.Selective), asked}
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
@@ -12,9 +13,9 @@ import (
 func TestOverrides(t *testing.T) {
 	h := newHarbor(t)
 	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}
-	good, bad := must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
+	good, bad := testkit.Must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
 
-	denies := must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`, signed))(t)
+	denies := testkit.Must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`, signed))(t)
 	for _, c := range []struct {
 		endpoint admission.Endpoint
 		image    string
@@ -27,7 +28,7 @@ func TestOverrides(t *testing.T) {
 		}
 	}
 
-	allows := must(h.Overriding(policy.OverrideAllow, `{"digests": ["`+bad.Manifest.Digest+`"]}`, signed))(t)
+	allows := testkit.Must(h.Overriding(policy.OverrideAllow, `{"digests": ["`+bad.Manifest.Digest+`"]}`, signed))(t)
 	mutate, validate := endpoint(t, admission.Mutate, allows), endpoint(t, admission.Validate, allows)
 	stored := admit(t, mutate, "CREATE", pod(bad.Name), nil)
 	if got := texts(t, stored)["c0"]; got != bad.Name+"@"+bad.Manifest.Digest {

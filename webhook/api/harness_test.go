@@ -13,21 +13,12 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/webhook/api"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 // people know tokens: "ci-token" and "dev-token", and of "lost-token" nobody can
 // say whose it is.
@@ -118,7 +109,7 @@ func newEndpoint(t testing.TB, decider api.Decider, with ...setting) *api.Handle
 	for _, set := range with {
 		set(&config)
 	}
-	return must(api.New(config))(t)
+	return testkit.Must(api.New(config))(t)
 }
 
 func configOf(decider api.Decider) api.Config {

@@ -5,15 +5,16 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
 // TestOverrides: what CI systems and nodes are told on a bad day.
 func TestOverrides(t *testing.T) {
-	h := must(gatetest.NewHarbor())(t)
+	h := testkit.Must(gatetest.NewHarbor())(t)
 	t.Cleanup(h.Close)
 	good, other := h.Build("shop/good", "1", "good"), h.Build("shop/other", "1", "other")
-	endpoint := newEndpoint(t, must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`))(t))
+	endpoint := newEndpoint(t, testkit.Must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`))(t))
 	for _, c := range []struct {
 		image    string
 		want     gate.Result

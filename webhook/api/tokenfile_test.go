@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/api"
 )
 
@@ -29,7 +30,7 @@ func writeTokens(t testing.TB, path, content string, mode os.FileMode) {
 func TestTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	writeTokens(t, path, "# builders\n"+ciToken+",ci\n"+nodeToken+",node,7,\"nodes, readers\"\n", 0o440)
-	file := must(api.NewTokenFile(path, nil))(t)
+	file := testkit.Must(api.NewTokenFile(path, nil))(t)
 	for _, row := range []struct {
 		reason, token, user string
 		groups              []string
@@ -52,7 +53,7 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	now := time.Unix(0, 0)
 	writeTokens(t, path, ciToken+",ci\n", 0o600)
-	file := must(api.NewTokenFile(path, func() time.Time { return now }))(t)
+	file := testkit.Must(api.NewTokenFile(path, func() time.Time { return now }))(t)
 	for _, row := range []struct {
 		reason  string
 		change  func()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
 )
@@ -161,7 +162,7 @@ func (told) Labels(context.Context, string) (map[string]string, error) {
 func TestMutateRedirects(t *testing.T) {
 	ref := image.MustParse("nginx:1")
 	outcome := gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{{Result: gate.Allow, Image: policy.Image{Ref: ref}}}}
-	outcome.Patch = append(outcome.Patch, must(patchOf("mirror.example/nginx:1@sha256:0"))(t)...)
+	outcome.Patch = append(outcome.Patch, testkit.Must(patchOf("mirror.example/nginx:1@sha256:0"))(t)...)
 	values, _ := send(t, endpoint(t, externaldata.Mutate, decide(func(context.Context, gate.Request) gate.Outcome { return outcome })), "nginx:1")
 	if values[0] != "mirror.example/nginx:1@sha256:0" {
 		t.Error(values)

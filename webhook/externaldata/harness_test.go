@@ -14,25 +14,16 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
 )
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 // harbor is a real gate's, and fails the test on errors.
 type harbor struct{ *gatetest.Harbor }
 
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
-	h := &harbor{must(gatetest.NewHarbor())(t)}
+	h := &harbor{testkit.Must(gatetest.NewHarbor())(t)}
 	t.Cleanup(h.Close)
 	return h
 }
@@ -58,12 +49,12 @@ spec:
 func (h *harbor) gate(t testing.TB, changes ...string) *gate.Gate {
 	t.Helper()
 	text := strings.NewReplacer(changes...).Replace(signedImages)
-	return must(h.Gate(must(h.Policy(text))(t)))(t)
+	return testkit.Must(h.Gate(testkit.Must(h.Policy(text))(t)))(t)
 }
 
 func (h *harbor) signed(t testing.TB, name string) gatetest.Image {
 	t.Helper()
-	return must(h.Signed(name))(t)
+	return testkit.Must(h.Signed(name))(t)
 }
 
 // namespaces are those that are there.
@@ -163,7 +154,7 @@ func endpointWith(t testing.TB, config externaldata.Config, with ...setting) *ex
 	for _, set := range with {
 		set(&config)
 	}
-	return must(externaldata.New(config))(t)
+	return testkit.Must(externaldata.New(config))(t)
 }
 
 // response is a ProviderResponse as Gatekeeper reads it.
@@ -184,7 +175,7 @@ type response struct {
 // request makes a body as Gatekeeper does.
 func request(t testing.TB, keys ...string) []byte {
 	t.Helper()
-	return must(json.Marshal(map[string]any{
+	return testkit.Must(json.Marshal(map[string]any{
 		"apiVersion": "externaldata.gatekeeper.sh/v1beta1", "kind": "ProviderRequest", "request": map[string]any{"keys": keys},
 	}))(t)
 }

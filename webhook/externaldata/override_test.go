@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
 )
@@ -12,7 +13,7 @@ import (
 // TestOverrides: what keys come to on a bad day.
 func TestOverrides(t *testing.T) {
 	h := newHarbor(t)
-	signed := must(h.Policy(signedImages))(t)
+	signed := testkit.Must(h.Policy(signedImages))(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }
 	for _, c := range []struct {
@@ -31,7 +32,7 @@ func TestOverrides(t *testing.T) {
 		{"the same, to be written by its digest", externaldata.Mutate, policy.OverrideAllow, digest(bad.Manifest.Digest), bad.Name, bad.Name + "@" + bad.Manifest.Digest, ""},
 		{"not signed, and another is allowed", externaldata.Verify, policy.OverrideAllow, digest(good.Manifest.Digest), bad.ByDigest(), "", "[unsigned]"},
 	} {
-		g := must(h.Overriding(c.effect, c.match, signed))(t)
+		g := testkit.Must(h.Overriding(c.effect, c.match, signed))(t)
 		values, errs := send(t, endpoint(t, c.endpoint, g, withTimeout(10*time.Second)), c.key)
 		if values[0] != c.value || !strings.Contains(errs[0], c.says) {
 			t.Errorf("%s: value %q, error %q", c.reason, values[0], errs[0])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -19,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // pinned is a reference with a digest of its own.
 func pinned(t testing.TB, text string) image.Pinned {
 	t.Helper()
-	return must(image.MustParse(text).Pin(image.Descriptor{Digest: image.DigestOf([]byte(text))}))(t)
+	return testkit.Must(image.MustParse(text).Pin(image.Descriptor{Digest: image.DigestOf([]byte(text))}))(t)
 }
 
 // verdicts makes one of each kind.

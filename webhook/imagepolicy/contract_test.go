@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"github.com/quaymaster/quaymaster/internal/testkit"
 )
 
 // TestContract asks as the API server's plugin does: with its codec, by client-go's
@@ -25,7 +27,7 @@ func TestContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	codec := serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion)
-	client := must(rest.UnversionedRESTClientFor(&rest.Config{
+	client := testkit.Must(rest.UnversionedRESTClientFor(&rest.Config{
 		Host: server.URL, APIPath: "/imagereview", TLSClientConfig: rest.TLSClientConfig{CAData: certificateOf(server)},
 		ContentConfig: rest.ContentConfig{NegotiatedSerializer: serializer.NegotiatedSerializerWrapper(runtime.SerializerInfo{Serializer: codec})},
 	}))(t)

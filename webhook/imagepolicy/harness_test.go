@@ -18,26 +18,17 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
 )
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 // harbor is a real gate's, and fails the test on errors.
 type harbor struct{ *gatetest.Harbor }
 
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
-	h := &harbor{must(gatetest.NewHarbor())(t)}
+	h := &harbor{testkit.Must(gatetest.NewHarbor())(t)}
 	t.Cleanup(h.Close)
 	return h
 }
@@ -63,12 +54,12 @@ spec:
 func (h *harbor) gate(t testing.TB, changes ...string) *gate.Gate {
 	t.Helper()
 	text := strings.NewReplacer(changes...).Replace(signedImages)
-	return must(h.Gate(must(h.Policy(text))(t)))(t)
+	return testkit.Must(h.Gate(testkit.Must(h.Policy(text))(t)))(t)
 }
 
 func (h *harbor) signed(t testing.TB, name string) gatetest.Image {
 	t.Helper()
-	return must(h.Signed(name))(t)
+	return testkit.Must(h.Signed(name))(t)
 }
 
 // namespaces are those that are there.
@@ -167,7 +158,7 @@ func endpointWith(t testing.TB, config imagepolicy.Config, with ...setting) *ima
 	for _, set := range with {
 		set(&config)
 	}
-	return must(imagepolicy.New(config))(t)
+	return testkit.Must(imagepolicy.New(config))(t)
 }
 
 // review makes a body as an API server does.
@@ -178,7 +169,7 @@ func review(t testing.TB, namespace string, images ...string) []byte {
 	for _, image := range images {
 		r.Spec.Containers = append(r.Spec.Containers, v1alpha1.ImageReviewContainerSpec{Image: image})
 	}
-	return must(json.Marshal(r))(t)
+	return testkit.Must(json.Marshal(r))(t)
 }
 
 func post(handler http.Handler, body []byte) *httptest.ResponseRecorder {

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
 // TestOverrides: the review of a pod's images on a bad day.
 func TestOverrides(t *testing.T) {
 	h := newHarbor(t)
-	signed := must(h.Policy(signedImages))(t)
+	signed := testkit.Must(h.Policy(signedImages))(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	elsewhere := h.Build("tools/x", "1", "x")
 	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }
@@ -31,7 +32,7 @@ func TestOverrides(t *testing.T) {
 		{"not signed, and its repository allowed", policy.OverrideAllow, repository, bad.Name, true, ""},
 		{"not signed, allowed by digest, and named by a tag that nobody pins", policy.OverrideAllow, digest(bad.Manifest.Digest), bad.Name, false, "[unsigned]"},
 	} {
-		g := must(h.Overriding(c.effect, c.match, signed))(t)
+		g := testkit.Must(h.Overriding(c.effect, c.match, signed))(t)
 		status := send(t, endpoint(t, g), "shop", c.image)
 		if status.Allowed != c.allowed || !strings.Contains(status.Reason, c.says) {
 			t.Errorf("%s: allowed %t: %s", c.reason, status.Allowed, status.Reason)

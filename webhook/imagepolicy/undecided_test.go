@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -164,14 +165,14 @@ func TestSlowBody(t *testing.T) {
 	t.Cleanup(server.Close)
 	never, end := io.Pipe()
 	t.Cleanup(func() { _ = end.Close() })
-	r := must(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, never))(t)
+	r := testkit.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, never))(t)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body := must(io.ReadAll(answer.Body))(t)
+	body := testkit.Must(io.ReadAll(answer.Body))(t)
 	if !bytes.Contains(body, []byte(`"allowed":false`)) {
 		t.Errorf("%s", body)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/peers"
 )
 
@@ -40,7 +41,7 @@ func TestStrangersAreNotListenedTo(t *testing.T) {
 	const streams = 665
 	clock := time.Now()
 	body := []byte(`{"keys":["a"]}`)
-	d := must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: func() time.Time { return clock }}))(t)
+	d := testkit.Must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: func() time.Time { return clock }}))(t)
 	for _, c := range []struct {
 		reason string
 		key    []byte
@@ -170,7 +171,7 @@ func TestStrangersOverTheWire(t *testing.T) {
 	defer cancel()
 	for range 50 {
 		reader, writer := io.Pipe()
-		request := must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+peers.Path, reader))(t)
+		request := testkit.Must(http.NewRequestWithContext(ctx, http.MethodPost, server.URL+peers.Path, reader))(t)
 		response, err := transport.RoundTrip(request)
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
@@ -95,37 +96,37 @@ func TestAColdPodCostsWhatOneReplicaCosts(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			server := registrytest.Start(registrytest.Options{})
 			t.Cleanup(server.Close)
-			sigstore := must(verifytest.New(verifytest.Options{}))(t)
-			store := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t)
+			sigstore := testkit.Must(verifytest.New(verifytest.Options{}))(t)
+			store := testkit.Must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t)
 			yard := gatetest.New(server, sigstore)
-			signer := must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
+			signer := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
 			app := yard.Build("app", "v1", "app")
-			must(0, yard.SignBundle(app, verifytest.Claim{Signer: signer, NoLog: true}, nil))(t)
-			must(0, yard.AttestBundle(app, verifytest.Claim{Signer: signer, NoLog: true}, attest.PredicateSLSAv1, map[string]any{"builder": "trusted"}))(t)
+			testkit.Must(0, yard.SignBundle(app, verifytest.Claim{Signer: signer, NoLog: true}, nil))(t)
+			testkit.Must(0, yard.AttestBundle(app, verifytest.Claim{Signer: signer, NoLog: true}, attest.PredicateSLSAv1, map[string]any{"builder": "trusted"}))(t)
 
 			authority := &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(signer.PublicPEM())}, Log: verify.Log{Ignore: true}}
 			open := func(generation string, with ...gate.Option) *gate.Gate {
-				client := must(registry.New(registry.Config{}))(t)
+				client := testkit.Must(registry.New(registry.Config{}))(t)
 				t.Cleanup(client.Close)
 				snapshot := store.Snapshot()
-				set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{authority}}}))(t)
+				set := testkit.Must(set.New(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule{authority}}}))(t)
 				state := gate.Fixed{Policies: set, Prover: prover{snapshot, verify.ByFormat{
 					attest.Cosign: cosign.New(snapshot), attest.Bundle: bundle.New(snapshot),
 				}, generation}}
-				return must(gate.New(gate.Config{Registries: registries{client}, State: state}, with...))(t)
+				return testkit.Must(gate.New(gate.Config{Registries: registries{client}, State: state}, with...))(t)
 			}
 			one := open("")
 			asked := client(t, c.key, []peers.Option{peers.WithTimeout(5 * time.Second)}, serve(t, path(t, ourKey, one)))
 			two := open(c.generation, gate.WithPeers(asked))
 
-			request := must(gate.ForImage(app.Name, "default"))(t)
+			request := testkit.Must(gate.ForImage(app.Name, "default"))(t)
 			outcome := one.Decide(t.Context(), request)
 			if outcome.Result != gate.Allow || len(outcome.Patch) != 2 {
 				t.Fatalf("A: %s %+v", outcome.Result, outcome.Verdicts)
 			}
 			alone := len(server.Requests())
 
-			pinned := must(workload.Apply(request.Object, outcome.Patch))(t)
+			pinned := testkit.Must(workload.Apply(request.Object, outcome.Patch))(t)
 			outcome = two.Decide(t.Context(), gate.Request{Object: pinned, Pinning: gate.PinDone})
 			if outcome.Result != gate.Allow {
 				t.Fatalf("B: %s %+v", outcome.Result, outcome.Verdicts)

@@ -16,19 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/peers"
 )
-
-// must fails the test on an error.
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
 
 var (
 	ourKey   = bytes.Repeat([]byte("k"), 32)
@@ -84,7 +74,7 @@ func (r *replica) roots() roots {
 
 func path(t testing.TB, key []byte, facts peers.Memory) *peers.Handler {
 	t.Helper()
-	return must(peers.NewHandler(peers.HandlerConfig{Key: key, Memory: facts}))(t)
+	return testkit.Must(peers.NewHandler(peers.HandlerConfig{Key: key, Memory: facts}))(t)
 }
 
 // client asks replicas that share the first one's certificate.
@@ -94,7 +84,7 @@ func client(t testing.TB, key []byte, with []peers.Option, replicas ...*replica)
 	for _, r := range replicas {
 		others = append(others, r.address())
 	}
-	c := must(peers.New(peers.Config{Key: key, Members: others, Roots: replicas[0].roots(), ServerName: "example.com"},
+	c := testkit.Must(peers.New(peers.Config{Key: key, Members: others, Roots: replicas[0].roots(), ServerName: "example.com"},
 		append([]peers.Option{peers.WithLoopback(), peers.WithTimeout(5 * time.Second)}, with...)...))(t)
 	t.Cleanup(c.Close)
 	return c
@@ -212,7 +202,7 @@ func TestTheDoorAnswersReplicasOnly(t *testing.T) {
 		{"a GET", httptest.NewRequest(http.MethodGet, peers.Path, nil), http.StatusMethodNotAllowed},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			d := must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: now}))(t)
+			d := testkit.Must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}, Now: now}))(t)
 			recorder := httptest.NewRecorder()
 			d.ServeHTTP(recorder, c.request)
 			if recorder.Code != c.want {
@@ -341,7 +331,7 @@ func TestWhomNotToAsk(t *testing.T) {
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			config := peers.Config{Key: ourKey, Members: members{foreign.address(), "nonsense", "169.254.169.254:443"}, Roots: roots{c.pool}, ServerName: c.name}
-			asker := must(peers.New(config, append(c.with, peers.WithTimeout(5*time.Second))...))(t)
+			asker := testkit.Must(peers.New(config, append(c.with, peers.WithTimeout(5*time.Second))...))(t)
 			defer asker.Close()
 			if _, known := asker.Recall(t.Context(), []string{"a"})["a"]; known != c.known {
 				t.Errorf("known: %t, want %t", known, c.known)
@@ -371,7 +361,7 @@ func TestConnectionsAreReused(t *testing.T) {
 
 func TestMeaninglessConfigurationIsRefused(t *testing.T) {
 	whole := peers.Config{Key: ourKey, Members: members{}, Roots: roots{}, ServerName: "x"}
-	must(peers.New(whole))(t)
+	testkit.Must(peers.New(whole))(t)
 	for _, change := range []func(*peers.Config){
 		func(c *peers.Config) { c.Key = c.Key[:31] },
 		func(c *peers.Config) { c.Members = nil },
@@ -397,7 +387,7 @@ func TestMeaninglessConfigurationIsRefused(t *testing.T) {
 func FuzzDoor(f *testing.F) {
 	f.Add("1767225600000 "+strings.Repeat("0", 32)+" 14 x", []byte(`{"keys":["a"]}`))
 	f.Add("", []byte(`{`))
-	d := must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}}))(f)
+	d := testkit.Must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}}))(f)
 	f.Fuzz(func(t *testing.T, header string, body []byte) {
 		for _, header := range []string{header, signedHeader(time.Now(), len(body), body)} {
 			recorder := httptest.NewRecorder()

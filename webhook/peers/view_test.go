@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/webhook/peers"
 )
 
@@ -28,7 +29,7 @@ func (v *viewer) View(_ context.Context, target string) (int, []byte) {
 
 func viewDoor(t testing.TB, key []byte, of peers.Viewer) *peers.Handler {
 	t.Helper()
-	return must(peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: of}))(t)
+	return testkit.Must(peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: of}))(t)
 }
 
 // TestView: a replica sees what another one shows, and nobody else does.
@@ -79,7 +80,7 @@ func TestView(t *testing.T) {
 func TestNobodyToView(t *testing.T) {
 	shows := &viewer{}
 	r := serve(t, viewDoor(t, ourKey, shows))
-	far := must(peers.New(peers.Config{Key: ourKey, Members: members{}, Roots: r.roots(), ServerName: "example.com"}))(t)
+	far := testkit.Must(peers.New(peers.Config{Key: ourKey, Members: members{}, Roots: r.roots(), ServerName: "example.com"}))(t)
 	t.Cleanup(far.Close)
 	for reason, member := range map[string]string{"on this machine, where none is": r.address(), "no port": "10.0.0.1", "nothing": ""} {
 		if _, err := far.View(t.Context(), member, "/"); err == nil || shows.asked.Load() > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/report/inventory"
 )
 
@@ -32,7 +33,7 @@ func TestDashboardRemembers(t *testing.T) {
 			}
 			second := d.start(t, settings)
 			address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
-			eventually(t, func() error {
+			testkit.Eventually(t, func() error {
 				at := address.FindString(second.log.String())
 				if at == "" || row.images > 0 && !strings.Contains(second.log.String(), "the dashboard remembers") {
 					return errors.New("the dashboard is not there yet")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
@@ -151,7 +152,7 @@ spec:
 		{"it is gone", "", "there is no TrustRoot ours"},
 	} {
 		d.write(t, "policies/root.yaml", step.root)
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			got, err := r.ask("/validate", "Pod", "shop", logged.ByDigest())
 			if err != nil || got.Allowed != (step.refused == "") || !strings.Contains(got.Status.Message, step.refused) {
 				return fmt.Errorf("%s: allowed %t, %s, want %q, %w", step.reason, got.Allowed, got.Status.Message, step.refused, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -128,7 +129,7 @@ func healthAndLastWord(t *testing.T, r *road) {
 		}
 		return nil
 	}
-	eventually(t, func() error { return resting("1") }) // a probe beside the request finds it down
+	testkit.Eventually(t, func() error { return resting("1") }) // a probe beside the request finds it down
 	before := count(r.near, "hub/next", "") + count(r.near, "hub/signed", "")
 	for range 5 {
 		admitted(t, "and rests", g.create(t, podOf(next.Name)), at(r.far, next), "")
@@ -138,7 +139,7 @@ func healthAndLastWord(t *testing.T, r *road) {
 	}
 	r.near.Registry.SetFaults()
 	copyTo(r.near, "next", "v1", "next")
-	eventually(t, func() error { return resting("0") })
+	testkit.Eventually(t, func() error { return resting("0") })
 	later := r.build(t, "later", "v1", "later")
 	copyTo(r.near, "later", "v1", "later")
 	admitted(t, "a probe found it", g.create(t, podOf(later.Name)), at(r.near, later), "")

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -81,14 +82,14 @@ func TestFoldersAreFollowed(t *testing.T) {
 		t.Fatal(got.Status.Message)
 	}
 	d.write(t, "policies/policy.yaml", policyText("signed", "Pod", d.other))
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name); got.Allowed {
 			return errors.New("the old policy is asked still")
 		}
 		return nil
 	})
 	d.write(t, "policies/policy.yaml", "{")
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if !strings.Contains(r.log.String(), "those that were active stay so") {
 			return errors.New("nobody says that the folder cannot be read")
 		}
@@ -113,14 +114,14 @@ func TestKeyInAConfigMapOfTheFolder(t *testing.T) {
 		t.Fatal("another key is taken")
 	}
 	d.write(t, "policies/keys.yaml", configMap(d.key))
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name); !got.Allowed {
 			return errors.New(got.Status.Message)
 		}
 		return nil
 	})
 	d.write(t, "policies/keys.yaml", strings.ReplaceAll(configMap(d.key), "name: keys", "name: others"))
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name)
 		if got.Allowed || !strings.Contains(got.Status.Message, inFolder) {
 			return fmt.Errorf("allowed %t: %s", got.Allowed, got.Status.Message)
@@ -209,7 +210,7 @@ func TestDrainAnswersWhatIsAtWork(t *testing.T) {
 		t.Fatalf("answered without the registry: %v", err)
 	}
 	r.stop()
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if status, page := get(t, "http://"+r.plain+"/readyz"); status != http.StatusServiceUnavailable {
 			return fmt.Errorf("HTTP %d:\n%s", status, page)
 		}
@@ -341,9 +342,9 @@ current-context: c
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	log, ended := &diary{}, make(chan error, 1)
+	log, ended := &testkit.Log{}, make(chan error, 1)
 	go func() { ended <- Run(ctx, c, Options{Log: log, Version: "test", Replica: "test"}) }()
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		response, err := http.Get("http://" + plain + "/healthz")
 		if err != nil {
 			return err

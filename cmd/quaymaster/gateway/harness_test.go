@@ -12,12 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -89,30 +89,11 @@ spec:
 `, name, match, rule, key)
 }
 
-// diary is a log that many write and a test reads.
-type diary struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (d *diary) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.Write(p)
-}
-
-func (d *diary) String() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.text.String()
-}
-
 // running is a gateway that runs standalone on loopback.
 type running struct {
 	doors, plain string
 	client       *http.Client
-	log          *diary
+	log          *testkit.Log
 	stop         context.CancelFunc
 	ended        chan error
 }
@@ -136,7 +117,7 @@ func (d *dock) start(t *testing.T, settings string) *running {
 		c.Listen.DrainDelay = config.Duration(time.Millisecond)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{log: &diary{}, stop: stop, ended: make(chan error, 1)}
+	r := &running{log: &testkit.Log{}, stop: stop, ended: make(chan error, 1)}
 	open, gone := make(chan [2]string, 1), make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -262,20 +243,4 @@ func get(t *testing.T, url string) (status int, text string) {
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(body)
-}
-
-// eventually polls until nothing is wrong any more.
-func eventually(t *testing.T, wrong func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := wrong()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s: %v", patience, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }

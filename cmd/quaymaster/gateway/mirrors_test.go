@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -78,7 +79,7 @@ func TestStandaloneRedirects(t *testing.T) {
 	}
 
 	d.write(t, "mirrors/near.yaml", strings.ReplaceAll(mirrorText("near", d.Registry.Host(), server.Host(), ", when: Present"), "targets", "target"))
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_mirrors{state="outdated"} 1`) {
 			return errors.New("nobody says that the file is broken")
 		}
@@ -90,7 +91,7 @@ func TestStandaloneRedirects(t *testing.T) {
 	if err := os.Remove(filepath.Join(d.folder, "mirrors/near.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error { return redirected(true, d.signed.Name+"@") })
+	testkit.Eventually(t, func() error { return redirected(true, d.signed.Name+"@") })
 }
 
 func TestMirrorsThatCannotBeReadStopTheStart(t *testing.T) {
@@ -99,7 +100,7 @@ func TestMirrorsThatCannotBeReadStopTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newAssembly(t.Context(), c, Options{Log: &diary{}, Version: "test"}); err == nil || !strings.Contains(err.Error(), "mirrors.files") {
+	if _, err := newAssembly(t.Context(), c, Options{Log: &testkit.Log{}, Version: "test"}); err == nil || !strings.Contains(err.Error(), "mirrors.files") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -166,7 +167,7 @@ func TestSocket(t *testing.T) {
 	}}}
 	defer client.CloseIdleConnections()
 	for image, want := range map[string]string{d.signed.Name: `"result":"allow"`, d.unsigned.Name: `"result":"deny"`} {
-		eventually(t, func() error {
+		testkit.Eventually(t, func() error {
 			status, text := post(t, client, "http://node"+config.APIPath, "", apiQuery(image))
 			if status != http.StatusOK || !strings.Contains(strings.ReplaceAll(text, `": "`, `":"`), want) {
 				return fmt.Errorf("%s: HTTP %d: %s", image, status, text)
@@ -200,7 +201,7 @@ func TestSharedMemoryCostsTimeAlone(t *testing.T) {
 	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.unsigned.Name); got.Allowed {
 		t.Error("an unsigned image is admitted")
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_shared_memory_total{result="failed"}`) {
 			return errors.New("the failure is not counted")
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gateway/calls"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 )
 
 // seed is what a document that people wrote says that it does. Files are below
@@ -210,7 +211,7 @@ policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 	}
 	c.Listen.Address, c.Listen.Plain, c.Listen.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", config.Duration(time.Millisecond)
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{log: &diary{}, stop: stop, ended: make(chan error, 1), client: &http.Client{}}
+	r := &running{log: &testkit.Log{}, stop: stop, ended: make(chan error, 1), client: &http.Client{}}
 	open := make(chan string, 1)
 	g, err := newAssembly(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(doors, _ string) { open <- doors }})
 	if err != nil {

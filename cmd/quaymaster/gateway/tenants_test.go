@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -38,7 +39,7 @@ func TestTenantsAtTheDoor(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, func() error {
+	testkit.Eventually(t, func() error {
 		_, page := get(t, "http://"+r.plain+"/metrics")
 		if !strings.Contains(page, "quaymaster_queue_working 12\n") || !strings.Contains(page, "quaymaster_queue_waiting_for_share 48\n") {
 			return errors.New("12 of 60 are not at work yet, or more are")

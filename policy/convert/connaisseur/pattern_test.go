@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
@@ -90,7 +91,7 @@ func TestMostSpecific(t *testing.T) {
 		"ghcr.io/acme/app", "ghcr.io/acme/app:v1", "ghcr.io/acme/tools/app:v1", "ghcr.io/acme/tools/b@" + converttest.Digest, "ghcr.io/ac/tools/x", "registry.k8s.io/pause:3.9",
 		"localhost:5000/app", "localhost:5000/ghcr.io/acme/app:v1", "quay.io/docker.io/library/nginx:1", "samples/image:v1", "docker.io/sample/image:v1", "quay.io/acme/app:v2", "gcr.io/acme/app",
 	}
-	m := must(converttest.NewMatcher())(t)
+	m := testkit.Must(converttest.NewMatcher())(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 60 {
 		var patterns []string
@@ -107,11 +108,11 @@ func TestMostSpecific(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list := must(converttest.Policies(string(text), convert.Options{}))(t)
+		list := testkit.Must(converttest.Policies(string(text), convert.Options{}))(t)
 		for _, image := range images {
 			var got []string
 			for _, p := range list {
-				if !must(m.Speaks(p, image))(t) {
+				if !testkit.Must(m.Speaks(p, image))(t) {
 					continue
 				}
 				pattern, ok := strings.CutPrefix(p.Spec.Validations[0].Message, "the policy denies images of ")
@@ -130,15 +131,5 @@ func TestMostSpecific(t *testing.T) {
 				t.Errorf("round %d, patterns %q, image %s (%s): policies for %q, want %q", round, patterns, image, written(image), got, want)
 			}
 		}
-	}
-}
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
 	}
 }

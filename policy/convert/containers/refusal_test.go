@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
@@ -161,7 +162,7 @@ func joined(t *testing.T, names ...string) string {
 	t.Helper()
 	var both []byte
 	for _, name := range names {
-		both = append(both, must(fs.ReadFile(converttest.Files(), "etc/pki/"+name))(t)...)
+		both = append(both, testkit.Must(fs.ReadFile(converttest.Files(), "etc/pki/"+name))(t)...)
 	}
 	return base64.StdEncoding.EncodeToString(both)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
@@ -57,7 +58,7 @@ func TestMostSpecific(t *testing.T) {
 		"r.example.com/x/y": {"r.example.com/x/y", ":latest"}, "r.example.com:5000/x": {"r.example.com:5000/x", ":latest"}, "s.r.example.com:5000/x/y/z": {"s.r.example.com:5000/x/y/z", ":latest"},
 		"notexample.com/a": {"notexample.com/a", ":latest"}, "example.comx/a": {"example.comx/a", ":latest"}, "quay.io/example.com/a": {"quay.io/example.com/a", ":latest"},
 	}
-	m := must(converttest.NewMatcher())(t)
+	m := testkit.Must(converttest.NewMatcher())(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range 60 {
 		scopes := map[string]any{}
@@ -70,11 +71,11 @@ func TestMostSpecific(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list := must(converttest.Policies(string(text), convert.Options{}))(t)
+		list := testkit.Must(converttest.Policies(string(text), convert.Options{}))(t)
 		for image, as := range images {
 			var got []string
 			for _, p := range list {
-				if must(m.Speaks(p, image))(t) {
+				if testkit.Must(m.Speaks(p, image))(t) {
 					scope := strings.Trim(strings.TrimPrefix(p.Spec.Validations[0].Message, "the policy rejects images of the scope "), `"`)
 					if scope == "" {
 						scope = "default"
@@ -87,15 +88,5 @@ func TestMostSpecific(t *testing.T) {
 				t.Errorf("round %d, scopes %q, image %s: policies for %q, want %q", round, chosen, image, got, want)
 			}
 		}
-	}
-}
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
 	}
 }

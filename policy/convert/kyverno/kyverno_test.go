@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy/convert"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
 )
@@ -19,7 +20,7 @@ func TestGolden(t *testing.T) {
 
 // TestImages compares patterns with what policy/lang/reference says of them.
 func TestImages(t *testing.T) {
-	m := must(converttest.NewMatcher())(t)
+	m := testkit.Must(converttest.NewMatcher())(t)
 	for _, c := range []struct {
 		references, skip string
 		image            string
@@ -49,18 +50,8 @@ func TestImages(t *testing.T) {
 	} {
 		text := fmt.Sprintf(`{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy","metadata":{"name":"p"},"spec":{"rules":[{"name":"r","match":{"resources":{"kinds":["Pod"]}},
 			"verifyImages":[{"imageReferences":%s,"skipImageReferences":%s,"required":false}]}]}}`, c.references, c.skip)
-		if got := must(m.Speaks(must(converttest.Policies(text, convert.Options{}))(t)[0], c.image))(t); got != c.want {
+		if got := testkit.Must(m.Speaks(testkit.Must(converttest.Policies(text, convert.Options{}))(t)[0], c.image))(t); got != c.want {
 			t.Errorf("%s without %s: speaks of %s: %v, want %v", c.references, c.skip, c.image, got, c.want)
 		}
-	}
-}
-
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
 	}
 }

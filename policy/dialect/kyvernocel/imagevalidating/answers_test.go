@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
@@ -68,9 +69,9 @@ func containers(names ...string) []policy.Image {
 // judged has a policy judge a Pod and its images, with what change makes of each.
 func judged(t *testing.T, text string, by answers, object map[string]any, images []policy.Image, change func(int, *policy.Given)) policy.Judgement {
 	t.Helper()
-	p := must(compile(text))(t)
+	p := testkit.Must(compile(text))(t)
 	s := &policy.Subject{Object: policy.ContentOf(object), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
-	plan := must(p.Rules[0].Plan(t.Context(), s, images))(t)
+	plan := testkit.Must(p.Rules[0].Plan(t.Context(), s, images))(t)
 	given := make([]policy.Given, len(plan.Checks))
 	for i := range given {
 		given[i] = policy.Given{Check: &plan.Checks[i], Answers: by.to}
@@ -223,7 +224,7 @@ func TestSigners(t *testing.T) {
 
 // TestKeysOfOneAttestor: any of them suffices.
 func TestKeysOfOneAttestor(t *testing.T) {
-	more := string(must(verifytest.KeySigner(verifytest.KeyOptions{}))(t).PublicPEM())
+	more := string(testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t).PublicPEM())
 	text := edit(minimal, cert, cert+strings.ReplaceAll(more, "\n", "\\n"))
 	for _, c := range []struct {
 		reason string
@@ -302,7 +303,7 @@ func TestNames(t *testing.T) {
 	} {
 		text := expressed("images.containers.size() == 1 && verifyImageSignatures('" + c.text + "', [attestors.ours]) > 0")
 		d := judged(t, text, answers{"ours": {Facts: factsOf("a")}}, map[string]any{}, containers(c.image), func(_ int, g *policy.Given) {
-			g.Pinned = must(image.MustParse(c.image).Pin(image.Descriptor{Digest: must(image.ParseDigest(first[1:]))(t)}))(t)
+			g.Pinned = testkit.Must(image.MustParse(c.image).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest(first[1:]))(t)}))(t)
 		}).Decisions[0]
 		if d.Result != c.want {
 			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
@@ -376,7 +377,7 @@ func TestImageData(t *testing.T) {
 		{"a configuration that is no object", app, "d.config == 1.0", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("1")}), policy.Pass, ""},
 	} {
 		text := edit(expressed("images.containers.all(i, [getImageData(i)].all(d, "+c.holds+"))"), "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false}\n")
-		pinned := must(image.MustParse(c.name).Pin(image.Descriptor{Digest: must(image.ParseDigest(digest))(t)}))(t)
+		pinned := testkit.Must(image.MustParse(c.name).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest(digest))(t)}))(t)
 		out := judged(t, text, nil, map[string]any{}, containers(c.name), func(_ int, g *policy.Given) { g.Pinned, g.Data = pinned, c.data })
 		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {
 			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
@@ -401,7 +402,7 @@ func TestImageDataThatIsNotThere(t *testing.T) {
 		{"an image, and no manifest", nil, down("manifest"), policy.Indeterminate, "registry-unavailable", "image"},
 		{"neither", down("image"), down("manifest"), policy.Indeterminate, "image", "manifest"},
 	} {
-		pinned := must(image.MustParse(app).Pin(image.Descriptor{Digest: must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
+		pinned := testkit.Must(image.MustParse(app).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
 		out := judged(t, text, nil, map[string]any{}, containers(app), func(_ int, g *policy.Given) { g.Pinned, g.Err, g.DataErr = pinned, c.image, c.data })
 		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) || c.want == policy.Indeterminate && strings.Contains(said(d.Reasons), c.unsaid) {
 			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))
@@ -510,11 +511,11 @@ func TestImagesLeftAlone(t *testing.T) {
 		{"there is none, and the object does not hold", signed + " && " + other, nil, policy.Fail, "does not hold"},
 	} {
 		text := expressed(c.expression) + "  - expression: object.metadata.name != 'none' || images.containers.exists(i, true)\n"
-		p := must(compile(edit(text, "spec:\n", "spec:\n  matchImageReferences: [{glob: registry.example/*}]\n")))(t)
+		p := testkit.Must(compile(edit(text, "spec:\n", "spec:\n  matchImageReferences: [{glob: registry.example/*}]\n")))(t)
 		s := &policy.Subject{
 			Object: policy.ContentOf(map[string]any{"metadata": map[string]any{"name": "test"}}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop",
 		}
-		plan := must(p.Rules[0].Plan(t.Context(), s, c.images))(t)
+		plan := testkit.Must(p.Rules[0].Plan(t.Context(), s, c.images))(t)
 		out := plan.Judge.Judge(t.Context(), nil)
 		if len(out.Decisions) != 0 || out.Object.Passes() != (c.want == "") || c.want != "" && out.Object.Result != c.want || !strings.Contains(said(out.Object.Reasons), c.word) {
 			t.Errorf("%s: %s %s, want %q", c.reason, out.Object.Result, said(out.Object.Reasons), c.want)
@@ -722,7 +723,7 @@ func (r roots) TrustedRoot(attestor.TUF) (string, error) { return r.trusted, r.e
 // TestTrustedRootsThatAreRead: what could not be looked at is no fault of the policy, and
 // a fault of the policy is nothing that could not be looked at.
 func TestTrustedRootsThatAreRead(t *testing.T) {
-	root := string(must(verifytest.New(verifytest.Options{}))(t).TrustedRoot())
+	root := string(testkit.Must(verifytest.New(verifytest.Options{}))(t).TrustedRoot())
 	whole := edit(expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.keyless]) > 0)"), "cosign: {keyless", "cosign: {tuf: {}, keyless")
 	faulty := edit(whole, "subject: ann@example.com", "subjectExpression: dyn(object).none")
 	down := &image.Error{Kind: image.Unavailable, Op: "get", On: "a", Err: errors.New("down")}
@@ -740,9 +741,9 @@ func TestTrustedRootsThatAreRead(t *testing.T) {
 		{"one that fails, and it could not be read", faulty, roots{err: down}, policy.Indeterminate, policy.PolicyError},
 		{"one that yields no key, and there is none to read", edit(minimal, `data: "`+cert+`"`, "expression: \"'no key'\""), nil, policy.Indeterminate, policy.PolicyError},
 	} {
-		p := must(imagevalidating.New(imagevalidating.Options{Roots: c.roots}).Compile([]byte(c.text), "test.yaml"))(t)
+		p := testkit.Must(imagevalidating.New(imagevalidating.Options{Roots: c.roots}).Compile([]byte(c.text), "test.yaml"))(t)
 		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
-		plan := must(p.Rules[0].Plan(t.Context(), s, containers(app)))(t)
+		plan := testkit.Must(p.Rules[0].Plan(t.Context(), s, containers(app)))(t)
 		d := plan.Judge.Judge(t.Context(), []policy.Given{{Check: &plan.Checks[0], Answers: answers{"keyless": {Facts: factsOf("a")}}.to}}).Decisions[0]
 		if d.Result != c.want || d.Reasons[0].Code != c.code {
 			t.Errorf("%s: %s %s", c.reason, d.Result, said(d.Reasons))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -27,8 +28,8 @@ func BenchmarkJudge(b *testing.B) {
 		for i, pointer := range []string{"/spec/containers/0/image", "/spec/containers/1/image", "/spec/containers/2/image"} {
 			ref := image.MustParse(h.Registry.Host() + "/org/" + string(rune('a'+i)) + ":1")
 			images = append(images, policy.Image{Container: "c", Role: "container", Pointer: pointer, Ref: ref})
-			digest := must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(b)
-			pinned = append(pinned, must(ref.Pin(image.Descriptor{Digest: digest}))(b))
+			digest := testkit.Must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(b)
+			pinned = append(pinned, testkit.Must(ref.Pin(image.Descriptor{Digest: digest}))(b))
 		}
 		fact := verify.Fact{Signer: verify.Signer{KeyFingerprint: "a"}, Statement: &attest.Statement{PredicateType: scanType, Predicate: []byte(`{"level":"low"}`)}}
 		facts := []verify.Fact{fact}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
@@ -26,7 +27,7 @@ const (
 
 func document(t testing.TB, text string) gate.Request {
 	t.Helper()
-	return gate.ForDocument(must(workload.ParseDocument([]byte(text), "build.json"))(t))
+	return gate.ForDocument(testkit.Must(workload.ParseDocument([]byte(text), "build.json"))(t))
 }
 
 // dockerfile is the parse of one, with a stage for each image.
@@ -150,14 +151,14 @@ func TestDocumentsAtAdmission(t *testing.T) {
 		if len(p.Targets) > 0 {
 			t.Errorf("it asks for %v", p.Targets)
 		}
-		expect(t, h.gate(t, must(set.New(p))(t)).Decide(t.Context(), pod(t, bad)), "a pod", gate.Unchecked, "skip")
-		if !(gate.Snapshot{Policies: must(set.New(p, open))(t)}).FailOpen(pods) {
+		expect(t, h.gate(t, testkit.Must(set.New(p))(t)).Decide(t.Context(), pod(t, bad)), "a pod", gate.Unchecked, "skip")
+		if !(gate.Snapshot{Policies: testkit.Must(set.New(p, open))(t)}).FailOpen(pods) {
 			t.Error("nobody fails open beside it")
 		}
-		if (gate.Snapshot{Policies: must(set.New(p, closed))(t)}).FailOpen(pods) {
+		if (gate.Snapshot{Policies: testkit.Must(set.New(p, closed))(t)}).FailOpen(pods) {
 			t.Error("a policy that fails closed is forgotten")
 		}
 	}
-	out := h.gate(t, must(set.New(broken))(t)).Decide(t.Context(), document(t, dockerfile(bad)))
+	out := h.gate(t, testkit.Must(set.New(broken))(t)).Decide(t.Context(), document(t, dockerfile(bad)))
 	expect(t, out, "a document, and the policy is broken", gate.Error, "misspelt")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
@@ -66,35 +67,25 @@ func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Sess
 	return session{Client: h.client.With(meter), meter: meter}, nil
 }
 
-func must[T any](value T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 func newHarbor(t testing.TB) *harbor {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
-	sigstore := must(verifytest.New(verifytest.Options{}))(t)
-	store := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t)
+	sigstore := testkit.Must(verifytest.New(verifytest.Options{}))(t)
+	store := testkit.Must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t)
 	h := &harbor{
 		Yard:     gatetest.New(server, sigstore),
-		key:      must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
-		stranger: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
-		notary:   must(verifytest.NewNotary(verifytest.NotaryOptions{}))(t),
-		other:    must(verifytest.NewNotary(verifytest.NotaryOptions{}))(t),
-		client:   must(registry.New(registry.Config{}))(t),
+		key:      testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
+		stranger: testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
+		notary:   testkit.Must(verifytest.NewNotary(verifytest.NotaryOptions{}))(t),
+		other:    testkit.Must(verifytest.NewNotary(verifytest.NotaryOptions{}))(t),
+		client:   testkit.Must(registry.New(registry.Config{}))(t),
 		compiler: newCompiler(),
 	}
 	t.Cleanup(h.client.Close)
 	snapshot := store.Snapshot()
 	h.prover = prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
-		attest.Cosign: cosign.New(snapshot), attest.Bundle: bundle.New(snapshot), attest.Notation: must(notation.New(notation.Options{}))(t),
+		attest.Cosign: cosign.New(snapshot), attest.Bundle: bundle.New(snapshot), attest.Notation: testkit.Must(notation.New(notation.Options{}))(t),
 	}}
 	return h
 }
@@ -116,7 +107,7 @@ func (h *harbor) fill(text string) string {
 
 func (h *harbor) policy(t testing.TB, text string) *policy.Policy {
 	t.Helper()
-	return must(h.compiler.Compile([]byte(h.fill(text)), "test.yaml"))(t)
+	return testkit.Must(h.compiler.Compile([]byte(h.fill(text)), "test.yaml"))(t)
 }
 
 func (h *harbor) set(t testing.TB, texts ...string) *set.Set {
@@ -125,18 +116,18 @@ func (h *harbor) set(t testing.TB, texts ...string) *set.Set {
 	var exceptions []*policy.Exception
 	for _, text := range texts {
 		if strings.Contains(text, "kind: PolicyException") {
-			exceptions = append(exceptions, must(h.compiler.CompileException([]byte(h.fill(text)), "exception.yaml"))(t))
+			exceptions = append(exceptions, testkit.Must(h.compiler.CompileException([]byte(h.fill(text)), "exception.yaml"))(t))
 			continue
 		}
 		policies = append(policies, h.policy(t, text))
 	}
-	set := must(set.New(policies...))(t)
-	return must(set.With(exceptions...))(t)
+	set := testkit.Must(set.New(policies...))(t)
+	return testkit.Must(set.With(exceptions...))(t)
 }
 
 func (h *harbor) gate(t testing.TB, set *set.Set) *gate.Gate {
 	t.Helper()
-	return must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.prover}}))(t)
+	return testkit.Must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.prover}}))(t)
 }
 
 // decide judges an object by policies and exceptions.
@@ -176,7 +167,7 @@ func (h *harbor) notarize(t testing.TB, built gatetest.Image, by *verifytest.Not
 // document attaches a document to an image, which a notary signs; nil for nobody.
 func (h *harbor) document(t testing.TB, built gatetest.Image, by *verifytest.Notary, artifactType, content string) {
 	t.Helper()
-	body := must(json.Marshal(map[string]any{
+	body := testkit.Must(json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "artifactType": artifactType,
 		"config":  h.Registry.PutBlob(built.Repository, ocispec.MediaTypeEmptyJSON, []byte("{}")),
 		"layers":  []any{h.Registry.PutBlob(built.Repository, "application/json", []byte(content))},
@@ -243,8 +234,8 @@ func (o object) request(t testing.TB) gate.Request {
 	if len(o.annotations) > 0 {
 		meta["annotations"] = o.annotations
 	}
-	raw := must(json.Marshal(body))(t)
-	return gate.Request{Object: must(workload.Parse(raw))(t)}
+	raw := testkit.Must(json.Marshal(body))(t)
+	return gate.Request{Object: testkit.Must(workload.Parse(raw))(t)}
 }
 
 func pod(t testing.TB, images ...string) gate.Request {

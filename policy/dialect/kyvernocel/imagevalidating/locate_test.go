@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/workload"
@@ -75,9 +76,9 @@ func TestExtractedValues(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			out := h.decide(t, object{spec: c.spec}.request(t), bundled(c.expression))
 			expect(t, out, c.reason, c.answer, c.word)
-			raw := must(json.Marshal(out.Object.Content()))(t)
+			raw := testkit.Must(json.Marshal(out.Object.Content()))(t)
 			document := edit(bundled(c.expression), "spec:\n", "spec:\n  evaluation: {mode: JSON}\n  validationConfigurations: {verifyDigest: false}\n")
-			expect(t, h.decide(t, gate.ForDocument(must(workload.ParseDocument(raw, "object.json"))(t)), document), c.reason+", in JSON mode", c.answer, c.word)
+			expect(t, h.decide(t, gate.ForDocument(testkit.Must(workload.ParseDocument(raw, "object.json"))(t)), document), c.reason+", in JSON mode", c.answer, c.word)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -52,7 +53,7 @@ func TestTheNearestAttestorStandsFirst(t *testing.T) {
 // TestNoMissesInDoubt: of what nobody can tell, nothing is said to be missing.
 func TestNoMissesInDoubt(t *testing.T) {
 	text := expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 || getImageData(i).digest == '')")
-	pinned := must(image.MustParse(app).Pin(image.Descriptor{Digest: must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
+	pinned := testkit.Must(image.MustParse(app).Pin(image.Descriptor{Digest: testkit.Must(image.ParseDigest("sha256:" + strings.Repeat("a", 64)))(t)}))(t)
 	down := &image.Error{Kind: image.Unavailable, Op: "get", On: "a", Err: errors.New("down")}
 	for _, c := range []struct {
 		reason string

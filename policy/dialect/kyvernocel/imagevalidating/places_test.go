@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -98,7 +99,7 @@ func TestPlaces(t *testing.T) {
 // TestStandardPlaces: of kinds with a pod specification its own places are looked at,
 // beside those that an expression names elsewhere.
 func TestStandardPlaces(t *testing.T) {
-	own := must(compile(naming("object.spec.steps.map(s, s.image)")))(t)
+	own := testkit.Must(compile(naming("object.spec.steps.map(s, s.image)")))(t)
 	for kind, spec := range map[string]string{
 		"/Pod": "/spec", "/PodTemplate": "/template/spec", "/ReplicationController": "/spec/template/spec", "apps/Deployment": "/spec/template/spec",
 		"apps/StatefulSet": "/spec/template/spec", "apps/DaemonSet": "/spec/template/spec", "apps/ReplicaSet": "/spec/template/spec",
@@ -125,7 +126,7 @@ func TestStandardPlaces(t *testing.T) {
 		"object.containers.map(c, c.image)":             5,
 		"object.status.spec.containers.map(c, c.image)": 5,
 	} {
-		rule := must(compile(naming(expression)))(t).Rules[0]
+		rule := testkit.Must(compile(naming(expression)))(t).Rules[0]
 		if got := rule.Extractors(pod); len(got) != want {
 			t.Errorf("%s: of a Pod: %+v", expression, got)
 		}
@@ -133,7 +134,7 @@ func TestStandardPlaces(t *testing.T) {
 			t.Errorf("%s: of a Task: %+v", expression, got)
 		}
 	}
-	follows := must(compile(edit(naming("object.spec.hostAliases.map(s, s.ip)"), "[v1, v9]", "[v1]")))(t)
+	follows := testkit.Must(compile(edit(naming("object.spec.hostAliases.map(s, s.ip)"), "[v1, v9]", "[v1]")))(t)
 	deployment := follows.Rules[1].Extractors(&policy.Subject{Group: "apps", Version: "v1", Kind: "Deployment"})
 	if last := deployment[len(deployment)-1]; last.Path != "/spec/template/spec/hostAliases/*/ip" {
 		t.Errorf("of the template: %+v", last)
@@ -235,9 +236,9 @@ func TestReferences(t *testing.T) {
 		{"another tag beside a digest", "{expression: \"ref == 'a.example/b:2'\"}", "a.example/b:1" + digest, false},
 		{"no tag", "{expression: \"ref == 'a.example/b:'\"}", "a.example/b" + digest, false},
 	} {
-		p := must(compile(edit(minimal, "spec:\n", "spec:\n  matchImageReferences: ["+c.references+"]\n")))(t)
+		p := testkit.Must(compile(edit(minimal, "spec:\n", "spec:\n  matchImageReferences: ["+c.references+"]\n")))(t)
 		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
-		plan := must(p.Rules[0].Plan(t.Context(), s, []policy.Image{{Role: "container", Ref: image.MustParse(c.image)}}))(t)
+		plan := testkit.Must(p.Rules[0].Plan(t.Context(), s, []policy.Image{{Role: "container", Ref: image.MustParse(c.image)}}))(t)
 		if got := len(plan.Checks) > 0; got != c.want {
 			t.Errorf("%s: %v", c.reason, got)
 		}
@@ -261,7 +262,7 @@ func TestUnclearReferences(t *testing.T) {
 		{"nor does it, in the other order", not + ", " + fails, false, 0, true},
 		{"a glob means it", fails + ", {glob: 'registry.example/*'}", false, 1, false},
 	} {
-		p := must(compile(edit(minimal, "spec:\n", "spec:\n  matchImageReferences: ["+c.references+"]\n")))(t)
+		p := testkit.Must(compile(edit(minimal, "spec:\n", "spec:\n  matchImageReferences: ["+c.references+"]\n")))(t)
 		images := containers(app)
 		images[0].Unchanged = c.unchanged
 		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}

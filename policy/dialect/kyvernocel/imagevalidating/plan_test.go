@@ -9,13 +9,14 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
 // planned plans a policy for a pod of one container.
 func planned(t testing.TB, text string, object map[string]any) (policy.RulePlan, error) {
 	t.Helper()
-	p := must(compile(text))(t)
+	p := testkit.Must(compile(text))(t)
 	subject := &policy.Subject{Object: policy.ContentOf(object), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
 	found := policy.Image{Role: "container", Pointer: "/spec/containers/0/image", Ref: image.MustParse("registry.example/org/app:v1")}
 	return p.Rules[0].Plan(t.Context(), subject, []policy.Image{found})
@@ -60,7 +61,7 @@ func TestAsks(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	plan := must(planned(t, minimal, map[string]any{}))(t)
+	plan := testkit.Must(planned(t, minimal, map[string]any{}))(t)
 	check := plan.Checks[0]
 	if !check.MutateDigest || !check.VerifyDigest || !check.Required || check.Action != policy.Enforce || check.WantsData != policy.NoData {
 		t.Errorf("defaults: %+v", check)
@@ -68,7 +69,7 @@ func TestChecks(t *testing.T) {
 	text := edit(minimal, "spec:\n", "spec:\n  validationConfigurations: {mutateDigest: false, verifyDigest: false, required: false}\n"+
 		"  credentials: {allowInsecureRegistry: true, providers: [amazon], secrets: [pull, other/pull]}\n  validationActions: [Warn]\n")
 	text = edit(text, "- expression: images", "- expression: images.containers.all(i, getImageData(i).manifest.schemaVersion == 2)\n  - expression: images")
-	check = must(planned(t, text, map[string]any{}))(t).Checks[0]
+	check = testkit.Must(planned(t, text, map[string]any{}))(t).Checks[0]
 	if check.MutateDigest || check.VerifyDigest || check.Required || check.Action != policy.Warn || check.WantsData != policy.DataOne {
 		t.Errorf("said: %+v", check)
 	}
@@ -78,12 +79,12 @@ func TestChecks(t *testing.T) {
 	}
 	for secrets, want := range map[string]string{"pull": "shop/pull", "shop/pull": "shop/pull"} {
 		own := edit(minimal, "kind: Image", "kind: NamespacedImage", "{name: minimal}", "{name: minimal, namespace: shop}", "spec:\n", "spec:\n  credentials: {secrets: ["+secrets+"]}\n")
-		if c := must(planned(t, own, map[string]any{}))(t).Checks[0].Credentials; !slices.Equal(c.Secrets, []string{want}) {
+		if c := testkit.Must(planned(t, own, map[string]any{}))(t).Checks[0].Credentials; !slices.Equal(c.Secrets, []string{want}) {
 			t.Errorf("the secret %s of a policy of a namespace: %+v", secrets, c)
 		}
 	}
 	sourced := edit(minimal, "cosign: {key:", "cosign: {source: {repository: registry.example/signatures, PullSecrets: [{name: sigs}]}, key:")
-	check = must(planned(t, sourced, map[string]any{}))(t).Checks[0]
+	check = testkit.Must(planned(t, sourced, map[string]any{}))(t).Checks[0]
 	if len(check.Asks[0].Sources) != 1 || !slices.Equal(check.Credentials.Secrets, []string{"shop/sigs"}) {
 		t.Errorf("sources: %+v %+v", check.Asks[0].Sources, check.Credentials)
 	}
@@ -110,7 +111,7 @@ func TestAttestorExpressions(t *testing.T) {
 	if _, err := compile(listing); err == nil || !strings.Contains(err.Error(), "spec.variables[0]") {
 		t.Errorf("a variable that means something else by image: %v", err)
 	}
-	plan := must(planned(t, subject, map[string]any{}))(t)
+	plan := testkit.Must(planned(t, subject, map[string]any{}))(t)
 	if a := plan.Checks[0].Asks[0].Authority; a.Keyless == nil || !strings.Contains(a.Keyless.Identities[0].String(), "https://github.com/org") {
 		t.Errorf("%+v", plan.Checks[0].Asks[0].Authority)
 	}
@@ -156,7 +157,7 @@ func TestImagePatterns(t *testing.T) {
 		{"a glob, and the object is read for the first of two", edit(globbed, "attestors.ours]) > 0", "attestors.ours]) > 0 && object.metadata.name == 'a'") + "  - expression: images.containers.size() >= 0\n", true, true},
 		{"a glob, and there must be an image", edit(globbed, "images.containers.all(", "images.containers.exists("), false, true},
 	} {
-		rule := must(compile(c.text))(t).Rules[0]
+		rule := testkit.Must(compile(c.text))(t).Rules[0]
 		patterns, known := rule.(policy.Selective).ImagePatterns()
 		if known != c.known || known != slices.Equal(patterns, []string{"a.example/*"}) {
 			t.Errorf("%s: %v, %v", c.reason, patterns, known)
@@ -221,7 +222,7 @@ func TestWhatIsAsked(t *testing.T) {
 		s := &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE", Namespace: "shop"}
 		c.change(s)
 		var got string
-		switch plan, err := must(compile(c.text))(t).Rules[0].Plan(t.Context(), s, containers(app)); {
+		switch plan, err := testkit.Must(compile(c.text))(t).Rules[0].Plan(t.Context(), s, containers(app)); {
 		case err != nil:
 			got = err.Error()
 		case plan.Skip != "":

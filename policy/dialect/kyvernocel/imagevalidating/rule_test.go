@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 )
@@ -236,7 +237,7 @@ func TestBroken(t *testing.T) {
 		return dialect.Broken([]byte(h.fill(text)), "test.yaml", err)
 	}
 	ask := func(p *policy.Policy, o object) gate.Outcome {
-		return h.gate(t, must(set.New(p))(t)).Decide(t.Context(), o.request(t))
+		return h.gate(t, testkit.Must(set.New(p))(t)).Decide(t.Context(), o.request(t))
 	}
 	misspelt := edit(with(allSigned), "  validations:", "  valdations:")
 	for _, c := range []struct {
@@ -298,7 +299,7 @@ func TestBare(t *testing.T) {
 		{"and nobody knows which", edit(with(allSigned), "kind: Image", "kind: NamespacedImage"), bad, "", gate.Error, "only images"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			request := must(gate.ForImages(c.namespace, "", []string{c.image}))(t)
+			request := testkit.Must(gate.ForImages(c.namespace, "", []string{c.image}))(t)
 			expect(t, h.decide(t, request, c.text), c.reason, c.answer, c.word)
 		})
 	}
@@ -348,7 +349,7 @@ func TestEndless(t *testing.T) {
 	cancel()
 	rule := h.policy(t, with(allSigned)).Rules[0]
 	ref := image.MustParse(good)
-	plan := must(rule.Plan(t.Context(), &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE"}, []policy.Image{{Role: "container", Ref: ref}}))(t)
+	plan := testkit.Must(rule.Plan(t.Context(), &policy.Subject{Object: policy.ContentOf(map[string]any{}), Kind: "Pod", Version: "v1", Operation: "CREATE"}, []policy.Image{{Role: "container", Ref: ref}}))(t)
 	judged := plan.Judge.Judge(ctx, []policy.Given{{Check: &plan.Checks[0], Answers: func(policy.Question) policy.Answer { return policy.Answer{} }}})
 	if judged.Decisions[0].Result != policy.Indeterminate {
 		t.Errorf("out of time: %+v", judged.Decisions[0])
@@ -374,7 +375,7 @@ func TestUnresolved(t *testing.T) {
 		object := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"image": name}}}}
 		subject := &policy.Subject{Object: policy.ContentOf(object), Kind: "Pod", Version: "v1", Operation: "CREATE"}
 		found := policy.Image{Role: "container", Pointer: "/spec/containers/0/image", Ref: image.MustParse(name)}
-		plan := must(rule.Plan(t.Context(), subject, []policy.Image{found}))(t)
+		plan := testkit.Must(rule.Plan(t.Context(), subject, []policy.Image{found}))(t)
 		judged := plan.Judge.Judge(t.Context(), []policy.Given{{Check: &plan.Checks[0], Err: down, DataErr: down, Answers: func(policy.Question) policy.Answer {
 			return policy.Answer{Gaps: []error{down}}
 		}}})
@@ -415,7 +416,7 @@ func TestGaps(t *testing.T) {
 		for i, name := range names {
 			images = append(images, policy.Image{Role: "container", Pointer: "/spec/" + string(rune('0'+i)), Ref: image.MustParse(h.Registry.Host() + "/" + name)})
 		}
-		plan := must(rule.Plan(t.Context(), subject, images))(t)
+		plan := testkit.Must(rule.Plan(t.Context(), subject, images))(t)
 		given := make([]policy.Given, len(plan.Checks))
 		for i := range plan.Checks {
 			given[i] = policy.Given{Check: &plan.Checks[i], Answers: func(q policy.Question) policy.Answer {
