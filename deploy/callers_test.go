@@ -21,7 +21,7 @@ func examples(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(content), "\n## Who may call\n")
+	_, section, _ := strings.Cut(string(content), "\n## Callers\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	found := make(map[string][]byte)
 	for i, block := range strings.Split(section, "```") {

@@ -305,7 +305,7 @@ func TestPortsMeet(t *testing.T) {
 			if _, ok := ports[port]; !ok {
 				t.Errorf("the network policy opens %q, which is no port", port)
 			}
-			if open := len(rule.From) == 0; open != (p.Name == "quaymaster-doors" && port == "webhook") {
+			if open := len(rule.From) == 0; open != (p.Name == "quaymaster-endpoints" && port == "webhook") {
 				t.Errorf("%s: port %s is open to everybody: %v", p.Name, port, open)
 			}
 		}

@@ -164,7 +164,7 @@ func fragments() map[string]string {
 		"metrics.grafanaDashboard.labels":          texts,
 		"metrics.grafanaDashboard.annotations":     texts,
 		"dashboard.ingress.annotations":            texts,
-		"networkPolicy.doorsFrom":                  some,
+		"networkPolicy.endpointsFrom":              some,
 		"networkPolicy.metricsFrom":                some,
 		"networkPolicy.dashboardFrom":              some,
 	}

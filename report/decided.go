@@ -25,8 +25,8 @@ const (
 type Occasion struct {
 	Time    time.Time
 	Process Process
-	// Door is the endpoint of the request, as in validate; empty for a scan.
-	Door string
+	// Endpoint is the endpoint of the request, as in validate; empty for a scan.
+	Endpoint string
 	// UID is the request's UID, which the API server's audit log records, too.
 	UID string
 	// Operation is the operation of the request, as in CREATE; empty where there is none.

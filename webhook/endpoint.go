@@ -51,7 +51,7 @@ func (t *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { done(response.status) }()
 	defer t.recoverPanic(ctx, response)
 	if err := t.endpoint.Callers.admit(r.TLS, time.Now()); err != nil {
-		t.server.clientErrors.Log(ctx, slog.LevelWarn, "client rejected", slog.String("door", t.name),
+		t.server.clientErrors.Log(ctx, slog.LevelWarn, "client rejected", slog.String("endpoint", t.name),
 			slog.String("caller", r.RemoteAddr), slog.String("error", err.Error()))
 		http.Error(response, err.Error(), http.StatusForbidden)
 		return
@@ -80,7 +80,7 @@ func (t *guarded) recoverPanic(ctx context.Context, w *statusWriter) {
 	}
 	t.server.options.observer.Panicked(t.name)
 	stack := debug.Stack()
-	t.server.config.Log.LogAttrs(ctx, slog.LevelError, "internal error: handler panicked", slog.String("door", t.name),
+	t.server.config.Log.LogAttrs(ctx, slog.LevelError, "internal error: handler panicked", slog.String("endpoint", t.name),
 		slog.String("panic", bounded(fmt.Sprint(what), maxLine)), slog.String("stack", string(stack[:min(len(stack), maxStack)])))
 	if w.status != 0 {
 		panic(http.ErrAbortHandler)

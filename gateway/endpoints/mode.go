@@ -25,16 +25,16 @@ func (d Modes) ByPath(onlyShadow bool) (map[string]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	doors := map[string]http.Handler{
+	handlers := map[string]http.Handler{
 		configuration.MutatePath: d.Mutate, configuration.ValidatePath: d.Validate, configuration.DocumentsPath: d.Policies,
 		configuration.ShadowPath: objects, configuration.ShadowDocumentsPath: policies,
 	}
 	if !onlyShadow {
-		return doors, nil
+		return handlers, nil
 	}
 	// These paths are registered without a selector by the label, outside the gateway's control.
 	// The second endpoint combines the results of both.
-	nobody, err := admission.NewShadow()
-	doors[configuration.MutatePath], doors[configuration.ValidatePath], doors[configuration.DocumentsPath] = nobody, objects, policies
-	return doors, err
+	admitsAll, err := admission.NewShadow()
+	handlers[configuration.MutatePath], handlers[configuration.ValidatePath], handlers[configuration.DocumentsPath] = admitsAll, objects, policies
+	return handlers, err
 }

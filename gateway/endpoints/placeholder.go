@@ -12,10 +12,10 @@ type Placeholder struct{ Handler atomic.Pointer[http.Handler] }
 
 // ServeHTTP implements http.Handler.
 func (e *Placeholder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	door := e.Handler.Load()
-	if door == nil {
+	handler := e.Handler.Load()
+	if handler == nil {
 		http.Error(w, "the gateway is starting; try again in a moment", http.StatusServiceUnavailable)
 		return
 	}
-	(*door).ServeHTTP(w, r)
+	(*handler).ServeHTTP(w, r)
 }

@@ -69,9 +69,9 @@ func (s *Socket) remove() error {
 func (s *Socket) Close() error { return errors.Join(s.listener.Close(), s.remove()) }
 
 // Serve serves at the socket until ctx ends, and waits for pending requests.
-func (s *Socket) Serve(ctx context.Context, path string, door http.Handler) error {
+func (s *Socket) Serve(ctx context.Context, path string, handler http.Handler) error {
 	mux := http.NewServeMux()
-	mux.Handle(path, door)
+	mux.Handle(path, handler)
 	server := &http.Server{
 		Handler: mux, ReadHeaderTimeout: socketHeaderTimeout, ReadTimeout: socketReadTimeout, WriteTimeout: socketWriteTimeout, MaxHeaderBytes: socketMaxHeader,
 	}

@@ -27,10 +27,10 @@ type Recorder struct {
 
 // counter counts responses and decisions.
 type counter interface {
-	Admitted(door, cause string, allowed bool)
+	Admitted(endpoint, cause string, allowed bool)
 	Decided(outcome gate.Outcome)
 	// The same for a shadow.
-	Shadowed(door, cause string, allowed bool)
+	Shadowed(endpoint, cause string, allowed bool)
 	DecidedInShadow(outcome gate.Outcome)
 }
 
@@ -78,7 +78,7 @@ func (r Recorder) write(ctx context.Context, review admission.Review) {
 		return
 	}
 	about := []slog.Attr{
-		slog.String("door", string(review.Endpoint)), slog.String("uid", review.UID),
+		slog.String("endpoint", string(review.Endpoint)), slog.String("uid", review.UID),
 		slog.String("operation", review.Operation), slog.String("user", review.User),
 	}
 	if review.DryRun {

@@ -130,7 +130,7 @@ func TestWhatIsNotDecidedDoesNotFillTheLog(t *testing.T) {
 		least int
 		most  int
 	}{
-		{api.CannotLook, 1, 20},
+		{api.Indeterminate, 1, 20},
 		{api.QueueFull, 1, 20},
 		{api.TimedOut, 1, 20},
 		{api.Unauthenticated, 0, 0},

@@ -24,7 +24,7 @@ func (r Recorder) pass(review admission.Review) {
 		return
 	}
 	d := report.Decided{Outcome: review.Outcome, Occasion: report.Occasion{
-		Time: time.Now(), Process: report.ProcessAdmission, Door: string(review.Endpoint), UID: review.UID,
+		Time: time.Now(), Process: report.ProcessAdmission, Endpoint: string(review.Endpoint), UID: review.UID,
 		Operation: review.Operation, User: review.User, DryRun: review.DryRun, Allowed: review.Allowed || review.Shadow,
 		Shadow: review.Shadow,
 	}}

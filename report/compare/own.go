@@ -125,7 +125,7 @@ func (c *Collector) count(d *decisionlog.Decision) {
 	if d.Process != report.ProcessAdmission || d.Milliseconds <= 0 {
 		return
 	}
-	if this := d.UID + "\x00" + d.Door; this != c.lastCounted {
+	if this := d.UID + "\x00" + d.Endpoint; this != c.lastCounted {
 		c.lastCounted = this
 		c.own.calls++
 		c.own.milliseconds += d.Milliseconds

@@ -39,7 +39,7 @@ func Decisions(d report.Decided) []Decision {
 func occasion(d report.Decided) Decision {
 	on := &d.Occasion
 	made := Decision{
-		Process: on.Process, Door: on.Door, UID: cut(on.UID, maxName), Operation: cut(on.Operation, maxName),
+		Process: on.Process, Endpoint: on.Endpoint, UID: cut(on.UID, maxName), Operation: cut(on.Operation, maxName),
 		User: cut(on.User, maxName), DryRun: on.DryRun, Allowed: on.Allowed, Shadow: on.Shadow, Object: d.Resource(),
 	}
 	r := &made.Object

@@ -126,7 +126,7 @@ type BreakGlass struct {
 // Decision is one verdict: on an image of an object, or on the object itself.
 type Decision struct {
 	Process   report.Process `json:"process"`
-	Door      string         `json:"door,omitempty"`
+	Endpoint  string         `json:"endpoint,omitempty"`
 	UID       string         `json:"uid,omitempty"`
 	Operation string         `json:"operation,omitempty"`
 	User      string         `json:"user,omitempty"`

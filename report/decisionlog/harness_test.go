@@ -40,7 +40,7 @@ func deployed(t testing.TB, n int) report.Decided {
 	}
 	return report.Decided{
 		Occasion: report.Occasion{
-			Time: noon.Add(time.Duration(n) * time.Second), Process: report.ProcessAdmission, Door: "validate", UID: "request-" + strconv.Itoa(n),
+			Time: noon.Add(time.Duration(n) * time.Second), Process: report.ProcessAdmission, Endpoint: "validate", UID: "request-" + strconv.Itoa(n),
 			Operation: "CREATE", User: "jo@acme.example", Groups: []string{"developers", "system:authenticated"}, Allowed: true,
 		},
 		Outcome: gate.Outcome{

@@ -61,8 +61,8 @@ func (l *Line) after(at Position) error {
 	return nil
 }
 
-// firstVersion has the result in a field answer, "unable" for error, "undecided" for
-// indeterminate, and "allow" for unchecked.
+// firstVersion has the result in a field answer, the endpoint in a field door, "unable" for error,
+// "undecided" for indeterminate, and "allow" for unchecked.
 const firstVersion = 1
 
 // rename takes over the result of a line of the first version. Without it, a denial
@@ -70,13 +70,15 @@ const firstVersion = 1
 func (d *Decision) rename(raw []byte) error {
 	var former struct {
 		Decision struct {
-			Answer gate.Result `json:"answer"`
+			Answer   gate.Result `json:"answer"`
+			Endpoint string      `json:"door"`
 		} `json:"decision"`
 	}
 	if err := json.Unmarshal(raw, &former); err != nil {
 		return fmt.Errorf("it is no line of a decision log: %w", err)
 	}
 	d.Result = cmp.Or(former.Decision.Answer, d.Result)
+	d.Endpoint = cmp.Or(former.Decision.Endpoint, d.Endpoint)
 	switch {
 	case d.Result == "unable":
 		d.Result = gate.Error

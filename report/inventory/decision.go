@@ -33,7 +33,7 @@ func (r *ring) latest(yield func(*Decision) bool) {
 
 func newDecision(o report.Occasion, r report.Record, about report.Resource) Decision {
 	made := Decision{
-		Time: o.Time.UTC(), Door: cut(o.Door, maxName), Operation: cut(o.Operation, maxName), UID: cut(o.UID, maxName),
+		Time: o.Time.UTC(), Endpoint: cut(o.Endpoint, maxName), Operation: cut(o.Operation, maxName), UID: cut(o.UID, maxName),
 		User: cut(o.User, maxName), Allowed: o.Allowed, Shadow: o.Shadow, Undecided: cut(o.Undecided, maxName),
 		Resource: cutResource(about), DurationMilliseconds: r.DurationMilliseconds, Verdict: verdict.Of(o, r),
 	}

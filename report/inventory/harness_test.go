@@ -72,7 +72,7 @@ func podOf(namespace, owner string, n int) report.Resource {
 }
 
 func admitted(at time.Time) report.Occasion {
-	return report.Occasion{Time: at, Process: report.ProcessAdmission, Door: "validate", Operation: "CREATE", User: "u", Allowed: true}
+	return report.Occasion{Time: at, Process: report.ProcessAdmission, Endpoint: "validate", Operation: "CREATE", User: "u", Allowed: true}
 }
 
 func refused(at time.Time) report.Occasion {

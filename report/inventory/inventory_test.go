@@ -200,7 +200,7 @@ func TestWhoOnlyAskedSaysNothingOfWhatRuns(t *testing.T) {
 	unknown, found := unsigned("r.example/silent:1"), unsigned("r.example/silent:1")
 	unknown.Digest = image.Digest{}
 	asked := admitted(begin)
-	asked.Door, asked.Operation = "api", ""
+	asked.Endpoint, asked.Operation = "api", ""
 	for _, c := range []struct {
 		reason string
 		o      report.Occasion
@@ -214,7 +214,7 @@ func TestWhoOnlyAskedSaysNothingOfWhatRuns(t *testing.T) {
 		{"an update takes what ran before away", admitted(begin), good, podOf("shop", "web", 0), "bad:1", 0, 0, inventory.Denied},
 		{"who asked about the same pod does not", asked, good, podOf("shop", "web", 0), "bad:1", 1, 0, inventory.Denied},
 		{"nor is what he named anywhere", asked, good, podOf("shop", "web", 0), "good:1", 0, 0, inventory.Allowed},
-		{"nor refused anywhere", report.Occasion{Time: begin, Process: report.ProcessAdmission, Door: "api"}, bad, podOf("shop", "other", 0), "bad:1", 1, 0, inventory.Denied},
+		{"nor refused anywhere", report.Occasion{Time: begin, Process: report.ProcessAdmission, Endpoint: "api"}, bad, podOf("shop", "other", 0), "bad:1", 1, 0, inventory.Denied},
 		{"another namespace's word is taken where it was admitted there", admitted(begin), elsewhere, podOf("other", "web", 0), "bad:1", 2, 0, inventory.Allowed},
 		{"and not where it was only asked for", asked, elsewhere, podOf("other", "web", 0), "bad:1", 1, 0, inventory.Denied},
 		{"a digest that was found takes the place of none", admitted(begin), found, podOf("shop", "silent", 0), "silent:1", 1, 0, inventory.Denied},

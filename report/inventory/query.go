@@ -205,7 +205,7 @@ func (i *Inventory) Image(id string) (Details, bool) {
 	}
 	d := Details{
 		Image: e.image, References: slices.Clone(e.references), Uses: []Use{}, UsesLeftOut: e.leftOut + e.lost, Record: e.proof.Record(),
-		DecidedAt: e.proof.Made.UTC(), Process: e.proof.Process, Door: e.proof.Door, PolicySetHash: e.proof.Policies, TrustGeneration: e.proof.Trust,
+		DecidedAt: e.proof.Made.UTC(), Process: e.proof.Process, Endpoint: e.proof.Endpoint, PolicySetHash: e.proof.Policies, TrustGeneration: e.proof.Trust,
 	}
 	for at, u := range e.uses {
 		d.Uses = append(d.Uses, Use{

@@ -69,10 +69,10 @@ type Details struct {
 	// Record is the image of docs/record.md, with truncated texts and lists; empty where it was
 	// too large.
 	Record json.RawMessage `json:"record,omitempty"`
-	// DecidedAt is the time of the record, which Process made at Door.
+	// DecidedAt is the time of the record, which Process made at Endpoint.
 	DecidedAt       time.Time      `json:"decidedAt"`
 	Process         report.Process `json:"process"`
-	Door            string         `json:"door,omitempty"`
+	Endpoint        string         `json:"endpoint,omitempty"`
 	PolicySetHash   string         `json:"policySetHash,omitempty"`
 	TrustGeneration string         `json:"trustGeneration,omitempty"`
 }
@@ -80,7 +80,7 @@ type Details struct {
 // Decision is one response to a request.
 type Decision struct {
 	Time      time.Time       `json:"time"`
-	Door      string          `json:"door,omitempty"`
+	Endpoint  string          `json:"endpoint,omitempty"`
 	Operation string          `json:"operation,omitempty"`
 	UID       string          `json:"uid,omitempty"`
 	User      string          `json:"user,omitempty"`

@@ -59,7 +59,7 @@ func TestWhatLeavesNoReport(t *testing.T) {
 		{"it was denied", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Allowed = false }, 0},
 		{"it was only tried", func(d *report.Decided, _ *policy.Subject) { d.Occasion.DryRun = true }, 0},
 		{"somebody asked about it at another door, where it need not be there, nor be as it was told", func(d *report.Decided, _ *policy.Subject) {
-			d.Occasion.Door, d.Occasion.Operation = "api", ""
+			d.Occasion.Endpoint, d.Occasion.Operation = "api", ""
 		}, 0},
 		{"a scan found it", func(d *report.Decided, _ *policy.Subject) {
 			d.Occasion.Process, d.Occasion.Operation = report.ProcessScan, ""

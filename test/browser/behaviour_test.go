@@ -30,7 +30,7 @@ func some(t testing.TB, n int, extra string) *inventory.Inventory {
 	check(t, err)
 	for k := range n {
 		name := fmt.Sprintf("registry.example/team/service-%03d%s:1", k, extra)
-		known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true, Door: "validate" + extra, User: "u" + extra, UID: extra}, report.Record{Result: "allow", Images: []report.Image{{
+		known.Add(report.Occasion{Time: time.Now(), Process: report.ProcessAdmission, Operation: "CREATE", Allowed: true, Endpoint: "validate" + extra, User: "u" + extra, UID: extra}, report.Record{Result: "allow", Images: []report.Image{{
 			Container: "c" + extra, Written: name, Reference: name, Result: "allow", Matched: true, Mirror: &report.Mirror{Name: "m" + extra, Why: extra},
 			Decisions: []report.Decision{{
 				Policy: report.Policy{Kind: "ClusterPolicy", Name: "p" + extra}, Rule: "r" + extra, Result: "pass",

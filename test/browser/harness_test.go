@@ -291,7 +291,7 @@ func week(t testing.TB, h *harbour) *inventory.Inventory {
 				continue
 			}
 			take(into, objects[k], records[k], report.Occasion{
-				Time: now.Add(-ago), Door: "validate", UID: fmt.Sprintf("5b2b6d0e-%04d-4d1c-9a55-%012d", n, k), Operation: "CREATE", User: users[(n+k)%3],
+				Time: now.Add(-ago), Endpoint: "validate", UID: fmt.Sprintf("5b2b6d0e-%04d-4d1c-9a55-%012d", n, k), Operation: "CREATE", User: users[(n+k)%3],
 			})
 		}
 	}

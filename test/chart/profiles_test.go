@@ -19,7 +19,7 @@ roles: {separate: true}
 failurePolicy: Ignore
 imagePullSecrets: [pull]
 policies: {selector: team=platform, configMaps: [company], writeStatus: true, exceptionNamespaces: [exceptions]}
-configuration: {policies: {folders: [/more]}, doors: {api: {tokenReview: true, users: [ci]}}, limits: {requests: 9}}
+configuration: {policies: {folders: [/more]}, endpoints: {api: {tokenReview: true, users: [ci]}}, limits: {requests: 9}}
 certificates: {mode: certManager}
 rbac: {users: {aggregatePolicies: true, aggregateExceptions: true, aggregateOverrides: true}}
 pullSecrets: {namespaces: [shop, bank]}
@@ -29,7 +29,7 @@ metrics:
   prometheusRule: {enabled: true}
   grafanaDashboard: {enabled: true}
 dashboard: {expose: true, ingress: {enabled: true, host: q.example, className: nginx, tlsSecretName: q}}
-networkPolicy: {doorsFrom: [{ipBlock: {cidr: 192.0.2.0/24}}], dashboardFrom: [{podSelector: {}}]}
+networkPolicy: {endpointsFrom: [{ipBlock: {cidr: 192.0.2.0/24}}], dashboardFrom: [{podSelector: {}}]}
 podLabels: {team: platform}
 podAnnotations: {note: x}
 nodeSelector: {kubernetes.io/os: linux}
@@ -97,7 +97,7 @@ podDisruptionBudget: {enabled: false}
 		{"changes are followed without admission", "roles: {separate: true}", scans("get", "list", "watch")},
 		{"changes are not followed without admission", "{roles: {separate: true}, configuration: {scan: {follow: false}}}", scans("list")},
 		{"somebody else's way to the doors", "networkPolicy: {doors: false}", func(t *testing.T, all []*unstructured.Unstructured) {
-			if one(all, "NetworkPolicy", "quaymaster") == nil || one(all, "NetworkPolicy", "quaymaster-doors") != nil {
+			if one(all, "NetworkPolicy", "quaymaster") == nil || one(all, "NetworkPolicy", "quaymaster-endpoints") != nil {
 				t.Error("the doors are open to everybody beside it")
 			}
 		}},
@@ -146,7 +146,7 @@ func scans(verbs ...any) func(*testing.T, []*unstructured.Unstructured) {
 
 func usual(t *testing.T, all []*unstructured.Unstructured) {
 	scans("list")(t, all)
-	if one(all, "NetworkPolicy", "quaymaster-doors") == nil {
+	if one(all, "NetworkPolicy", "quaymaster-endpoints") == nil {
 		t.Error("the API server cannot reach the doors")
 	}
 	equal(t, map[string]any{

@@ -70,7 +70,7 @@ func TestReusedValues(t *testing.T) {
 		{gatewayChart, "fixedUser", "fixedUser"},
 		{gatewayChart, "ownNamespace", "ownNamespace"},
 		{gatewayChart, "breakGlass.enabled", "/breakGlass"},
-		{gatewayChart, "networkPolicy.doors", "/networkPolicy"},
+		{gatewayChart, "networkPolicy.endpoints", "/networkPolicy"},
 		{gatewayChart, "certificates.certManager.issuerKind", "/certificates/certManager"},
 		{definitionsChart, "", ""},
 		{definitionsChart, "sigstore", "sigstore"},

@@ -79,7 +79,7 @@ func TestAPI(t *testing.T) {
 	door := s.caller(t, s.gateway)
 
 	t.Run("before it may ask whose a token is", func(t *testing.T) {
-		if status, _, text := door.verify(t, ci, "application/json", asking(signed.Name)); status != http.StatusServiceUnavailable || !strings.Contains(text, "cannot-look") {
+		if status, _, text := door.verify(t, ci, "application/json", asking(signed.Name)); status != http.StatusServiceUnavailable || !strings.Contains(text, "indeterminate") {
 			t.Errorf("got %d %s, want 503: nobody could look", status, text)
 		}
 	})

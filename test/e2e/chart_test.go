@@ -100,7 +100,7 @@ func (r *release) tryStrictly(t *testing.T) {
 		"--set=roles.separate=true,replicas=5,failurePolicy=Ignore,policies.configMaps={company},policies.selector=a=b,certificates.mode=secret,certificates.secretName=q",
 		"--set=metrics.service.type=LoadBalancer,metrics.grafanaDashboard.enabled=true,dashboard.expose=true,dashboard.ingress.enabled=true,dashboard.ingress.host=q.example,dashboard.ingress.tlsSecretName=q",
 		"--set=rbac.users.aggregatePolicies=true,rbac.users.aggregateExceptions=true,rbac.users.aggregateOverrides=true,pullSecrets.namespaces={default}",
-		"--set-json=networkPolicy.doorsFrom=[{\"ipBlock\":{\"cidr\":\"192.0.2.0/24\"}}],tolerations=[{\"operator\":\"Exists\"}]",
+		"--set-json=networkPolicy.endpointsFrom=[{\"ipBlock\":{\"cidr\":\"192.0.2.0/24\"}}],tolerations=[{\"operator\":\"Exists\"}]",
 	}
 	texts := map[string]string{
 		"install.yaml":                 string(install),

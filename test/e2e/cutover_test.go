@@ -255,7 +255,7 @@ func count(t *testing.T, log string, other *engine, answered map[string]answer) 
 		case d == nil:
 		case d.Shadow:
 			shadowed[d.Object.Name] = true
-		case d.Door == "validate", !d.Allowed:
+		case d.Endpoint == "validate", !d.Allowed:
 			ours[d.Object.Name] = true
 		}
 	}

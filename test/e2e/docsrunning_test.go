@@ -77,7 +77,7 @@ func (r *release) startRunning(t *testing.T, checkout string) *running {
 	}
 	values, err := yaml.Marshal(map[string]any{"replicas": 1, "configuration": map[string]any{
 		"decisionLog": map[string]any{"folder": logs, "checkpointInterval": "1s"},
-		"doors":       map[string]any{"api": map[string]any{"tokenReview": true, "groups": []string{"system:serviceaccounts:ci"}}},
+		"endpoints":   map[string]any{"api": map[string]any{"tokenReview": true, "groups": []string{"system:serviceaccounts:ci"}}},
 	}})
 	must(t, err, os.Symlink(r.deploy, filepath.Join(base, "deploy")), os.WriteFile(filepath.Join(base, "values.yaml"), values, 0o600))
 	var commands []docs.Command

@@ -202,7 +202,7 @@ func (s *scene) verdicts(t *testing.T, door, name string) []map[string]any {
 	lines, err := s.gateway.Lines()
 	must(t, err)
 	return slices.DeleteFunc(lines, func(line map[string]any) bool {
-		return line["msg"] != "verdict" || line["door"] != door || line["name"] != name || line["namespace"] != s.namespace
+		return line["msg"] != "verdict" || line["endpoint"] != door || line["name"] != name || line["namespace"] != s.namespace
 	})
 }
 

@@ -40,9 +40,9 @@ func TestMetrics(t *testing.T) {
 		name   string
 		labels []string
 	}{
-		{2*pods + 1, "quaymaster_requests_total", []string{"door", "mutate", "status", "200"}},
-		{pods, "quaymaster_requests_total", []string{"door", "validate", "status", "200"}},
-		{pods + 1, "quaymaster_admissions_total", []string{"door", "mutate", "cause", "decided", "answer", "deny"}},
+		{2*pods + 1, "quaymaster_requests_total", []string{"endpoint", "mutate", "status", "200"}},
+		{pods, "quaymaster_requests_total", []string{"endpoint", "validate", "status", "200"}},
+		{pods + 1, "quaymaster_admissions_total", []string{"endpoint", "mutate", "cause", "decided", "answer", "deny"}},
 		{2 * pods, "quaymaster_decisions_total", []string{"policy", id, "outcome", "pass"}},
 		{pods, "quaymaster_decisions_total", []string{"policy", id, "outcome", "fail"}},
 		{1, "quaymaster_decisions_total", []string{"policy", id, "outcome", "indeterminate"}},

@@ -22,14 +22,14 @@ const (
 	TooMany         Cause = "too-many"         // 429: per-caller concurrency limit reached
 	Panicked              = review.Panicked    // 500: a defect
 	QueueFull             = review.QueueFull   // 503: total concurrency limit reached
-	CannotLook      Cause = "cannot-look"      // 503: the token could not be verified
+	Indeterminate   Cause = "indeterminate"    // 503: the token could not be verified
 	TimedOut              = review.TimedOut    // 503: no decision in time
 )
 
 // statuses are the HTTP statuses of the causes.
 var statuses = map[Cause]int{
 	Decided: 200, Malformed: 400, Unauthenticated: 401, Forbidden: 403, WrongMethod: 405, TooLarge: 413,
-	WrongMediaType: 415, TooMany: 429, Panicked: 500, QueueFull: 503, CannotLook: 503, TimedOut: 503,
+	WrongMediaType: 415, TooMany: 429, Panicked: 500, QueueFull: 503, Indeterminate: 503, TimedOut: 503,
 }
 
 // Call describes one request and its result.

@@ -28,7 +28,7 @@ func (p *pending) authorise(ctx context.Context, r *http.Request) error {
 	defer leave()
 	user, err := c.Authenticator.Authenticate(ctx, token)
 	if err != nil {
-		return &problem{cause: CannotLook, message: "the token could not be verified; retry", err: err}
+		return &problem{cause: Indeterminate, message: "the token could not be verified; retry", err: err}
 	}
 	if user.Name == "" {
 		return problemf(Unauthenticated, "the token is not valid")

@@ -46,7 +46,7 @@ func TestStatuses(t *testing.T) {
 		{"a token with a space", good, token("Bearer ci-token x"), 401, api.Unauthenticated, "WWW-Authenticate"},
 		{"an endless token", good, token("Bearer " + strings.Repeat("a", 9<<10)), 401, api.Unauthenticated, "WWW-Authenticate"},
 		{"two tokens", good, func(r *http.Request) { r.Header.Add("Authorization", "Bearer ci-token") }, 401, api.Unauthenticated, "WWW-Authenticate"},
-		{"nobody can say whose token it is", good, token("Bearer lost-token"), 503, api.CannotLook, "Retry-After"},
+		{"nobody can say whose token it is", good, token("Bearer lost-token"), 503, api.Indeterminate, "Retry-After"},
 		{"the authenticator falls", good, token("Bearer broken-token"), 500, api.Panicked, ""},
 		{"a caller who may not ask", good, token("Bearer dev-token"), 403, api.Forbidden, ""},
 

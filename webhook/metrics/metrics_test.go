@@ -131,11 +131,11 @@ func scrape(t *testing.T, m *Metrics) string {
 func TestSeries(t *testing.T) {
 	text := scrape(t, busy(t))
 	for _, want := range []string{
-		`quaymaster_requests_total{door="mutate",status="200"} 1`,
-		`quaymaster_request_duration_seconds_count{door="mutate"} 1`,
+		`quaymaster_requests_total{endpoint="mutate",status="200"} 1`,
+		`quaymaster_request_duration_seconds_count{endpoint="mutate"} 1`,
 		`quaymaster_requests_in_flight 0`,
-		`quaymaster_panics_total{door="mutate"} 1`,
-		`quaymaster_admissions_total{answer="allow",cause="decided",door="mutate"} 1`,
+		`quaymaster_panics_total{endpoint="mutate"} 1`,
+		`quaymaster_admissions_total{answer="allow",cause="decided",endpoint="mutate"} 1`,
 		`quaymaster_decisions_total{outcome="pass",policy="ClusterPolicy/signed"} 1`,
 		`quaymaster_phase_duration_seconds_count{phase="prove"} 1`,
 		`quaymaster_phase_duration_seconds_count{phase="resolve"} 0`,
@@ -151,8 +151,8 @@ func TestSeries(t *testing.T) {
 		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 0`,
 		`quaymaster_violations_total{action="enforce",policy="ClusterPolicy/signed"} 1`,
 		`quaymaster_violations_total{action="shadow",policy="ClusterPolicy/signed"} 1`,
-		`quaymaster_shadow_admissions_total{cause="decided",door="validate",result="deny"} 1`,
-		`quaymaster_shadow_admissions_total{cause="queue-full",door="mutate",result="allow"} 1`,
+		`quaymaster_shadow_admissions_total{cause="decided",endpoint="validate",result="deny"} 1`,
+		`quaymaster_shadow_admissions_total{cause="queue-full",endpoint="mutate",result="allow"} 1`,
 		`quaymaster_webhook_configuration_writes_total{configuration="validating",reason="foreign"} 1`,
 		`quaymaster_webhook_configuration_writes_total{configuration="mutating",reason="missing"} 0`,
 		`quaymaster_ready{roles="admission,scan"} 1`,

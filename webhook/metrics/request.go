@@ -23,12 +23,12 @@ type requestSeries struct {
 
 func newRequestSeries(words *label) requestSeries {
 	return requestSeries{
-		requests: counters("requests_total", "HTTP requests to an endpoint, by status.", "door", "status"),
-		seconds:  histograms("request_duration_seconds", "Time from a request's header to the end of the response.", "door"),
-		answers:  counters("admissions_total", "Admission requests by answer and cause.", "door", "cause", "answer"),
+		requests: counters("requests_total", "HTTP requests to an endpoint, by status.", "endpoint", "status"),
+		seconds:  histograms("request_duration_seconds", "Time from a request's header to the end of the response.", "endpoint"),
+		answers:  counters("admissions_total", "Admission requests by answer and cause.", "endpoint", "cause", "answer"),
 		shadowed: counters("shadow_admissions_total", "Admission requests admitted in shadow mode, by endpoint and the result without it.",
-			"door", "cause", "result"),
-		panics:    counters("panics_total", "Panics of handlers; each one is a defect.", "door"),
+			"endpoint", "cause", "result"),
+		panics:    counters("panics_total", "Panics of handlers; each one is a defect.", "endpoint"),
 		open:      prometheus.NewGauge(prometheus.GaugeOpts{Name: prefix + "requests_in_flight", Help: "Requests to endpoints in flight."}),
 		endpoints: newLabel(maxWords), words: words,
 	}

@@ -114,7 +114,7 @@ func New(config Config, with ...Option) (*Client, error) {
 	if config.Members == nil || config.Roots == nil || config.ServerName == "" {
 		return nil, errors.New("peers: members, roots and a server name are required")
 	}
-	c := &Client{config: config, secret: s, views: secret{key: s.key, path: viewDoor},
+	c := &Client{config: config, secret: s, views: secret{key: s.key, path: viewPrefix},
 		timeout: 100 * time.Millisecond, now: time.Now, resting: map[string]time.Time{}}
 	for _, option := range with {
 		if err := option(c); err != nil {

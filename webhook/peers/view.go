@@ -16,8 +16,8 @@ import (
 const ViewPath = "/peers/view"
 
 const (
-	// viewDoor is the prefix of the labels of its MACs.
-	viewDoor = "view "
+	// viewPrefix is the prefix of the labels of its MACs.
+	viewPrefix = "view "
 	// maxTarget bounds a target, in bytes: a path, and a dozen short parameters.
 	maxTarget = 8 << 10
 	// maxView bounds a view, in bytes. Base64 adds a third, which maxAnswer includes.
@@ -56,7 +56,7 @@ type ViewConfig struct {
 
 // NewViewHandler makes a Handler that serves this replica's views.
 func NewViewHandler(config ViewConfig) (*Handler, error) {
-	s, err := newSecret(config.Key, viewDoor)
+	s, err := newSecret(config.Key, viewPrefix)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func (v *viewer) View(_ context.Context, target string) (int, []byte) {
 	return http.StatusOK, []byte(target + strings.Repeat(".", v.size))
 }
 
-func viewDoor(t testing.TB, key []byte, of peers.Viewer) *peers.Handler {
+func viewHandler(t testing.TB, key []byte, of peers.Viewer) *peers.Handler {
 	t.Helper()
 	return testkit.Must(peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: of}))(t)
 }
@@ -43,22 +43,22 @@ func TestView(t *testing.T) {
 		status  int // 0: an error
 		asked   int64
 	}{
-		{"a replica", func(v *viewer) http.Handler { return viewDoor(t, ourKey, v) }, target, 0, http.StatusOK, 1},
-		{"what is not there", func(v *viewer) http.Handler { return viewDoor(t, ourKey, v) }, "/none", 0, http.StatusNotFound, 1},
-		{"much", func(v *viewer) http.Handler { return viewDoor(t, ourKey, v) }, target, 5 << 20, http.StatusOK, 1},
-		{"more than is shown", func(v *viewer) http.Handler { return viewDoor(t, ourKey, v) }, target, 7 << 20, 0, 1},
-		{"a target that is too long", func(v *viewer) http.Handler { return viewDoor(t, ourKey, v) }, "/" + strings.Repeat("a", 9<<10), 0, 0, 0},
-		{"a replica of somebody else", func(v *viewer) http.Handler { return viewDoor(t, otherKey, v) }, target, 0, 0, 0},
+		{"a replica", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, target, 0, http.StatusOK, 1},
+		{"what is not there", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, "/none", 0, http.StatusNotFound, 1},
+		{"much", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, target, 5 << 20, http.StatusOK, 1},
+		{"more than is shown", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, target, 7 << 20, 0, 1},
+		{"a target that is too long", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, "/" + strings.Repeat("a", 9<<10), 0, 0, 0},
+		{"a replica of somebody else", func(v *viewer) http.Handler { return viewHandler(t, otherKey, v) }, target, 0, 0, 0},
 		{"the door for facts", func(*viewer) http.Handler { return path(t, ourKey, memory{}) }, target, 0, 0, 0},
 		{"an answer that was changed", func(v *viewer) http.Handler {
-			return tampering{viewDoor(t, ourKey, v), func(_ http.Header, b []byte) []byte { return bytes.Replace(b, []byte("200"), []byte("201"), 1) }}
+			return tampering{viewHandler(t, ourKey, v), func(_ http.Header, b []byte) []byte { return bytes.Replace(b, []byte("200"), []byte("201"), 1) }}
 		}, target, 0, 0, 1},
 		{"a MAC of facts", func(v *viewer) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // the question of another door
 				signedHeader := r.Header.Get("Quaymaster-Question")
 				forged := sealed(ourKey, signedHeader, r.Body)
 				forged.URL.Path = r.URL.Path
-				viewDoor(t, ourKey, v).ServeHTTP(w, forged)
+				viewHandler(t, ourKey, v).ServeHTTP(w, forged)
 			})
 		}, target, 0, 0, 0},
 	} {
@@ -79,7 +79,7 @@ func TestView(t *testing.T) {
 // TestNobodyToView: what is no replica is not asked.
 func TestNobodyToView(t *testing.T) {
 	shows := &viewer{}
-	r := serve(t, viewDoor(t, ourKey, shows))
+	r := serve(t, viewHandler(t, ourKey, shows))
 	far := testkit.Must(peers.New(peers.Config{Key: ourKey, Members: members{}, Roots: r.roots(), ServerName: "example.com"}))(t)
 	t.Cleanup(far.Close)
 	for reason, member := range map[string]string{"on this machine, where none is": r.address(), "no port": "10.0.0.1", "nothing": ""} {
@@ -98,7 +98,7 @@ func TestNobodyToView(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	viewDoor(t, ourKey, shows).ServeHTTP(w, httptest.NewRequest(http.MethodPost, peers.ViewPath, strings.NewReader(`{"target":"/"}`)))
+	viewHandler(t, ourKey, shows).ServeHTTP(w, httptest.NewRequest(http.MethodPost, peers.ViewPath, strings.NewReader(`{"target":"/"}`)))
 	if w.Code != http.StatusForbidden {
 		t.Errorf("a stranger: %d", w.Code)
 	}

@@ -82,7 +82,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 // Enter implements webhook.Observer. A span continues the trace of the caller (W3C Trace Context).
 func (t *Tracer) Enter(r *http.Request, endpoint string) (context.Context, func(status int)) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := t.tracer.Start(ctx, "door "+endpoint, trace.WithSpanKind(trace.SpanKindServer))
+	ctx, span := t.tracer.Start(ctx, "endpoint "+endpoint, trace.WithSpanKind(trace.SpanKindServer))
 	return ctx, func(status int) {
 		span.SetAttributes(attribute.Int("http.response.status_code", status))
 		if status >= http.StatusInternalServerError {

@@ -30,7 +30,7 @@ func TestSpans(t *testing.T) {
 	end()
 	done(http.StatusInternalServerError)
 	spans := memory.GetSpans()
-	if len(spans) != 2 || spans[0].Name != "prove" || spans[1].Name != "door mutate" {
+	if len(spans) != 2 || spans[0].Name != "prove" || spans[1].Name != "endpoint mutate" {
 		t.Fatalf("found %v", spans)
 	}
 	if spans[0].Parent.SpanID() != spans[1].SpanContext.SpanID() || spans[1].SpanContext.TraceID().String() != "0af7651916cd43dd8448eb211c80319c" {
@@ -38,7 +38,7 @@ func TestSpans(t *testing.T) {
 	}
 	scraped := httptest.NewRecorder()
 	m.Handler().ServeHTTP(scraped, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	if text := scraped.Body.String(); !strings.Contains(text, `quaymaster_requests_total{door="mutate",status="500"} 1`) || !strings.Contains(text, `quaymaster_panics_total{door="mutate"} 1`) {
+	if text := scraped.Body.String(); !strings.Contains(text, `quaymaster_requests_total{endpoint="mutate",status="500"} 1`) || !strings.Contains(text, `quaymaster_panics_total{endpoint="mutate"} 1`) {
 		t.Error("the metrics were not told")
 	}
 }

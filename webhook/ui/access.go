@@ -21,7 +21,7 @@ func (h *Handler) admit(r *http.Request) error {
 	user, err := h.config.Authenticator.Authenticate(ctx, token)
 	switch {
 	case err != nil:
-		return problem{http.StatusServiceUnavailable, "cannot-look", "the token could not be verified; retry"}
+		return problem{http.StatusServiceUnavailable, "indeterminate", "the token could not be verified; retry"}
 	case user.Name == "":
 		return problem{http.StatusUnauthorized, "unauthenticated", "the token is not valid"}
 	case h.authorizer == nil:
@@ -30,7 +30,7 @@ func (h *Handler) admit(r *http.Request) error {
 	may, err := h.authorizer.MayRead(ctx, user)
 	switch {
 	case err != nil:
-		return problem{http.StatusServiceUnavailable, "cannot-look", "your permission could not be verified; retry"}
+		return problem{http.StatusServiceUnavailable, "indeterminate", "your permission could not be verified; retry"}
 	case !may:
 		return problem{http.StatusForbidden, "forbidden", "permission denied: request the right to get the dashboard's path"}
 	}

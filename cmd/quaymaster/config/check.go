@@ -83,10 +83,10 @@ func (l Listen) check(doors Doors, found *complaints) {
 		address, err := netip.ParseAddrPort(l.Profiling)
 		found.refuse(err != nil || !address.Addr().IsLoopback(), "listen.profiling: %q: want a loopback address such as 127.0.0.1:6060; profiles tell much", l.Profiling)
 	}
-	found.refuse(len(l.ClientNames)+len(l.ClientDoors) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientDoors need listen.clientCA")
+	found.refuse(len(l.ClientNames)+len(l.ClientDoors) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientEndpoints need listen.clientCA")
 	found.refuse(l.Socket != "" && !filepath.IsAbs(l.Socket), "listen.socket: %q: want an absolute path", l.Socket)
 	for _, door := range l.ClientDoors {
-		found.refuse(!slices.Contains(doors.Paths(), door), "listen.clientDoors: there is no door %q, or it is not turned on: want some of %s", door, strings.Join(doors.Paths(), ", "))
+		found.refuse(!slices.Contains(doors.Paths(), door), "listen.clientEndpoints: there is no door %q, or it is not turned on: want some of %s", door, strings.Join(doors.Paths(), ", "))
 	}
 }
 

@@ -105,11 +105,11 @@ type SharedMemory struct {
 
 // check refuses settings that would permit more clients than intended.
 func (a API) check(standalone bool, found *complaints) {
-	found.refuse(a.TokenReview && standalone, "doors.api.tokenReview: without a cluster nobody can be asked; use doors.api.tokens")
-	found.refuse(a.TokenReview && len(a.Users)+len(a.Groups) == 0, "doors.api.tokenReview: name who may ask in doors.api.users or doors.api.groups; the group system:authenticated is everybody")
-	found.refuse(len(a.Audiences) > 0 && !a.TokenReview, "doors.api.audiences is for doors.api.tokenReview")
-	found.refuse(len(a.Users)+len(a.Groups) > 0 && !a.IsOpen(), "doors.api.users and doors.api.groups open nothing: set doors.api.tokens or doors.api.tokenReview")
-	found.refuse(slices.Contains(slices.Concat(a.Audiences, a.Users, a.Groups), ""), "doors.api: an audience, a user or a group is empty")
+	found.refuse(a.TokenReview && standalone, "endpoints.api.tokenReview: without a cluster nobody can be asked; use endpoints.api.tokens")
+	found.refuse(a.TokenReview && len(a.Users)+len(a.Groups) == 0, "endpoints.api.tokenReview: name who may ask in endpoints.api.users or endpoints.api.groups; the group system:authenticated is everybody")
+	found.refuse(len(a.Audiences) > 0 && !a.TokenReview, "endpoints.api.audiences is for endpoints.api.tokenReview")
+	found.refuse(len(a.Users)+len(a.Groups) > 0 && !a.IsOpen(), "endpoints.api.users and endpoints.api.groups open nothing: set endpoints.api.tokens or endpoints.api.tokenReview")
+	found.refuse(slices.Contains(slices.Concat(a.Audiences, a.Users, a.Groups), ""), "endpoints.api: an audience, a user or a group is empty")
 }
 
 func (p ClusterImagePolicies) check(found *complaints) {

@@ -59,7 +59,7 @@ func requireCertificates(l config.Listen, open []string, doors map[string]webhoo
 	for _, path := range asking {
 		door, ok := doors[path]
 		if !ok {
-			return fmt.Errorf("listen.clientDoors: there is no door %s: want one of %s", path, strings.Join(open, ", "))
+			return fmt.Errorf("listen.clientEndpoints: there is no door %s: want one of %s", path, strings.Join(open, ", "))
 		}
 		door.Callers = callers
 		doors[path] = door

@@ -92,7 +92,7 @@ func evidencePlaces(t *testing.T, r *road) {
 	copied := copyTo(r.near, "elsewhere", "v1", "3")
 	third := r.far.Build("signatures/elsewhere", "v1", "3")
 	r.write(t, "tokens", ciToken+",ci\n")
-	api := "doors: {api: {tokens: " + filepath.Join(r.folder, "tokens") + ", users: [ci]}}\n"
+	api := "endpoints: {api: {tokens: " + filepath.Join(r.folder, "tokens") + ", users: [ci]}}\n"
 	thirdPlace := ", evidence: [{repository: '" + r.far.Registry.Host() + "/signatures/{path}'}, Source]"
 	look := func(settings, images, recorded string) {
 		t.Helper()

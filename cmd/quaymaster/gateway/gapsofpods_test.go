@@ -42,7 +42,7 @@ func pullSecrets(t *testing.T, r *road) {
 func dryRun(t *testing.T, r *road) {
 	copyTo(r.near, "signed", "v1", "1")
 	r.write(t, "tokens", ciToken+",ci\n")
-	g := r.open(t, "", "doors: {api: {tokens: "+filepath.Join(r.folder, "tokens")+", users: [ci]}}\n")
+	g := r.open(t, "", "endpoints: {api: {tokens: "+filepath.Join(r.folder, "tokens")+", users: [ci]}}\n")
 	dry := func(request object) { request["dryRun"] = true }
 	made, would := g.create(t, podOf(r.signed.Name)), g.admit(t, "/mutate", podOf(r.signed.Name), nil, dry)
 	admitted(t, "a dry run", would, at(r.near, r.signed), "")
@@ -233,7 +233,7 @@ func lagTold(t *testing.T, r *road) {
 	image := r.build(t, "lag", "v1", "new")
 	old := copyTo(r.near, "lag", "v1", "old")
 	r.write(t, "tokens", ciToken+",ci\n")
-	more := "doors: {api: {tokens: " + filepath.Join(r.folder, "tokens") + ", users: [ci]}}\nages: {tag: 1m, none: 1ms}\n"
+	more := "endpoints: {api: {tokens: " + filepath.Join(r.folder, "tokens") + ", users: [ci]}}\nages: {tag: 1m, none: 1ms}\n"
 	both := func(a reply, g *running) {
 		t.Helper()
 		_, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image.Name))

@@ -326,7 +326,7 @@ func (g *assembly) run(ctx context.Context) error {
 		g.socket = made
 		g.group.Add("socket", gateway.Func(g.openSocket))
 	}
-	g.log.Info("listening", slog.String("doors", g.doorsAddress()), slog.String("plain", g.server.PlainAddress().String()))
+	g.log.Info("listening", slog.String("endpoints", g.doorsAddress()), slog.String("plain", g.server.PlainAddress().String()))
 	g.group.Add("opening", gateway.Func(g.openDoors))
 	return g.group.Run(ctx, gateway.Front{Run: g.server.Run, Open: g.open})
 }

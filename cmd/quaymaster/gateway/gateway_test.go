@@ -44,13 +44,13 @@ func TestStandaloneAdmitsAndPins(t *testing.T) {
 	}
 	_, page := get(t, "http://"+r.plain+"/metrics")
 	for _, line := range []string{
-		`quaymaster_admissions_total{answer="allow",cause="decided",door="mutate"} 1`,
-		`quaymaster_admissions_total{answer="deny",cause="decided",door="mutate"} 1`,
+		`quaymaster_admissions_total{answer="allow",cause="decided",endpoint="mutate"} 1`,
+		`quaymaster_admissions_total{answer="deny",cause="decided",endpoint="mutate"} 1`,
 		`quaymaster_decisions_total{outcome="pass",policy="ClusterPolicy/signed"} 2`,
 		`quaymaster_decisions_total{outcome="fail",policy="ClusterPolicy/signed"} 2`,
 		`quaymaster_policies{state="ours"} 1`, `quaymaster_policies{state="broken"} 0`,
 		`quaymaster_registry_requests_total{host="` + d.Registry.Host() + `",status="2xx"}`,
-		`quaymaster_requests_total{door="validate",status="200"} 2`, `quaymaster_build_info{`, `version="test"`,
+		`quaymaster_requests_total{endpoint="validate",status="200"} 2`, `quaymaster_build_info{`, `version="test"`,
 		"quaymaster_certificate_expiry_timestamp_seconds 1.", "quaymaster_trust_age_seconds", "quaymaster_queue_working 0",
 	} {
 		if !strings.Contains(page, line) {
@@ -359,7 +359,7 @@ current-context: c
 	if status != http.StatusServiceUnavailable {
 		t.Errorf("ready without an API server: HTTP %d", status)
 	}
-	for _, name := range []string{"certificate", "namespaces", "policies", "mirrors", "watch", "doors"} {
+	for _, name := range []string{"certificate", "namespaces", "policies", "mirrors", "watch", "endpoints"} {
 		if !strings.Contains(page, "not ready: "+name+": ") {
 			t.Errorf("no word of %s:\n%s", name, page)
 		}

@@ -82,7 +82,7 @@ func (g *assembly) checks() []webhook.Check {
 		checks = append(checks, checkOf(r))
 	}
 	if g.configuration.Has(config.RoleAdmission) {
-		checks = append(checks, checkOf(gateway.Requirement{Name: "doors", Why: "the doors are not open yet", Met: g.open}))
+		checks = append(checks, checkOf(gateway.Requirement{Name: "endpoints", Why: "the endpoints are not ready", Met: g.open}))
 	}
 	return checks
 }
@@ -130,9 +130,9 @@ func (g *assembly) openDoors(ctx context.Context) error {
 	g.dryVerdicts(ctx, key)
 	close(g.open)
 	if admits {
-		g.log.Info("the doors are open")
+		g.log.Info("ready")
 	} else {
-		g.log.Info("everything is known that is needed; without the role admission there are no doors")
+		g.log.Info("ready; admission endpoints disabled (role admission not set)")
 	}
 	if g.options.Listening != nil {
 		g.options.Listening(g.doorsAddress(), g.server.PlainAddress().String())

@@ -45,7 +45,7 @@ func (g *assembly) otherDoors(engine *gate.Gate, told reporting.Recorder) (map[s
 			return nil, err
 		}
 		c := api.Config{
-			Authenticator: whose, Decider: engine, Namespaces: g.around.namespaces, Recorder: reporting.APIRecorder{Recorder: told, Door: "api"}, Shadow: shadow,
+			Authenticator: whose, Decider: engine, Namespaces: g.around.namespaces, Recorder: reporting.APIRecorder{Recorder: told, Endpoint: "api"}, Shadow: shadow,
 		}
 		if len(settings.Users)+len(settings.Groups) > 0 {
 			c.Callers = &api.Callers{Users: settings.Users, Groups: settings.Groups}
@@ -64,7 +64,7 @@ func (g *assembly) authenticator(c config.API) (api.Authenticator, error) {
 	if c.Tokens != "" {
 		file, err := api.NewTokenFile(c.Tokens, nil)
 		if err != nil {
-			return nil, fmt.Errorf("doors.api.tokens: %w", err)
+			return nil, fmt.Errorf("endpoints.api.tokens: %w", err)
 		}
 		all = append(all, file)
 	}

@@ -71,7 +71,7 @@ func TestOtherDoorsAreClosedUnlessTurnedOn(t *testing.T) {
 
 func TestImageReviewDoor(t *testing.T) {
 	d := newDock(t)
-	r := d.start(t, "doors: {imageReview: true}\n")
+	r := d.start(t, "endpoints: {imageReview: true}\n")
 	for _, c := range []struct {
 		reason, image, want string
 	}{
@@ -82,14 +82,14 @@ func TestImageReviewDoor(t *testing.T) {
 			t.Errorf("%s: HTTP %d: %s", c.reason, status, text)
 		}
 	}
-	if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_admissions_total{answer="deny",cause="decided",door="imagereview"} 1`) {
+	if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_admissions_total{answer="deny",cause="decided",endpoint="imagereview"} 1`) {
 		t.Error("the metrics do not count the door's denials")
 	}
 }
 
 func TestExternalDataDoors(t *testing.T) {
 	d := newDock(t)
-	r := d.start(t, "doors: {externalData: true}\n")
+	r := d.start(t, "endpoints: {externalData: true}\n")
 	ask := func(path string, keys ...string) string {
 		status, text := post(t, r.client, "https://"+r.doors+path, "", map[string]any{
 			"apiVersion": "externaldata.gatekeeper.sh/v1beta1", "kind": "ProviderRequest", "request": map[string]any{"keys": keys},
@@ -111,7 +111,7 @@ func TestAPIDoor(t *testing.T) {
 	d := newDock(t)
 	d.write(t, "tokens", ciToken+",ci\n"+strings.ToUpper(ciToken)+",other\n")
 	tokens := filepath.Join(d.folder, "tokens")
-	r := d.start(t, "doors: {api: {tokens: "+tokens+", users: [ci]}}\n")
+	r := d.start(t, "endpoints: {api: {tokens: "+tokens+", users: [ci]}}\n")
 	for _, c := range []struct {
 		reason, token, image string
 		status               int
@@ -138,7 +138,7 @@ func TestDoorsThatAreTurnedOnAskForCertificates(t *testing.T) {
 	d := newDock(t)
 	authority, pair := apiServer(t, "kube-apiserver")
 	d.write(t, "callers.crt", string(authority))
-	r := d.start(t, "doors: {imageReview: true}\nlisten: {clientCA: "+filepath.Join(d.folder, "callers.crt")+"}\n")
+	r := d.start(t, "endpoints: {imageReview: true}\nlisten: {clientCA: "+filepath.Join(d.folder, "callers.crt")+"}\n")
 	own, err := os.ReadFile(filepath.Join(d.folder, "certificate", "ca.crt"))
 	if err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
 	d.write(t, "policies/secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: near-pull, namespace: victim}\ntype: kubernetes.io/dockerconfigjson\ndata: {.dockerconfigjson: e30=}\n")
 	d.write(t, "mirrors/near.yaml", mirrorText("near", d.Registry.Host(), server.Host(), ", when: Present, pullSecrets: [near-pull]"))
 	d.write(t, "tokens", ciToken+",ci\n")
-	r := d.start(t, "doors: {api: {tokens: "+filepath.Join(d.folder, "tokens")+"}}\nmirrors: {files: ["+filepath.Join(d.folder, "mirrors")+"]}\n")
+	r := d.start(t, "endpoints: {api: {tokens: "+filepath.Join(d.folder, "tokens")+"}}\nmirrors: {files: ["+filepath.Join(d.folder, "mirrors")+"]}\n")
 	for _, namespace := range []string{"victim", "shop"} {
 		status, text := post(t, r.client, "https://"+r.doors+config.APIPath, ciToken, map[string]any{"images": []string{d.signed.Name}, "namespace": namespace})
 		if status != http.StatusOK || !strings.Contains(text, copied.Name+"@") || strings.Contains(text, "pull-secret") || strings.Contains(text, "near-pull") {

@@ -26,7 +26,7 @@ func TestOverall(t *testing.T) {
 		{"  policy: {includeObjectMeta: true, type: cue, data: 'metadata: labels: team: string'}\n" + pass, policy.Fail, nil, "a label that is missing"},
 		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, policy.Pass, func(s *policy.Subject) { s.Object.Map()["spec"] = map[string]any{} }, "the specification"},
 		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, policy.Fail, func(s *policy.Subject) { s.Object.Map()["spec"] = map[string]any{"hostNetwork": true} }, "another specification"},
-		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, "", func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }, "an object that nobody knows"},
+		{"  policy: {includeSpec: true, type: rego, data: \"package sigstore\\nisCompliant { not input.spec.hostNetwork }\"}\n" + pass, "", func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }, "an unknown object"},
 		{"  policy: {type: cue, data: 'authorityMatches: a: static: true'}\n" + pass, policy.Pass, nil, "the authority that passes"},
 		{"  policy: {type: cue, data: 'authorityMatches: b: static: true'}\n" + pass, policy.Fail, nil, "another authority"},
 		{"  policy: {type: cue, data: 'authorityMatches: _'}\n" + strings.Replace(pass, "pass", "fail", 1), policy.Fail, nil, "no authority passes"},
@@ -65,7 +65,7 @@ func TestNotThereAtTheGate(t *testing.T) {
 		reason string
 	}{
 		{[]evidence{byKey(release)}, gate.Allow, "signed"},
-		{[]evidence{byKey(stranger)}, gate.Deny, "by a stranger"},
+		{[]evidence{byKey(stranger)}, gate.Deny, "by another key"},
 		{nil, gate.Deny, "by nobody"},
 	} {
 		image := y.build("shop")

@@ -39,7 +39,7 @@ func admitted(t testing.TB) report.Decided {
 	}
 	return report.Decided{
 		Occasion: report.Occasion{
-			Time: time.Now(), Process: report.ProcessAdmission, Door: "validate", UID: "9b0c2f4e-6a52-4c3e-8a4b-0f6f1f0f9f6d",
+			Time: time.Now(), Process: report.ProcessAdmission, Endpoint: "validate", UID: "9b0c2f4e-6a52-4c3e-8a4b-0f6f1f0f9f6d",
 			Operation: "CREATE", User: "system:serviceaccount:kube-system:replicaset-controller", Groups: []string{"system:serviceaccounts", "system:authenticated"}, Allowed: true,
 		},
 		Outcome: gate.Outcome{

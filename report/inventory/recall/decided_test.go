@@ -44,9 +44,9 @@ func TestDecided(t *testing.T) {
 	broken := about(t, 7, gate.Allow)
 	broken.Outcome.Rules[0] = policy.RuleResult{Policy: broken.Outcome.Rules[0].Policy, Rule: "limits", Kind: policy.ValidateRule, Action: policy.Enforce, Err: errors.New("no ConfigMap")}
 	mutated := about(t, 8, gate.Allow)
-	mutated.Occasion.Door = "mutate"
+	mutated.Occasion.Endpoint = "mutate"
 	scanned := about(t, 9, gate.Allow)
-	scanned.Occasion.Process, scanned.Occasion.Door = report.ProcessScan, ""
+	scanned.Occasion.Process, scanned.Occasion.Endpoint = report.ProcessScan, ""
 	told := []report.Decided{about(t, 1, gate.Allow), about(t, 2, gate.Deny), owned, failed, excepted, overridden, broken}
 
 	var got []report.Decided

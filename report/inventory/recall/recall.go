@@ -111,23 +111,23 @@ func (from Source) each(do func(lines []decisionlog.Entry) error) error {
 // saidAgain reports whether a later line has the final decision: the validating webhook reviews
 // each request that the mutating one admits.
 func saidAgain(d *decisionlog.Decision) bool {
-	return d.Door == mutatingDoor && d.Allowed && !d.Shadow && d.Undecided == ""
+	return d.Endpoint == mutatingEndpoint && d.Allowed && !d.Shadow && d.Undecided == ""
 }
 
-// mutatingDoor is the endpoint's name in the log.
-const mutatingDoor = "mutate"
+// mutatingEndpoint is the endpoint's name in the log.
+const mutatingEndpoint = "mutate"
 
 // together reports whether two lines belong to one object and occasion.
 func together(a, b *decisionlog.Entry) bool {
 	one, other := a.Decision, b.Decision
-	return a.Time.Equal(b.Time) && one.Process == other.Process && one.Door == other.Door && one.UID == other.UID &&
+	return a.Time.Equal(b.Time) && one.Process == other.Process && one.Endpoint == other.Endpoint && one.UID == other.UID &&
 		reflect.DeepEqual(one.Object, other.Object)
 }
 
 func occasionOf(e *decisionlog.Entry) report.Occasion {
 	d := e.Decision
 	return report.Occasion{
-		Time: e.Time, Process: d.Process, Door: d.Door, UID: d.UID, Operation: d.Operation, User: d.User, Groups: d.Groups,
+		Time: e.Time, Process: d.Process, Endpoint: d.Endpoint, UID: d.UID, Operation: d.Operation, User: d.User, Groups: d.Groups,
 		DryRun: d.DryRun, Allowed: d.Allowed, Shadow: d.Shadow, Undecided: d.Undecided,
 	}
 }

@@ -48,7 +48,7 @@ func about(t testing.TB, n int, answer gate.Result) report.Decided {
 	}
 	return report.Decided{
 		Occasion: report.Occasion{
-			Time: noon.Add(time.Duration(n) * time.Second), Process: report.ProcessAdmission, Door: "validate", UID: strconv.Itoa(n), Operation: "CREATE", User: "jo", Allowed: answer == gate.Allow,
+			Time: noon.Add(time.Duration(n) * time.Second), Process: report.ProcessAdmission, Endpoint: "validate", UID: strconv.Itoa(n), Operation: "CREATE", User: "jo", Allowed: answer == gate.Allow,
 		},
 		Outcome: gate.Outcome{
 			Subject: &policy.Subject{
@@ -116,11 +116,11 @@ func seen(t testing.TB, known *inventory.Inventory) string {
 // TestFill: a process that was told by the log shows what one shows that was there.
 func TestFill(t *testing.T) {
 	first, again := about(t, 1, gate.Allow), about(t, 1, gate.Allow)
-	again.Occasion.Door = "mutate" // its last word is the validating webhook's
+	again.Occasion.Endpoint = "mutate" // its last word is the validating webhook's
 	scan := about(t, 4, gate.Allow)
 	scan.Occasion = report.Occasion{Time: noon.Add(4 * time.Second), Process: report.ProcessScan, Allowed: true}
 	nobody := report.Decided{
-		Occasion: report.Occasion{Time: noon.Add(3 * time.Second), Process: report.ProcessAdmission, Door: "validate", UID: "3", Undecided: "queue-full"},
+		Occasion: report.Occasion{Time: noon.Add(3 * time.Second), Process: report.ProcessAdmission, Endpoint: "validate", UID: "3", Undecided: "queue-full"},
 		About:    report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "late"},
 	}
 	decided := []report.Decided{first, about(t, 2, gate.Deny), nobody, scan}

@@ -16,7 +16,7 @@ import (
 // The gateway's service account, as deploy/ names it.
 const releaseNamespace, releaseAccount = "quaymaster", "quaymaster"
 
-// AllowTokenReview applies what deploy/ holds for doors.api.tokenReview, and nothing
+// AllowTokenReview applies what deploy/ holds for endpoints.api.tokenReview, and nothing
 // else does.
 func (c *ControlPlane) AllowTokenReview(ctx context.Context) error {
 	checkout, err := peers.Checkout()

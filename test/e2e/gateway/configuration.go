@@ -33,7 +33,7 @@ type Configuration struct {
 		Files      []string `json:"files,omitempty"`
 		ConfigMaps []string `json:"configMaps,omitempty"`
 	} `json:"mirrors,omitzero"`
-	Doors      Doors `json:"doors,omitzero"`
+	Doors      Doors `json:"endpoints,omitzero"`
 	Registries struct {
 		// Hosts by name and port.
 		Hosts       map[string]Host `json:"hosts,omitempty"`
@@ -105,7 +105,7 @@ type Listen struct {
 	DrainDelay  string   `json:"drainDelay,omitempty"`
 	ClientCA    string   `json:"clientCA,omitempty"`
 	ClientNames []string `json:"clientNames,omitempty"`
-	ClientDoors []string `json:"clientDoors,omitempty"`
+	ClientDoors []string `json:"clientEndpoints,omitempty"`
 	Socket      string   `json:"socket,omitempty"`
 }
 

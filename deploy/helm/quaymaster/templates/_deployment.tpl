@@ -5,7 +5,7 @@ A Deployment. Give (dict "root" . "name" "component" "account" "replicas" "resou
 {{- define "quaymaster.deployment" -}}
 {{- $root := .root -}}
 {{- $values := .root.Values -}}
-{{- $doors := eq .component "admission" -}}
+{{- $admission := eq .component "admission" -}}
 {{- /* Who reports serves the dashboard, too. */ -}}
 {{- $dashboard := and $values.dashboard.enabled $values.dashboard.expose (or (not .roles) (has "report" .roles)) -}}
 apiVersion: apps/v1
@@ -110,7 +110,7 @@ spec:
             {{- toYaml . | nindent 12 }}
             {{- end }}
           ports:
-            {{- if $doors }}
+            {{- if $admission }}
             - name: webhook
               containerPort: 9443
             {{- end }}

@@ -77,7 +77,7 @@ func TestSignatures(t *testing.T) {
 		{"an image that is not meant counts for nothing", "verifyImageSignatures('docker.io/library/other:1', [attestors.ours]) == 0", []string{good.Name}, gate.Error, "names no image of the object"},
 		{"a fault of the expression", "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0 && dyn(object.spec).nothing == 1)", []string{good.Name}, gate.Error, "policy-error"},
 		{"by digest", allSigned, []string{good.ByDigest()}, gate.Allow, ""},
-		{"pinned at the door", "images.containers.all(i, i.contains('@sha256:') && verifyImageSignatures(i, [attestors.ours]) > 0)", []string{good.Name}, gate.Allow, ""},
+		{"pinned at admission", "images.containers.all(i, i.contains('@sha256:') && verifyImageSignatures(i, [attestors.ours]) > 0)", []string{good.Name}, gate.Allow, ""},
 		{"and read in the object", "object.spec.containers.all(c, c.image.contains('@sha256:')) && " + allSigned, []string{good.Name}, gate.Allow, ""},
 		{"data of the image", "images.containers.all(i, getImageData(i).config.architecture == 'amd64' && verifyImageSignatures(i, [attestors.ours]) > 0)", []string{good.Name}, gate.Allow, ""},
 		{"and its twin", "images.containers.all(i, getImageData(i).config.architecture == 'other' && verifyImageSignatures(i, [attestors.ours]) > 0)", []string{good.Name}, gate.Deny, "the message"},

@@ -32,7 +32,7 @@ type Evidence struct {
 	Made            time.Time
 	Policies, Trust string
 	Process         report.Process
-	Door            string
+	Endpoint        string
 }
 
 // Size is the compressed size, in bytes.
@@ -61,7 +61,7 @@ func NewPacker() (*Packer, error) {
 func (p *Packer) Pack(o report.Occasion, r report.Record, image *report.Image) Evidence {
 	return Evidence{
 		packed: p.pack(image), Made: o.Time, Policies: Cut(r.PolicySetHash, maxName), Trust: Cut(r.TrustGeneration, maxName),
-		Process: o.Process, Door: Cut(o.Door, maxName),
+		Process: o.Process, Endpoint: Cut(o.Endpoint, maxName),
 	}
 }
 

@@ -17,7 +17,7 @@ func pack(t *testing.T, image report.Image) evidence.Evidence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := report.Occasion{Time: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Process: report.ProcessScan, Door: "webhook"}
+	o := report.Occasion{Time: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Process: report.ProcessScan, Endpoint: "webhook"}
 	p.Pack(o, report.Record{}, &report.Image{Reference: "earlier"}) // leaves nothing behind for the next one
 	return p.Pack(o, report.Record{PolicySetHash: "p", TrustGeneration: "t"}, &image)
 }
@@ -30,7 +30,7 @@ func TestRecord(t *testing.T) {
 	if err := json.Unmarshal(whole.Record(), &image); err != nil || image.Reference != "registry.example.com/app:v1" || image.Container != "app" {
 		t.Errorf("the record is %s: %v", whole.Record(), err)
 	}
-	if whole.Policies != "p" || whole.Trust != "t" || whole.Process != report.ProcessScan || whole.Door != "webhook" || whole.Size() == 0 {
+	if whole.Policies != "p" || whole.Trust != "t" || whole.Process != report.ProcessScan || whole.Endpoint != "webhook" || whole.Size() == 0 {
 		t.Errorf("beside the record stands %+v", whole)
 	}
 

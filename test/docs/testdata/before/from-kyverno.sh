@@ -21,6 +21,6 @@ spec: {containers: [{name: web, image: "registry.example/shop/web:v1"}]}
 ---
 apiVersion: v1
 kind: Pod
-metadata: {name: nobody}
+metadata: {name: unsigned}
 spec: {containers: [{name: web, image: "registry.example/shop/web:v1"}]}
 EOF

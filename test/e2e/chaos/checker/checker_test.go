@@ -143,7 +143,7 @@ func TestRead(t *testing.T) {
 // line is the one that belongs to an answer.
 func line(a checker.Answer) decisionlog.Decision {
 	d := decisionlog.Decision{
-		Process: report.ProcessAdmission, Door: "validate", UID: "u1", Object: report.Resource{Kind: "Pod", Namespace: a.Namespace, Name: a.Pod},
+		Process: report.ProcessAdmission, Endpoint: "validate", UID: "u1", Object: report.Resource{Kind: "Pod", Namespace: a.Namespace, Name: a.Pod},
 		Image: &decisionlog.Image{Written: a.Image, Digest: a.Digest}, Result: gate.Allow, Allowed: true,
 		Rules: []decisionlog.Rule{{Result: policy.Pass, Proofs: []decisionlog.Proof{{Key: "k"}}}},
 	}

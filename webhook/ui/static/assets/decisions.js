@@ -53,5 +53,5 @@ const row = (d) => h("tr", {},
   h("td", { "data-label": "Images" }, (d.images || []).length === 0 ? h("span", { class: "muted" }, "none") : h("ul", { class: "plain" },
     d.images.slice(0, 3).map((i) => h("li", {}, h("a", { href: "/images/" + encodeURIComponent(i.id), title: i.written }, middle(i.written, 46)))),
     d.images.length + (d.imagesLeftOut || 0) > 3 && h("li", { class: "muted" }, "and " + (d.images.length + (d.imagesLeftOut || 0) - 3) + " more"))),
-  h("td", { "data-label": "Asked by" }, middle(d.user || "unknown", 40), h("div", { class: "under muted" }, [d.operation, d.door].filter(Boolean).join(" at "))),
+  h("td", { "data-label": "Asked by" }, middle(d.user || "unknown", 40), h("div", { class: "under muted" }, [d.operation, d.endpoint].filter(Boolean).join(" at "))),
   h("td", { "data-label": "When", class: "nowrap" }, time(d.time), h("div", { class: "under muted num" }, "in " + (d.durationMilliseconds || 0).toFixed(1) + " ms")));

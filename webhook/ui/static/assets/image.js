@@ -19,7 +19,7 @@ export async function image(page) {
     h("div", { class: "facts" },
       fact("Digest", digest(it.digest, 24)),
       fact("Runs in", it.workloads ? `${plural(it.workloads, "workload")}, ${plural(it.pods, "pod")}` : it.refused ? "nothing; it was kept out" : "nothing that is known"),
-      fact("Decided", time(it.decidedAt), " by ", it.process === "background scan" ? "a scan" : it.door || "admission"),
+      fact("Decided", time(it.decidedAt), " by ", it.process === "background scan" ? "a scan" : it.endpoint || "admission"),
       fact("First seen", time(it.firstSeen))),
     it.message && h("p", { class: "verdict-line v-" + it.verdict }, h("code", { class: "code" }, it.code), " ", it.message),
     record ? [evidence(record, it), judgements(record)] : h("p", { class: "notice" }, "The evidence of this image is too large to be kept here; the decision log has it."),
