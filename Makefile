@@ -2,6 +2,9 @@
 # from Go modules.
 
 GO      ?= go
+# The toolchain that go.mod names, also where "go env -w GOTOOLCHAIN=local" is set: a distribution's
+# Go is older than go.mod requires.
+export GOTOOLCHAIN ?= auto
 BIN     := bin
 LINTER  := $(BIN)/golangci-lint
 VULNS   := $(BIN)/govulncheck

@@ -27,7 +27,7 @@ var layers = map[string]int{
 	"policy/internal/document": 4, "policy/lang/pattern/comparison": 8, "policy/lang/pattern": 9,
 	"policy/lang/patch/internal/jsonvalue": 8, "policy/lang/patch/internal/mergekey": 8, "policy/lang/patch/internal/operation": 9, "policy/lang/patch/internal/yamltemplate": 9, "policy/lang/patch": 10,
 	"policy/podsecurity": 4, "policy/globalcontext": 8,
-	"policy/lang/cel/library": 5, "policy/lang/cel/internal/partial": 4, "policy/lang/cel/internal/price": 5, "policy/lang/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/revision": 7, "policy/dialect/kyvernocel": 8,
+	"policy/lang/cel/library": 4, "policy/lang/cel/patchtype": 5, "policy/lang/cel/internal/partial": 4, "policy/lang/cel/internal/price": 5, "policy/lang/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/revision": 7, "policy/dialect/kyvernocel": 8,
 	"policy/dialect/kyvernocel/imagevalidating/attestor": 9, "policy/dialect/kyvernocel/imagevalidating": 10, "policy/dialect/kyvernocel/validating": 10, "policy/dialect/kyvernocel/mutating": 10,
 	"policy/dialect/kyverno/match": 6, "policy/dialect/kyverno/action": 7, "policy/dialect/kyverno/autogen": 10, "policy/dialect/kyverno/rulecontext": 9, "policy/dialect/kyverno/verifyimages/imageverification": 0, "policy/dialect/kyverno/verifyimages": 10, "policy/dialect/kyverno/rule": 10,
 	"policy/dialect/kyverno/validate": 11, "policy/dialect/kyverno/mutate": 11, "policy/dialect/kyverno/generate/record": 6, "policy/dialect/kyverno/generate": 12, "policy/dialect/kyverno": 13,
@@ -45,7 +45,7 @@ var layers = map[string]int{
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
 	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "cmd/quaymaster/bundle": 14, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 18, "gateway/certificates": 15, "gateway/trust": 15, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 18,
-	"cmd/quaymaster/config": 17, "cmd/quaymaster/gateway": 19,
+	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/config": 17, "cmd/quaymaster/gateway": 19,
 	"cmd/quaymaster/suite/given": 14, "cmd/quaymaster/suite/staging": 15, "cmd/quaymaster/suite/bench": 15, "cmd/quaymaster/suite": 16, "cmd/quaymaster": 20, "cmd/conformance": 14,
 }
 

@@ -6,5 +6,5 @@
 // distinct errors everywhere, and none of them is an empty result. Writes of Events and policy
 // status use bounded queues that never delay a request. Pods and ConfigMaps are watched only
 // where a GlobalContextEntry or a rule on other objects names them, and Secrets never. It follows
-// the API of Kubernetes 1.36.
+// the API of Kubernetes 1.37.
 package cluster

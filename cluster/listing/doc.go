@@ -2,6 +2,6 @@
 //
 // A Lister reads them for package scan, page by page, with a client that has its own rate limit.
 // It stores none. A page that exceeds the client's limit is requested again with fewer objects.
-// It follows the API of Kubernetes 1.36: discovery, limit and continue, and the continue token of
+// It follows the API of Kubernetes 1.37: discovery, limit and continue, and the continue token of
 // 410 Gone.
 package listing

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 )
 
 // version is set by the linker in releases.
@@ -94,7 +95,7 @@ Try it without any setup:
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped 80"))
+	usage.Adapt(root)
 	root.AddCommand(verifyCommand(t), explainCommand(t), applyCommand(t), scanCommand(t), testCommand(t), mirrorCommand(t), bundleCommand(t),
 		convertCommand(t), serveCommand(t), logCommand(t), demoCommand(t), versionCommand(t))
 	return root

@@ -11,7 +11,7 @@ import (
 // Resource is a kind of object by the name that the API server has for it.
 type Resource = builtin.Resource
 
-// Known returns the resources of Kubernetes itself (1.36), which are in any cluster;
+// Known returns the resources of Kubernetes itself (1.37), which are in any cluster;
 // those that run images come first.
 func Known() []Resource { return builtin.Resources() }
 

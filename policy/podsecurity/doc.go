@@ -1,7 +1,7 @@
 // Package podsecurity checks pods against the Pod Security Standards, with a policy's
 // exclusions.
 //
-// The standards are those of Kubernetes 1.36 ("Pod Security Standards"), and are evaluated
+// The standards are those of Kubernetes 1.37 ("Pod Security Standards"), and are evaluated
 // by its own checks (k8s.io/pod-security-admission); this package has no rules of its own.
 // The exclusions are those of Kyverno 1.19 (validate.podSecurity): a control as a whole,
 // for containers of some images, or for one field with some values. To find the fields of

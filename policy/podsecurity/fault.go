@@ -175,7 +175,7 @@ func sources() []string {
 	return list
 }
 
-// source returns the kind of a volume; unknown if Kubernetes 1.36 has no such kind.
+// source returns the kind of a volume; unknown if Kubernetes 1.37 has no such kind.
 func source(v core.VolumeSource) string {
 	value := reflect.ValueOf(v)
 	for i, name := range sources() {

@@ -55,7 +55,7 @@ func TestControlPlane(t *testing.T) {
 	t.Run("it is the version that is pinned", func(t *testing.T) {
 		version, err := admin.Discovery().ServerVersion()
 		must(t, err)
-		if version.GitVersion != "v1.36.3" || version.Minor != "36" {
+		if version.GitVersion != "v1.37.2" || version.Minor != "37" {
 			t.Errorf("got %s (minor %s)", version.GitVersion, version.Minor)
 		}
 	})

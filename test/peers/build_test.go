@@ -16,7 +16,7 @@ func TestProgramsArePinned(t *testing.T) {
 		Cosign2: "v2.6.5", Cosign3: "v3.1.3", Crane: "v0.22.1", Registry: "v3.1.2",
 		Fulcio: "v1.8.8", TimestampServer: "v2.0.6", GolangCILint: "v2.15.0",
 		Prometheus: "v0.316.0", Promtool: "v0.316.0",
-		Etcd: "v3.6.6", KubeAPIServer: "v1.36.3", KubeControllerManager: "v1.36.3", Kubectl: "v1.36.3",
+		Etcd: "v3.6.6", KubeAPIServer: "v1.37.2", KubeControllerManager: "v1.37.2", Kubectl: "v1.37.2",
 		OldestKubeAPIServer: "v1.30.14", Helm: "v4.3.1", Helm3: "v3.15.4",
 		Actionlint: "v1.7.12", Notation: "v1.3.2", Kustomize: "v5.8.2", Govulncheck: "v1.9.0",
 	}
@@ -51,7 +51,7 @@ func TestProgramsOfOneModule(t *testing.T) {
 		if want := "k8s.io/kubernetes/cmd/" + name; tool.path != want {
 			t.Errorf("%s is built from %s, want %s", name, tool.path, want)
 		}
-		for _, want := range []string{"gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"} {
+		for _, want := range []string{"gitVersion=v1.37.2", "gitMajor=1", "gitMinor=37"} {
 			if !slices.ContainsFunc(strings.Fields(tool.flags), func(flag string) bool { return strings.HasSuffix(flag, "."+want) }) {
 				t.Errorf("%s: the linker is not told %s: %s", name, want, tool.flags)
 			}

@@ -3,7 +3,7 @@
 //
 // A Handler is one endpoint. Mutate changes objects and pins images. Validate verifies images
 // again, after all mutations, and evaluates the object. Policies rejects broken policies. The
-// protocol is admission.k8s.io/v1 of Kubernetes 1.36; patches are JSON Patch (RFC 6902).
+// protocol is admission.k8s.io/v1 of Kubernetes 1.37; patches are JSON Patch (RFC 6902).
 //
 // A Shadow evaluates requests with these endpoints and admits all of them.
 //

@@ -2,7 +2,7 @@
 //
 // Build makes the two configurations from the policies and from the resources that the API server
 // serves. It is a pure function: equal input gives equal output. A Reconciler writes the result to
-// the cluster. The package follows admissionregistration.k8s.io/v1 of Kubernetes 1.36 and requires
+// the cluster. The package follows admissionregistration.k8s.io/v1 of Kubernetes 1.37 and requires
 // 1.30 or later (matchConditions).
 //
 // # One call per phase

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	ecr "github.com/awslabs/amazon-ecr-credential-helper/ecr-login"
-	"github.com/chrismellard/docker-credential-acr-env/pkg/credhelper"
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/authn/github"
 	"github.com/google/go-containerregistry/pkg/v1/google"
@@ -29,10 +28,7 @@ func Provider(name string) (registry.Source, error) {
 	case "amazon":
 		source.Keychain = authn.NewKeychainFromHelper(ecr.NewECRHelper(ecr.WithLogger(io.Discard)))
 	case "azure":
-		source.Keychain = within{
-			keychain: authn.NewKeychainFromHelper(credhelper.NewACRCredentialsHelper()),
-			domains:  []string{".azurecr.io", ".azurecr.cn", ".azurecr.de", ".azurecr.us"},
-		}
+		source.Keychain = &azureCredential{}
 	case "github":
 		source.Keychain = github.Keychain
 	default:
@@ -80,21 +76,4 @@ func (g *googleCredential) Resolve(target authn.Resource) (authn.Authenticator, 
 		return authn.Anonymous, nil
 	}
 	return g.found, nil
-}
-
-// within confines a keychain to registries of given domains. The helper for Azure matches its
-// domains anywhere in a name, so that registry.azurecr.io.evil.test would receive a token
-// (compare GHSA-44f7-5fj5-h4px).
-type within struct {
-	keychain authn.Keychain
-	domains  []string
-}
-
-// Resolve implements authn.Keychain.
-func (w within) Resolve(target authn.Resource) (authn.Authenticator, error) {
-	host := target.RegistryStr()
-	if slices.ContainsFunc(w.domains, func(domain string) bool { return strings.HasSuffix(host, domain) }) {
-		return w.keychain.Resolve(target)
-	}
-	return authn.Anonymous, nil
 }

@@ -18,7 +18,7 @@ type Resource struct {
 	Cluster bool
 }
 
-// Resources returns the resources of Kubernetes itself (1.36), which are in any cluster; those
+// Resources returns the resources of Kubernetes itself (1.37), which are in any cluster; those
 // that run images come first.
 func Resources() []Resource {
 	return slices.Concat(workloads(), core(), groups(), configuration(), reviews())
@@ -92,6 +92,7 @@ func groups() []Resource {
 		{Name: "resourceclaimtemplates", Group: devices, Kind: "ResourceClaimTemplate"},
 		{Name: "deviceclasses", Group: devices, Kind: "DeviceClass", Cluster: true},
 		{Name: "resourceslices", Group: devices, Kind: "ResourceSlice", Cluster: true},
+		{Name: "devicetaintrules", Group: devices, Kind: "DeviceTaintRule", Cluster: true},
 	}
 }
 
@@ -100,9 +101,13 @@ func configuration() []Resource {
 	const (
 		flow      = "flowcontrol.apiserver.k8s.io"
 		admission = "admissionregistration.k8s.io"
+		keys      = "certificates.k8s.io"
 	)
 	return []Resource{
-		{Name: "certificatesigningrequests", Group: "certificates.k8s.io", Kind: "CertificateSigningRequest", Cluster: true},
+		{Name: "certificatesigningrequests", Group: keys, Kind: "CertificateSigningRequest", Cluster: true},
+		{Name: "clustertrustbundles", Group: keys, Kind: "ClusterTrustBundle", Cluster: true},
+		{Name: "podcertificaterequests", Group: keys, Kind: "PodCertificateRequest"},
+		{Name: "storageversionmigrations", Group: "storagemigration.k8s.io", Kind: "StorageVersionMigration", Cluster: true},
 		{Name: "customresourcedefinitions", Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Cluster: true},
 		{Name: "apiservices", Group: "apiregistration.k8s.io", Kind: "APIService", Cluster: true},
 		{Name: "flowschemas", Group: flow, Kind: "FlowSchema", Cluster: true},

@@ -82,9 +82,8 @@ func (s *Scope) NewActivation(inputs Inputs) *Activation {
 
 // Names that no expression can write.
 const (
-	selfName      = "@activation"
-	meterName     = "@meter"
-	interruptName = "#interrupted"
+	selfName  = "@activation"
+	meterName = "@meter"
 )
 
 var _ interpreter.Activation = (*Activation)(nil)
@@ -99,8 +98,6 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 		return a, true
 	case meterName:
 		return (*meter)(a), true
-	case interruptName:
-		return a.interrupted(), true
 	case variablesName:
 		return (*variables)(a), true
 	}
@@ -125,7 +122,7 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 	return value, true
 }
 
-// interrupted is called after each step of a loop.
+// interrupted charges a step of a loop, and reports whether the evaluation has to end.
 func (a *Activation) interrupted() bool {
 	a.cost += a.step
 	if a.cost > price.MaxCost {

@@ -201,8 +201,8 @@ func TestFieldNames(t *testing.T) {
 	}{
 		{"a type of ours", exceptionsType, false, []string{"allowedImages", "allowedValues"}, true},
 		{"one of the language", "google.protobuf.Int32Value", false, []string{"value"}, true},
-		{"one that is made", objectType, true, nil, true},
-		{"and is not", objectType, false, nil, false},
+		{"one that is made", "Object", true, nil, true},
+		{"and is not", "Object", false, nil, false},
 		{"none", "Other", true, nil, false},
 	} {
 		e, err := NewEnv(Options{Patches: c.patches})

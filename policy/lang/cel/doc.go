@@ -1,7 +1,7 @@
 // Package cel compiles and evaluates the CEL expressions of policies.
 //
 // The language is the Common Expression Language (https://cel.dev, cel-spec 0.25) with the
-// libraries that Kubernetes 1.36 adds (KEP 3488, "CEL for admission control": lists, regex, URLs,
+// libraries that Kubernetes 1.37 adds (KEP 3488, "CEL for admission control": lists, regex, URLs,
 // quantities, IP addresses, CIDR, formats, semantic versions, sets, optional values) and those of
 // Kyverno's policies.kyverno.io (SDK of 2026).
 //

@@ -10,19 +10,28 @@ import (
 
 // lateCall is a call of a function that each Activation implements. It finds the
 // Activation by a name that no expression can write; so programs are shared, and
-// nothing is bound when they are made.
+// nothing is bound when they are made. It embeds no interpretable, so that no method of the
+// library calls the function by its declaration.
 type lateCall struct {
-	interpreter.InterpretableCall
+	id        int64
 	function  string
 	overloads []Overload
-	arguments []interpreter.Interpretable
+	arguments []interpreter.InterpretableV2
 }
+
+// ID implements interpreter.Interpretable.
+func (c *lateCall) ID() int64 { return c.id }
 
 // Eval implements interpreter.Interpretable.
 func (c *lateCall) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c *lateCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	arguments := make([]ref.Val, len(c.arguments))
 	for i, argument := range c.arguments {
-		arguments[i] = argument.Eval(vars)
+		arguments[i] = argument.Exec(frame)
 		if types.IsUnknownOrError(arguments[i]) {
 			return arguments[i]
 		}
@@ -33,12 +42,18 @@ func (c *lateCall) Eval(vars interpreter.Activation) ref.Val {
 	if !c.takes(arguments) {
 		return types.NewErr("%s does not take these arguments: no such overload", c.function)
 	}
-	self, _ := vars.ResolveName(selfName)
-	a, ok := self.(*Activation)
+	a, ok := activationOf(frame)
 	if !ok {
 		return types.NewErr("%s is called without an activation", c.function)
 	}
-	return types.LabelErrNode(c.ID(), a.call(c.function, arguments))
+	return types.LabelErrNode(c.id, a.call(c.function, arguments))
+}
+
+// activationOf returns the Activation of an evaluation.
+func activationOf(frame *interpreter.ExecutionFrame) (*Activation, bool) {
+	self, _ := frame.ResolveName(selfName)
+	a, ok := self.(*Activation)
+	return a, ok
 }
 
 // takes reports whether one overload accepts the arguments. Their types may be known only at run

@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
-// baseOptions are the language as Kubernetes 1.36 and Kyverno's SDK have it; where
+// baseOptions are the language as Kubernetes 1.37 and Kyverno's SDK have it; where
 // they have different versions of a library, the newer one.
 func baseOptions() []celgo.EnvOption {
 	return []celgo.EnvOption{
@@ -39,7 +39,7 @@ func baseOptions() []celgo.EnvOption {
 		k8s.Format(),
 		k8s.IP(),
 		k8s.JSONPatch(),
-		k8s.Lists(),
+		k8s.Lists(k8s.ListsVersion(1)),
 		k8s.Quantity(),
 		k8s.Regex(),
 		k8s.SemverLib(k8s.SemverVersion(1)),
@@ -49,29 +49,28 @@ func baseOptions() []celgo.EnvOption {
 
 // programOptions are how every expression is evaluated.
 func (e *Env) programOptions(of *celgo.Ast) []celgo.ProgramOption {
-	ranges := map[int64]bool{}
-	rangesOf(of.NativeRep().Expr(), ranges)
+	l := loops{ranges: map[int64]bool{}, steps: map[int64]bool{}}
+	l.add(of.NativeRep().Expr())
 	return []celgo.ProgramOption{
 		celgo.EvalOptions(celgo.OptOptimize),
-		celgo.InterruptCheckFrequency(checkEvery),
-		celgo.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+		celgo.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 			decorated, err := e.decorate(i)
-			if err == nil && ranges[i.ID()] {
-				return knownRange{decorated}, nil
+			if err != nil {
+				return nil, err
 			}
-			return decorated, err
+			return l.decorate(decorated), nil
 		}),
 	}
 }
 
 // decorate replaces the calls that an Activation answers, and prices the others.
-func (e *Env) decorate(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+func (e *Env) decorate(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
 		return i, nil
 	}
 	if overloads, ok := e.late[call.Function()]; ok {
-		return &lateCall{InterpretableCall: call, function: call.Function(), overloads: overloads, arguments: call.Args()}, nil
+		return &lateCall{id: call.ID(), function: call.Function(), overloads: overloads, arguments: call.Args()}, nil
 	}
 	return e.prices.Call(call)
 }

@@ -3,7 +3,6 @@ package cel
 import (
 	"reflect"
 
-	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
@@ -143,31 +142,25 @@ func (p partialMap) Type() ref.Type { return types.MapType }
 func (p partialMap) Value() any { return p.of }
 
 // knownRange is the range of a comprehension, which depends on every element: without the
-// unknown ones, all() would hold and exists() would not.
-type knownRange struct{ interpreter.Interpretable }
+// unknown ones, all() would hold and exists() would not. It embeds no interpretable: each
+// method that evaluates the range checks its value.
+type knownRange struct{ elements interpreter.InterpretableV2 }
+
+// ID implements interpreter.Interpretable.
+func (r knownRange) ID() int64 { return r.elements.ID() }
 
 // Eval implements interpreter.Interpretable.
 func (r knownRange) Eval(vars interpreter.Activation) ref.Val {
-	value := r.Interpretable.Eval(vars)
+	return r.Exec(interpreter.AsFrame(vars))
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (r knownRange) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	value := r.elements.Exec(frame)
 	if of, ok := value.(partial.Map); ok {
 		if err := of.Unknown(); err != nil {
 			return types.WrapErr(err)
 		}
 	}
 	return value
-}
-
-// rangesOf adds the ranges of comprehensions in an expression, by their number. A range
-// that is written as a list or a map is known.
-func rangesOf(e ast.Expr, ranges map[int64]bool) {
-	if e.Kind() == ast.ComprehensionKind {
-		switch over := e.AsComprehension().IterRange(); over.Kind() {
-		case ast.ListKind, ast.MapKind, ast.LiteralKind:
-		default:
-			ranges[over.ID()] = true
-		}
-	}
-	for _, part := range partsOf(e) {
-		rangesOf(part, ranges)
-	}
 }

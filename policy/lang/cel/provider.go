@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+
+	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 
 const (
@@ -18,13 +20,13 @@ const (
 type provider struct {
 	types.Provider
 	objects map[string]map[string]*types.FieldType
-	// patches: expressions may make values of the types in patch.go.
+	// patches: expressions may make values of the types of package patchtype.
 	patches bool
 }
 
 // FindStructType implements types.Provider.
 func (p *provider) FindStructType(name string) (*types.Type, bool) {
-	if _, ok := p.objects[name]; ok || p.patches && isMade(name) {
+	if _, ok := p.objects[name]; ok || p.patches && patchtype.IsType(name) {
 		return types.NewTypeTypeWithParam(types.NewObjectType(name)), true
 	}
 	return p.Provider.FindStructType(name)
@@ -34,7 +36,7 @@ func (p *provider) FindStructType(name string) (*types.Type, bool) {
 func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	fields, ok := p.objects[name]
 	switch {
-	case p.patches && isMade(name):
+	case p.patches && patchtype.IsType(name):
 		return nil, true // any name
 	case !ok:
 		return p.Provider.FindStructFieldNames(name)
@@ -46,8 +48,8 @@ func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	fields, ok := p.objects[name]
 	switch {
-	case p.patches && isMade(name):
-		return madeField(name, field)
+	case p.patches && patchtype.IsType(name):
+		return patchtype.FieldType(name, field)
 	case !ok:
 		return p.Provider.FindStructFieldType(name, field)
 	}
@@ -61,8 +63,8 @@ func (p *provider) NewValue(name string, fields map[string]ref.Val) ref.Val {
 	if _, ok := p.objects[name]; ok {
 		return types.NewErr("%s cannot be made by an expression", name)
 	}
-	if p.patches && isMade(name) {
-		return newMade(name, fields)
+	if p.patches && patchtype.IsType(name) {
+		return patchtype.New(name, fields)
 	}
 	return p.Provider.NewValue(name, fields)
 }

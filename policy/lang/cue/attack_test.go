@@ -39,7 +39,7 @@ func TestAttacksAreRefused(t *testing.T) {
 		{"predicate: {" + times(8, func(i int) string { return fmt.Sprintf("{a%d: 1} | {b%d: 1}", i, i) }, "\n") + "}", "256 combinations", "embedded alternatives"},
 		{"predicate: " + strings.Repeat("[", 300) + strings.Repeat("]", 300), "nested deeper", "depth"},
 		{strings.Repeat("a: ", 10000) + "1\npredicate: _", "nested deeper", "depth without brackets"},
-		{"predicate: " + strings.Repeat("!", 30000) + "true", "nested deeper", "depth by signs"},
+		{"predicate: " + strings.Repeat("!", 30000) + "true", "nesting depth", "depth by signs"},
 		{"predicate: " + strings.Repeat("(", 20000) + "1" + strings.Repeat(")", 20000), "nested deeper", "depth by parentheses"},
 	} {
 		began := time.Now()

@@ -37,7 +37,7 @@
 //   - (x) in a list without merge key patches elements where they are; Kyverno
 //     replaces the list by the elements that have a name.
 //   - <(x) fails for an empty list as for a missing one.
-//   - Kyverno bundles the types of Kubernetes 1.21, this package those of 1.36.
+//   - Kyverno bundles the types of Kubernetes 1.21, this package those of 1.37.
 //   - `$setElementOrder`, `$retainKeys`, `$deleteFromPrimitiveList` and the anchors
 //     that only patterns have are refused at load; Kyverno writes them as fields.
 //

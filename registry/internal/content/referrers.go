@@ -108,7 +108,7 @@ func (r *paced) Read(p []byte) (int, error) {
 	switch {
 	case kept > r.most:
 		return 0, &limit.ExceededError{What: "an entry of the list", Most: r.most}
-	case kept > maxBlank && r.blank >= kept: // not within a string
+	case kept > maxBlank && r.blank+1 >= kept: // after a separator at most, and not within a string
 		return 0, &limit.ExceededError{What: "the white space in the list", Most: maxBlank}
 	}
 	runtime.Gosched()

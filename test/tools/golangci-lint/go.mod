@@ -1,6 +1,6 @@
 module github.com/quaymaster/quaymaster/test/tools/golangci-lint
 
-go 1.26.0
+go 1.27.4
 
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 

@@ -1,6 +1,6 @@
 module github.com/quaymaster/quaymaster/test/tools/govulncheck
 
-go 1.26.0
+go 1.27.4
 
 tool golang.org/x/vuln/cmd/govulncheck
 

@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/internal/schema"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 
 // Compiler compiles policies. It is immutable and safe for concurrent use.
@@ -262,13 +263,13 @@ func (b *builder) mutation(scope *cel.Scope, doc *alpha.Mutation, path string) (
 		}
 		types, serverSide := b.types(), b.serverSide()
 		m.apply = func(made ref.Val, t target) (map[string]any, error) { return types.apply(made, t, serverSide) }
-		m.makes, err = scope.Compile(path+".applyConfiguration.expression", doc.ApplyConfiguration.Expression, cel.ObjectType())
+		m.makes, err = scope.Compile(path+".applyConfiguration.expression", doc.ApplyConfiguration.Expression, patchtype.ObjectType())
 	case alpha.PatchTypeJSONPatch:
 		if doc.JSONPatch == nil || doc.ApplyConfiguration != nil {
 			return m, field.Fail(path, "want jsonPatch and nothing else, for patchType JSONPatch")
 		}
 		m.apply = patched
-		m.makes, err = scope.Compile(path+".jsonPatch.expression", doc.JSONPatch.Expression, celgo.ListType(cel.PatchType()))
+		m.makes, err = scope.Compile(path+".jsonPatch.expression", doc.JSONPatch.Expression, celgo.ListType(patchtype.PatchType()))
 	default:
 		return m, field.Fail(path+".patchType", "unknown value %q: want ApplyConfiguration or JSONPatch", doc.PatchType)
 	}

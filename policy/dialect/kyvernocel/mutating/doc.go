@@ -3,11 +3,11 @@
 // It compiles MutatingPolicy and NamespacedMutatingPolicy of Kyverno's policies.kyverno.io (v1,
 // v1beta1 and v1alpha1, Kyverno 1.19) into a policy.Mutation for the objects that the policy
 // matches, and one for each kind of pod controllers in its generated rules. Expressions are CEL,
-// by package policy/lang/cel, compiled once, with the results of Kubernetes 1.36's
+// by package policy/lang/cel, compiled once, with the results of Kubernetes 1.37's
 // MutatingAdmissionPolicy (KEP 3962):
 //
 //   - Object{...}, a configuration that is merged as server-side apply merges, by the
-//     types of Kubernetes 1.36. For a kind that is not Kubernetes' own, the keys of lists
+//     types of Kubernetes 1.37. For a kind that is not Kubernetes' own, the keys of lists
 //     are unknown: its maps are merged, and a list in the configuration is refused.
 //   - JSONPatch{...}, operations of RFC 6902. If an operation test fails, the patch
 //     leaves the object unchanged.

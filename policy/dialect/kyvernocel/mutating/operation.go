@@ -13,7 +13,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
-	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 
 var (
@@ -23,7 +23,7 @@ var (
 
 // patched applies the operations of an expression. If a test fails, the object stays unchanged.
 func patched(made ref.Val, about target) (map[string]any, error) {
-	operations, err := cel.Operations(made, maxOperations)
+	operations, err := patchtype.Operations(made, maxOperations)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func patched(made ref.Val, about target) (map[string]any, error) {
 }
 
 // carryOut applies an operation to an object.
-func carryOut(o *cel.Operation, object any, left *int) (any, error) {
+func carryOut(o *patchtype.Operation, object any, left *int) (any, error) {
 	path, err := pointer(o.Path)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ reason, expression, want string }{
 		{"an atomic list", "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'a', args: ['-v']}]}}", "would replace all of spec.containers.args: use a JSONPatch, or set spec.evaluation.useServerSideApply"},
 		{"an atomic map", "Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}", "would replace all of spec.nodeSelector: use a JSONPatch"},
-		{"a type at another place", "Object{spec: Object.spec{securityContext: Object.spec.other{runAsNonRoot: true}}}", "Object.spec.other{...} stands where Object.spec.securityContext{...} belongs"},
+		{"a type at another place", "Object{spec: Object.spec{securityContext: Object.spec.other{runAsNonRoot: true}}}", "Object.spec.other{...} is used for a field of type Object.spec.securityContext{...}"},
 		{"a field that no pod has", "Object{spec: Object.spec{nosuch: 1}}", "the configuration does not fit the type Pod"},
 		{"text for a number", "Object{spec: Object.spec{terminationGracePeriodSeconds: '5'}}", "does not fit the type Pod"},
 		{"an element twice", "Object{spec: Object.spec{containers: [Object.spec.containers{name: 'b'}, Object.spec.containers{name: 'b', image: 'a'}]}}", "does not fit the type Pod"},
@@ -182,7 +182,7 @@ func TestRefusedOperations(t *testing.T) {
 		{"into itself", "JSONPatch{op: 'move', from: '/spec', path: '/spec/a'}", "there is nothing"},
 		{"a test below what is not there", "JSONPatch{op: 'test', path: '/spec/none/a', value: 1}", "there is nothing"},
 		{"the kind", "JSONPatch{op: 'replace', path: '/kind', value: 'Secret'}", "it changes kind"},
-		{"a type at another place", "JSONPatch{op: 'add', path: '/spec/securityContext', value: Object.spec.a{b: Object.spec.c{d: 1}}}", "Object.spec.c{...} stands where Object.spec.a.b{...} belongs"},
+		{"a type at another place", "JSONPatch{op: 'add', path: '/spec/securityContext', value: Object.spec.a{b: Object.spec.c{d: 1}}}", "Object.spec.c{...} is used for a field of type Object.spec.a.b{...}"},
 	} {
 		changed, results := mutate(t, subject(t, pod(onePod)), []*policy.Policy{compile(t, head+about("pods", patches("["+first+c.operation+"]")))})
 		what, why := verdict(results)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -13,8 +14,6 @@ import (
 	fields "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-
-	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
 // target is the object of a mutation.
@@ -35,7 +34,7 @@ func newTypes() *types {
 // replaced as a whole, which loses values that the author did not write. It is therefore refused
 // unless the policy enables it. For a kind that is not Kubernetes' own, it is always refused.
 func (t *types) apply(made ref.Val, about target, serverSide bool) (map[string]any, error) {
-	configuration, err := cel.Object(made)
+	configuration, err := patchtype.Object(made)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +55,7 @@ func (t *types) apply(made ref.Val, about target, serverSide bool) (map[string]a
 	}
 	live, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: about.object}, typed.AllowDuplicates)
 	if err != nil {
-		return nil, fmt.Errorf("the object does not fit the type %s as Kubernetes 1.36 has it: %w", about.kind.Kind, err)
+		return nil, fmt.Errorf("the object does not fit the type %s as Kubernetes 1.37 has it: %w", about.kind.Kind, err)
 	}
 	merged, err := live.Merge(changes)
 	if err != nil {

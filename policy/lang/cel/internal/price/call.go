@@ -46,13 +46,13 @@ func New(env *celgo.Env, meter string) (*List, error) {
 
 // Call returns the call with its price, or unchanged if it has only the base cost of its node in
 // the expression. An invalid constant regular expression is an error.
-func (l *List) Call(call interpreter.InterpretableCall) (interpreter.Interpretable, error) {
+func (l *List) Call(call interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	price := priceOf(call)
 	if price == nil {
 		return call, nil
 	}
-	p := &pricedCall{InterpretableCall: call, arguments: call.Args(), price: price, meter: l.meter}
-	implemented, err := l.implement(p)
+	p := &pricedCall{id: call.ID(), function: call.Function(), arguments: call.Args(), price: price, meter: l.meter}
+	implemented, err := l.implement(p, call.OverloadID())
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +62,13 @@ func (l *List) Call(call interpreter.InterpretableCall) (interpreter.Interpretab
 	return p, nil
 }
 
-// pricedCall is a call with a cost that depends on the size of its arguments.
+// pricedCall is a call with a cost that depends on the size of its arguments. It embeds no
+// interpretable, so that the library has no method to evaluate the call without its price, and
+// it is no interpreter.InterpretableCall, so that no optimizer replaces it.
 type pricedCall struct {
-	interpreter.InterpretableCall
-	arguments []interpreter.Interpretable
+	id        int64
+	function  string
+	arguments []interpreter.InterpretableV2
 	price     price
 	meter     string
 	trait     int
@@ -74,18 +77,20 @@ type pricedCall struct {
 	run       functions.FunctionOp
 }
 
-// Function changes the name, so that no optimizer removes the price.
-func (c *pricedCall) Function() string { return c.InterpretableCall.Function() + " (priced)" }
-
-// OverloadID hides the overload for the same reason.
-func (c *pricedCall) OverloadID() string { return "" }
+// ID implements interpreter.Interpretable.
+func (c *pricedCall) ID() int64 { return c.id }
 
 // Eval implements interpreter.Interpretable.
 func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
+	return c.Exec(interpreter.AsFrame(vars))
+}
+
+// Exec implements interpreter.InterpretableV2.
+func (c *pricedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	var few [3]ref.Val
 	arguments := few[:0]
 	for _, argument := range c.arguments {
-		value := argument.Eval(vars)
+		value := argument.Exec(frame)
 		arguments = append(arguments, value)
 	}
 	for _, value := range arguments {
@@ -94,11 +99,11 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 		}
 	}
 	if c.trait != 0 && !arguments[0].Type().HasTrait(c.trait) {
-		return types.NewErrWithNodeID(c.ID(), "no such overload: %s", c.InterpretableCall.Function())
+		return types.NewErrWithNodeID(c.id, "no such overload: %s", c.function)
 	}
 	cost, err := c.price(arguments)
 	if err == nil {
-		err = c.charge(vars, cost)
+		err = c.charge(frame, cost)
 	}
 	for i := 0; err == nil && !c.partial && i < len(arguments); i++ {
 		err = c.unknown(arguments[i]) // after the charge, which covers this walk
@@ -107,10 +112,10 @@ func (c *pricedCall) Eval(vars interpreter.Activation) ref.Val {
 		return types.WrapErr(err)
 	}
 	value := c.run(arguments...)
-	if err := c.charge(vars, shallow(value)); err != nil {
+	if err := c.charge(frame, shallow(value)); err != nil {
 		return types.WrapErr(err)
 	}
-	return types.LabelErrNode(c.ID(), value)
+	return types.LabelErrNode(c.id, value)
 }
 
 // unknown returns why an argument is unknown, as far as the function depends on it.
@@ -135,9 +140,8 @@ func (c *pricedCall) charge(vars interpreter.Activation, cost uint64) error {
 }
 
 // implement finds the implementation of a call.
-func (l *List) implement(c *pricedCall) (bool, error) {
-	function := c.InterpretableCall.Function()
-	switch function {
+func (l *List) implement(c *pricedCall, overload string) (bool, error) {
+	switch c.function {
 	case operators.Equals:
 		c.partial, c.run = true, func(v ...ref.Val) ref.Val { return partial.Equal(v[0], v[1]) }
 		return true, nil
@@ -154,16 +158,16 @@ func (l *List) implement(c *pricedCall) (bool, error) {
 	case overloads.Matches, findName, findAllName:
 		compiled, err := constantPattern(c.arguments)
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", function, err)
+			return false, fmt.Errorf("%s: %w", c.function, err)
 		}
-		if compiled != nil && function == overloads.Matches {
+		if compiled != nil && c.function == overloads.Matches {
 			c.run = matcher(compiled)
 			return true, nil
 		}
 	}
-	bound, ok := l.bindings[c.InterpretableCall.OverloadID()]
+	bound, ok := l.bindings[overload]
 	if !ok {
-		bound, ok = l.bindings[function]
+		bound, ok = l.bindings[c.function]
 	}
 	if !ok || bound.NonStrict {
 		return false, nil
@@ -182,7 +186,7 @@ func (l *List) implement(c *pricedCall) (bool, error) {
 
 // constantPattern compiles a regular expression that is constant, once, and returns
 // nil for one that is not.
-func constantPattern(arguments []interpreter.Interpretable) (*regexp.Regexp, error) {
+func constantPattern(arguments []interpreter.InterpretableV2) (*regexp.Regexp, error) {
 	if len(arguments) < 2 {
 		return nil, nil
 	}

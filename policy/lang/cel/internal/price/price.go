@@ -77,7 +77,7 @@ func priceOf(call interpreter.InterpretableCall) price {
 
 // isSet reports whether a container is a constant list of scalars, which the library looks
 // into by a hash.
-func isSet(i interpreter.Interpretable) bool {
+func isSet(i interpreter.InterpretableV2) bool {
 	constant, ok := i.(interpreter.InterpretableConst)
 	if !ok {
 		return false
@@ -95,7 +95,7 @@ func isSet(i interpreter.Interpretable) bool {
 	return true
 }
 
-func isConstant(i interpreter.Interpretable) bool {
+func isConstant(i interpreter.InterpretableV2) bool {
 	_, ok := i.(interpreter.InterpretableConst)
 	return ok
 }

@@ -60,7 +60,7 @@ func program(t testing.TB, env *celgo.Env, expression string) (celgo.Program, er
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plain(t, env, expression, celgo.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+	return plain(t, env, expression, celgo.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		if call, ok := i.(interpreter.InterpretableCall); ok {
 			return list.Call(call)
 		}
@@ -334,7 +334,7 @@ func Example() {
 		fmt.Println(issues.Err())
 		return
 	}
-	program, err := env.Program(ast, celgo.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
+	program, err := env.Program(ast, celgo.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		if call, ok := i.(interpreter.InterpretableCall); ok {
 			return list.Call(call)
 		}

@@ -1,6 +1,6 @@
 // Package mergekey returns the merge keys of lists for strategic merge patches.
 //
-// The keys are those of Kubernetes 1.36 for its own types: the tags patchStrategy and
+// The keys are those of Kubernetes 1.37 for its own types: the tags patchStrategy and
 // patchMergeKey, and the list-map keys of its API.
 package mergekey
 
@@ -44,23 +44,26 @@ func (s schema) shapeOf(object map[string]any) Shape {
 	return s[group+"/"+kind]
 }
 
-// kubernetes is the schema of Kubernetes 1.36. It is not modified.
+// kubernetes is the schema of Kubernetes 1.37. It is not modified.
 var kubernetes = types()
 
 func types() schema {
 	meta := of(Shape{"ownerReferences": keyed(nil, "uid"), "finalizers": {Set: true}})
 	template := of(Shape{"metadata": meta, "spec": podSpec(meta)})
-	job := of(Shape{"template": template})
+	pods := of(Shape{"template": template}) // of a controller
+	job := of(Shape{"template": template, "scheduling": of(Shape{"resourceClaims": keyed(nil, "name")})})
 	conditions := of(Shape{"conditions": keyed(nil, "type")})
 	s := schema{
 		"/ComponentStatus": {"conditions": keyed(nil, "type")},
 		"/Namespace":       {"status": conditions},
 		"/Node": {"spec": of(Shape{"podCIDRs": {Set: true}}),
 			"status": of(Shape{"addresses": keyed(nil, "type"), "conditions": keyed(nil, "type")})},
-		"/PersistentVolumeClaim": {"status": conditions},
+		"/PersistentVolumeClaim": {"status": of(Shape{
+			"conditions": keyed(nil, "type"), "healthStatus": of(Shape{"healthConditions": keyed(nil, "status", "reason")}),
+		})},
 		"/Pod":                   {"spec": podSpec(meta), "status": podStatus()},
 		"/PodTemplate":           {"template": template},
-		"/ReplicationController": {"spec": job, "status": conditions},
+		"/ReplicationController": {"spec": pods, "status": conditions},
 		"/Service":               {"spec": of(Shape{"ports": keyed(nil, "port", "protocol")}), "status": conditions},
 		"/ServiceAccount":        {"secrets": keyed(nil, "name")},
 		"batch/CronJob":          {"spec": of(Shape{"jobTemplate": of(Shape{"metadata": meta, "spec": job})})},
@@ -70,7 +73,7 @@ func types() schema {
 		"certificates.k8s.io/PodCertificateRequest": {"status": conditions},
 		"networking.k8s.io/ServiceCIDR":             {"status": conditions},
 		"policy/PodDisruptionBudget":                {"status": conditions},
-		"storage.k8s.io/CSINode":                    {"spec": of(Shape{"drivers": keyed(nil, "name")})},
+		"storage.k8s.io/CSINode":                    {"spec": of(Shape{"drivers": keyed(nil, "name")}), "status": of(Shape{"storageHealth": keyed(nil, "name")})},
 		"resource.k8s.io/ResourceClaim":             {"status": of(Shape{"reservedFor": keyed(nil, "uid")})},
 		"resource.k8s.io/ResourceClaimTemplate":     {"spec": of(Shape{"metadata": meta})},
 		"resource.k8s.io/DeviceTaintRule":           {"status": conditions},
@@ -81,13 +84,17 @@ func types() schema {
 		"storagemigration.k8s.io/StorageVersionMigration":         {"status": conditions},
 	}
 	for _, kind := range []string{"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"} {
-		s["apps/"+kind] = Shape{"spec": job, "status": conditions}
+		s["apps/"+kind] = Shape{"spec": pods, "status": conditions}
 	}
 	for _, kind := range []string{"DaemonSet", "Deployment", "ReplicaSet"} {
 		s["extensions/"+kind] = s["apps/"+kind]
 	}
 	admission(s)
 	scheduling(s)
+	s["lifecycle.k8s.io/EvictionRequest"] = Shape{"status": conditions}
+	s["lifecycle.k8s.io/Eviction"] = Shape{"status": of(Shape{
+		"conditions": keyed(nil, "type"), "requesters": keyed(nil, "name"), "responders": keyed(nil, "name"), "targetResponders": keyed(nil, "name"),
+	})}
 	for _, kind := range plainKinds() {
 		s[kind] = Shape{}
 	}
@@ -108,6 +115,7 @@ func podSpec(meta Field) Field {
 	return of(Shape{
 		"containers":                keyed(container, "name"),
 		"ephemeralContainers":       keyed(container, "name"),
+		"evictionResponders":        keyed(nil, "name"),
 		"hostAliases":               keyed(nil, "ip"),
 		"imagePullSecrets":          keyed(nil, "name"),
 		"initContainers":            keyed(container, "name"),
@@ -120,8 +128,11 @@ func podSpec(meta Field) Field {
 
 func podStatus() Field {
 	return of(Shape{
-		"conditions":            keyed(nil, "type"),
-		"hostIPs":               keyed(nil, "ip"),
+		"conditions": keyed(nil, "type"),
+		"hostIPs":    keyed(nil, "ip"),
+		"nodeAllocatableResourceClaimStatuses": keyed(Shape{
+			"mapping": keyed(nil, "name"), "overhead": keyed(nil, "name"),
+		}, "resourceClaimName"),
 		"podIPs":                keyed(nil, "ip"),
 		"resourceClaimStatuses": keyed(nil, "name"),
 	})
@@ -144,6 +155,7 @@ func scheduling(s schema) {
 		"conditions": keyed(nil, "type"), "resourceClaimStatuses": keyed(nil, "name"),
 	})}
 	s["scheduling.k8s.io/Workload"] = Shape{}
+	s["scheduling.k8s.io/CompositePodGroup"] = Shape{"status": of(Shape{"conditions": keyed(nil, "type")})}
 }
 
 // plainKinds are the kinds of which only the metadata has lists that merge.

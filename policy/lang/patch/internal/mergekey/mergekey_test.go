@@ -48,7 +48,7 @@ func isServed(group, kind string) bool {
 	case "authentication.k8s.io", "authorization.k8s.io":
 		return false
 	}
-	return !slices.Contains([]string{"Binding", "Eviction", "PodStatusResult", "RangeAllocation", "Scale"}, kind)
+	return group+kind != "policyEviction" && !slices.Contains([]string{"Binding", "PodStatusResult", "RangeAllocation", "Scale"}, kind)
 }
 
 // compare wants each list that merges in the schema, and no other. Newer versions of

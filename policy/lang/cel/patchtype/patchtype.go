@@ -1,4 +1,7 @@
-package cel
+// Package patchtype has the types of which expressions that mutate an object make values: Object{...},
+// a part of an object for a merge, and JSONPatch{...}, an operation of RFC 6902. They are those of
+// MutatingAdmissionPolicy (KEP 3962), which Kyverno's MutatingPolicy shares.
+package patchtype
 
 import (
 	"errors"
@@ -14,10 +17,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
-// The types of which expressions of MutatingAdmissionPolicy (KEP 3962) make values.
 const (
 	objectType = "Object"
 	patchType  = "JSONPatch"
+	// maxNesting bounds how deep the values of an Object are nested, as the brackets of an expression
+	// are: checkNames is recursive.
+	maxNesting = 100
 )
 
 // ObjectType is the type of Object{...}, a part of an object for a merge. The types of its fields
@@ -27,13 +32,13 @@ func ObjectType() *celgo.Type { return types.NewObjectType(objectType) }
 // PatchType is the type of JSONPatch{op: ..., path: ...}, an operation of RFC 6902.
 func PatchType() *celgo.Type { return types.NewObjectType(patchType) }
 
-// isMade reports whether a type is one of those.
-func isMade(name string) bool {
+// IsType reports whether a name is that of one of these types.
+func IsType(name string) bool {
 	return name == patchType || name == objectType || strings.HasPrefix(name, objectType+".")
 }
 
-// madeField declares a field: all that an Object has, and those of an operation.
-func madeField(of, name string) (*types.FieldType, bool) {
+// FieldType declares a field: an Object has any, a JSONPatch those of an operation.
+func FieldType(of, name string) (*types.FieldType, bool) {
 	if of != patchType {
 		return &types.FieldType{Type: celgo.DynType}, true
 	}
@@ -53,7 +58,8 @@ type made struct {
 	fields map[string]ref.Val
 }
 
-func newMade(name string, fields map[string]ref.Val) ref.Val {
+// New returns a value of the type with the name.
+func New(name string, fields map[string]ref.Val) ref.Val {
 	members := make(map[string]any, len(fields))
 	for key, value := range fields {
 		members[key] = value
@@ -164,7 +170,7 @@ func checkNames(value ref.Val, path string, depth int) error {
 	switch v := value.(type) {
 	case *made:
 		if name := v.is.TypeName(); name != path {
-			return fmt.Errorf("%s{...} stands where %s{...} belongs", name, path)
+			return fmt.Errorf("%s{...} is used for a field of type %s{...}", name, path)
 		}
 		for name, field := range v.fields {
 			if err := checkNames(field, path+"."+name, depth+1); err != nil {

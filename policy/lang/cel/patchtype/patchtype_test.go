@@ -1,4 +1,4 @@
-package cel_test
+package patchtype_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	celgo "github.com/google/cel-go/cel"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/patchtype"
 )
 
 func patches(t testing.TB) *cel.Scope {
@@ -47,7 +48,7 @@ func TestObject(t *testing.T) {
 		{"chosen", "object.spec.size > 0.0 ? Object{a: 1} : Object{}", `{"a":1}`},
 	} {
 		scope := patches(t)
-		p, err := scope.Compile("e", c.expression, cel.ObjectType())
+		p, err := scope.Compile("e", c.expression, patchtype.ObjectType())
 		if err != nil {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
@@ -57,21 +58,21 @@ func TestObject(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
 		}
-		object, err := cel.Object(value)
+		object, err := patchtype.Object(value)
 		if text, _ := json.Marshal(object); err != nil || string(text) != c.want {
 			t.Errorf("%s: %s %v", c.reason, text, err)
 		}
 	}
 	for _, c := range []struct{ reason, expression, want string }{
-		{"a part at another place", "Object{spec: Object.status{}}", "Object.status{...} stands where Object.spec{...} belongs"},
-		{"below", "Object{spec: Object.spec{a: [{'b': Object.spec.c{}}]}}", "Object.spec.c{...} stands where Object.spec.a{...} belongs"},
-		{"the object in itself", "Object{spec: Object{}}", "Object{...} stands where Object.spec{...} belongs"},
-		{"an operation", "Object{spec: JSONPatch{op: 'add'}}", "JSONPatch{...} stands where Object.spec{...} belongs"},
+		{"a part at another place", "Object{spec: Object.status{}}", "Object.status{...} is used for a field of type Object.spec{...}"},
+		{"below", "Object{spec: Object.spec{a: [{'b': Object.spec.c{}}]}}", "Object.spec.c{...} is used for a field of type Object.spec.a{...}"},
+		{"the object in itself", "Object{spec: Object{}}", "Object{...} is used for a field of type Object.spec{...}"},
+		{"an operation", "Object{spec: JSONPatch{op: 'add'}}", "JSONPatch{...} is used for a field of type Object.spec{...}"},
 		{"no word", "Object{spec: type(1)}", "JSON has no word"},
 		{"one deeper", "Object{a: [object.deep]}", "nested deeper than 100"},
 	} {
 		scope := patches(t)
-		p, err := scope.Compile("e", c.expression, cel.ObjectType())
+		p, err := scope.Compile("e", c.expression, patchtype.ObjectType())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestObject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := cel.Object(value); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := patchtype.Object(value); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
 	}
@@ -97,7 +98,7 @@ func TestNoObject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if object, err := cel.Object(value); (err == nil) != want || (object != nil) != want {
+		if object, err := patchtype.Object(value); (err == nil) != want || (object != nil) != want {
 			t.Errorf("%s: %v %v", expression, object, err)
 		}
 	}
@@ -106,7 +107,7 @@ func TestNoObject(t *testing.T) {
 // TestOperations reads what expressions make with JSONPatch{...}.
 func TestOperations(t *testing.T) {
 	scope := patches(t)
-	read := func(expression string, most int) ([]cel.Operation, error) {
+	read := func(expression string, most int) ([]patchtype.Operation, error) {
 		p, err := scope.Compile("e", expression)
 		if err != nil {
 			t.Fatal(err)
@@ -115,7 +116,7 @@ func TestOperations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return cel.Operations(value, most)
+		return patchtype.Operations(value, most)
 	}
 	got, err := read("[JSONPatch{op: 'add', path: '/a', value: Object.a{b: 1}}, JSONPatch{op: 'move', from: '/a', path: '/b'}, JSONPatch{op: 'test', path: '/c', value: null}]", 3)
 	text, _ := json.Marshal(got)
@@ -132,7 +133,7 @@ func TestOperations(t *testing.T) {
 		{"something else", "[Object{}]", "holds more than JSONPatch", 1},
 		{"a text", "['add']", "holds more than JSONPatch", 1},
 		{"a text behind one", "[dyn(JSONPatch{op: 'add'}), dyn('add')]", "holds more than JSONPatch", 2},
-		{"a value at another place", "[JSONPatch{op: 'add', value: Object.a{b: Object.c{}}}]", "Object.c{...} stands where Object.a.b{...} belongs", 1},
+		{"a value at another place", "[JSONPatch{op: 'add', value: Object.a{b: Object.c{}}}]", "Object.c{...} is used for a field of type Object.a.b{...}", 1},
 		{"no word", "[JSONPatch{op: 'add', path: '/a', value: type(1)}]", "the value of add /a: JSON has no word", 1},
 	} {
 		if _, err := read(c.expression, c.most); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -167,7 +168,7 @@ func TestPatchTypes(t *testing.T) {
 		}
 	}
 	for expression, want := range map[string]bool{"JSONPatch{op: 'add'}": true, "Object{}": false, "{'op': 'add'}": false} {
-		if _, err := patches(t).Compile("e", expression, cel.PatchType()); (err == nil) != want {
+		if _, err := patches(t).Compile("e", expression, patchtype.PatchType()); (err == nil) != want {
 			t.Errorf("%s as an operation: %v", expression, err)
 		}
 	}
