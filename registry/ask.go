@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -150,6 +151,8 @@ func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *
 		Header:   http.Header{"User-Agent": {c.userAgent}},
 		Cache:    c.tokens.ForRepository(owner),
 		ClientID: "quaymaster",
+		// None: the dialer checks the address that it connects to, and resolves a realm once less.
+		BlockedRealmPrefixes: []netip.Prefix{},
 		Credential: func(ctx context.Context, host string) (auth.Credential, error) {
 			if host != origin.Host {
 				return auth.EmptyCredential, nil
@@ -178,9 +181,7 @@ func (c *Client) read(ctx context.Context, q question, response *http.Response) 
 		}
 		return nil, c.explain(ctx, q, err)
 	}
-	return &answer{
-		header: response.Header, length: response.ContentLength, body: body, read: int64(len(body)), url: response.Request.URL,
-	}, nil
+	return &answer{header: response.Header, length: response.ContentLength, body: body, read: int64(len(body)), url: response.Request.URL}, nil
 }
 
 // stream hands the body to q.take, up to q.most bytes.

@@ -96,9 +96,9 @@ podDisruptionBudget: {enabled: false}
 		{"changes are followed beside admission", "configuration: {scan: {follow: true}}", scans("get", "list", "watch")},
 		{"changes are followed without admission", "roles: {separate: true}", scans("get", "list", "watch")},
 		{"changes are not followed without admission", "{roles: {separate: true}, configuration: {scan: {follow: false}}}", scans("list")},
-		{"somebody else's way to the doors", "networkPolicy: {doors: false}", func(t *testing.T, all []*unstructured.Unstructured) {
+		{"endpoints without a network policy of the chart", "networkPolicy: {endpoints: false}", func(t *testing.T, all []*unstructured.Unstructured) {
 			if one(all, "NetworkPolicy", "quaymaster") == nil || one(all, "NetworkPolicy", "quaymaster-endpoints") != nil {
-				t.Error("the doors are open to everybody beside it")
+				t.Error("the endpoints are open to every peer besides")
 			}
 		}},
 		{"definitions that go with the release", "crds: {keep: false}", func(t *testing.T, all []*unstructured.Unstructured) {

@@ -173,8 +173,8 @@ func (c *crew) tryFaults(t *testing.T) {
 		code   string
 	}{
 		{"a good token", fault{}, 0, "verified"},
-		{"a token for another repository", fault{change: func(c *claims) { c.Access[0].Name = "other" }}, 3, "access-refused"},
-		{"a token for pushing only", fault{change: func(c *claims) { c.Access[0].Actions = []string{"push"} }}, 3, "access-refused"},
+		{"a token for another repository", fault{change: func(c *claims) { c.eachAccess(func(a *access) { a.Name = "other" }) }}, 3, "access-refused"},
+		{"a token for pushing only", fault{change: func(c *claims) { c.eachAccess(func(a *access) { a.Actions = []string{"push"} }) }}, 3, "access-refused"},
 		{"a token for nothing", fault{change: func(c *claims) { c.Access = nil }}, 3, "access-refused"},
 		{"a token for another service", fault{change: func(c *claims) { c.Audience = "another quay" }}, 3, "access-refused"},
 		{"a token of another issuer", fault{change: func(c *claims) { c.Issuer = "another office" }}, 3, "access-refused"},

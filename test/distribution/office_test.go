@@ -134,6 +134,13 @@ func (o *office) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "expires_in": 300}) // the client went away
 }
 
+// eachAccess changes what a token permits; one without a password permits nothing.
+func (c *claims) eachAccess(change func(*access)) {
+	for i := range c.Access {
+		change(&c.Access[i])
+	}
+}
+
 func (o *office) token(p petition, f fault) (string, error) {
 	now := time.Now()
 	c := claims{

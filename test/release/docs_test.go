@@ -67,13 +67,13 @@ func (y *yard) page(t *testing.T) string {
 		check(t, err)
 		for _, command := range commands {
 			line := strings.ReplaceAll(command.Text, "ghcr.io/quaymaster", y.host+"/quay")
-			if strings.HasPrefix(line, "who=") {
-				line = "who='--key " + y.file("signer.pub") + " --insecure-ignore-tlog'"
+			if strings.HasPrefix(line, "signer=") {
+				line = "signer='--key " + y.file("signer.pub") + " --insecure-ignore-tlog'"
 			}
 			script.WriteString(line + "\n")
 		}
 	}
-	for _, wanted := range []string{"who='", "cosign verify ", "cosign verify-blob ", "sha256sum ", "--notation-cert", "helm pull"} {
+	for _, wanted := range []string{"signer='", "cosign verify ", "cosign verify-blob ", "sha256sum ", "--notation-cert", "helm pull"} {
 		if !strings.Contains(script.String(), wanted) {
 			t.Fatalf("the page has no %q:\n%s", wanted, script.String())
 		}
