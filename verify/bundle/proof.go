@@ -100,7 +100,7 @@ func (p *proof) prove() (verify.Fact, error) {
 	}
 	result, err := verifier.Verify(p.entity, sgverify.NewPolicy(artifact, identity))
 	if err != nil {
-		return verify.Fact{}, p.diagnose(err, useNow)
+		return verify.Fact{}, diagnosis{p, useNow}.rejection(err)
 	}
 	return p.fact(result, useNow)
 }

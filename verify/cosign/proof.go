@@ -46,7 +46,7 @@ func (p *proof) prove(ctx context.Context) (verify.Fact, error) {
 		return verify.Fact{}, rejection
 	}
 	if rejection := p.readTimestamp(); rejection != nil {
-		return verify.Fact{}, p.diagnose(rejection)
+		return verify.Fact{}, diagnosis{p}.rejection(rejection)
 	}
 	options, err := p.options()
 	if err != nil {
@@ -64,7 +64,7 @@ func (p *proof) prove(ctx context.Context) (verify.Fact, error) {
 	}
 	logged, err := check(ctx, object, v1.Hash{Algorithm: p.digest.Algorithm(), Hex: p.digest.Hex()}, options)
 	if err != nil {
-		return verify.Fact{}, p.diagnose(asRejection(err))
+		return verify.Fact{}, diagnosis{p}.rejection(asRejection(err))
 	}
 	if p.wantsLog() {
 		if !logged {

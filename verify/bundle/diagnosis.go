@@ -15,16 +15,18 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// diagnose finds the reason why sigstore-go refused a bundle; it never accepts one. It checks the
-// signature and the artifact first, then the signer, then the times. cause is sigstore-go's own
-// error.
-func (p *proof) diagnose(cause error, useNow bool) *verify.Rejection {
+// diagnosis finds the reason why sigstore-go refused a bundle; it never accepts one.
+type diagnosis struct {
+	*proof
+	// useNow: no trusted time of signing is required.
+	useNow bool
+}
+
+// rejection checks the signature and the artifact first, then the signer, then the times. cause is
+// sigstore-go's own error.
+func (d diagnosis) rejection(cause error) *verify.Rejection {
 	looks := []func() *verify.Rejection{
-		p.badSignature, p.wrongArtifact,
-		func() *verify.Rejection { return p.badCertificate(useNow) },
-		p.badEntry,
-		func() *verify.Rejection { return p.badTime(useNow) },
-		p.badSCT,
+		d.badSignature, d.wrongArtifact, d.badCertificate, d.badEntry, d.badTime, d.badSCT,
 	}
 	for _, look := range looks {
 		if rejection := look(); rejection != nil {
@@ -38,29 +40,29 @@ func (p *proof) diagnose(cause error, useNow bool) *verify.Rejection {
 }
 
 // badSignature checks the signature over the bundle's own content.
-func (p *proof) badSignature() *verify.Rejection {
-	err := p.checkSignature()
+func (d diagnosis) badSignature() *verify.Rejection {
+	err := d.checkSignature()
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, sgverify.ErrDSSEInvalidSignatureCount):
 		return &verify.Rejection{Code: verify.Malformed, Err: err}
-	case p.byKey() && p.hint() != p.material.Key().Hint:
-		return &verify.Rejection{Code: verify.WrongKey, Expected: p.keyName(), Found: keyOf(p.hint()), Err: err}
+	case d.byKey() && d.hint() != d.material.Key().Hint:
+		return &verify.Rejection{Code: verify.WrongKey, Expected: d.keyName(), Found: keyOf(d.hint()), Err: err}
 	default:
 		return &verify.Rejection{Code: verify.BadSignature, Err: err}
 	}
 }
 
-func (p *proof) checkSignature() error {
-	message := p.content.MessageSignatureContent()
+func (d diagnosis) checkSignature() error {
+	message := d.content.MessageSignatureContent()
 	switch {
 	case message == nil:
-		return sgverify.VerifySignature(p.content, p.signer, p.material)
-	case p.artifact.Content != nil:
-		return sgverify.VerifySignatureWithArtifacts(p.content, p.signer, p.material, []io.Reader{bytes.NewReader(p.artifact.Content)})
+		return sgverify.VerifySignature(d.content, d.signer, d.material)
+	case d.artifact.Content != nil:
+		return sgverify.VerifySignatureWithArtifacts(d.content, d.signer, d.material, []io.Reader{bytes.NewReader(d.artifact.Content)})
 	default:
-		return sgverify.VerifySignatureWithArtifactDigests(p.content, p.signer, p.material,
+		return sgverify.VerifySignatureWithArtifactDigests(d.content, d.signer, d.material,
 			[]sgverify.ArtifactDigest{{Algorithm: message.DigestAlgorithm(), Digest: message.Digest()}})
 	}
 }
@@ -72,27 +74,27 @@ func keyOf(hint string) string {
 	return fmt.Sprintf("another key, with the hint %q", hint)
 }
 
-func (p *proof) wrongArtifact() *verify.Rejection {
-	if message := p.content.MessageSignatureContent(); message != nil {
-		if found := hex.EncodeToString(message.Digest()); found != p.artifact.Digest.Hex() {
-			return &verify.Rejection{Code: verify.WrongDigest, Expected: p.artifact.Digest.String(), Found: found}
+func (d diagnosis) wrongArtifact() *verify.Rejection {
+	if message := d.content.MessageSignatureContent(); message != nil {
+		if found := hex.EncodeToString(message.Digest()); found != d.artifact.Digest.Hex() {
+			return &verify.Rejection{Code: verify.WrongDigest, Expected: d.artifact.Digest.String(), Found: found}
 		}
 		return nil
 	}
-	statement, err := p.statement()
+	statement, err := d.statement()
 	if err != nil {
 		return &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
-	if !statement.Covers(p.artifact.Digest) {
-		return p.otherDigest(statement)
+	if !statement.Covers(d.artifact.Digest) {
+		return d.otherDigest(statement)
 	}
 	return nil
 }
 
 // badCertificate distinguishes an untrusted chain from one that was not valid at the time of
 // signing.
-func (p *proof) badCertificate(useNow bool) *verify.Rejection {
-	leaf := p.signer.Certificate()
+func (d diagnosis) badCertificate() *verify.Rejection {
+	leaf := d.signer.Certificate()
 	if leaf == nil {
 		return nil
 	}
@@ -101,15 +103,15 @@ func (p *proof) badCertificate(useNow bool) *verify.Rejection {
 		return &verify.Rejection{Code: verify.Malformed, Err: err}
 	}
 	if len(summary.Subjects) == 0 {
-		return &verify.Rejection{Code: verify.WrongIdentity, Expected: p.expected(), Found: summary.String()}
+		return &verify.Rejection{Code: verify.WrongIdentity, Expected: d.expected(), Found: summary.String()}
 	}
 	leaf = trust.Checkable(leaf)
-	if _, err := sgverify.VerifyLeafCertificate(leaf.NotBefore, leaf, p.material); err != nil {
+	if _, err := sgverify.VerifyLeafCertificate(leaf.NotBefore, leaf, d.material); err != nil {
 		return &verify.Rejection{Code: verify.UntrustedChain, Expected: "a chain to a trusted certificate authority",
 			Found: "a certificate of " + summary.IssuerName, Err: err}
 	}
-	for _, at := range p.times(useNow) {
-		if _, err := sgverify.VerifyLeafCertificate(at, leaf, p.material); err != nil {
+	for _, at := range d.times() {
+		if _, err := sgverify.VerifyLeafCertificate(at, leaf, d.material); err != nil {
 			return &verify.Rejection{
 				Code:     verify.ExpiredCertificate,
 				Expected: "a chain that is valid at the time of signing, " + stamp(at),
@@ -121,17 +123,17 @@ func (p *proof) badCertificate(useNow bool) *verify.Rejection {
 }
 
 // times are the trusted times of signing, or now.
-func (p *proof) times(useNow bool) []time.Time {
-	if useNow {
+func (d diagnosis) times() []time.Time {
+	if d.useNow {
 		return []time.Time{time.Now()}
 	}
 	var times []time.Time
-	for _, entry := range p.entries {
-		if p.wantsLog() && p.isKnown(entry) && entry.HasInclusionPromise() && tlog.VerifySET(entry, p.material.RekorLogs()) == nil {
+	for _, entry := range d.entries {
+		if d.wantsLog() && d.isKnown(entry) && entry.HasInclusionPromise() && tlog.VerifySET(entry, d.material.RekorLogs()) == nil {
 			times = append(times, entry.IntegratedTime())
 		}
 	}
-	stamps, _, err := sgverify.VerifySignedTimestamp(p.entity, p.material)
+	stamps, _, err := sgverify.VerifySignedTimestamp(d.entity, d.material)
 	if err != nil {
 		return times
 	}
@@ -141,47 +143,47 @@ func (p *proof) times(useNow bool) []time.Time {
 	return times
 }
 
-func (p *proof) badEntry() *verify.Rejection {
-	if !p.wantsLog() {
+func (d diagnosis) badEntry() *verify.Rejection {
+	if !d.wantsLog() {
 		return nil
 	}
-	if len(p.entries) == 0 {
+	if len(d.entries) == 0 {
 		return &verify.Rejection{Code: verify.NoLogEntry, Expected: "an entry of a trusted transparency log in the bundle"}
 	}
-	if _, err := sgverify.VerifyTlogEntry(p.entity, p.material, 1, true); err != nil {
+	if _, err := sgverify.VerifyTlogEntry(d.entity, d.material, 1, true); err != nil {
 		return &verify.Rejection{Code: verify.BadLogEntry, Expected: "an entry of a trusted transparency log for this signature", Err: err}
 	}
 	return nil
 }
 
-func (p *proof) badTime(useNow bool) *verify.Rejection {
-	if len(p.timestamps) == 0 {
-		if p.authority.Timestamp.Required {
+func (d diagnosis) badTime() *verify.Rejection {
+	if len(d.timestamps) == 0 {
+		if d.authority.Timestamp.Required {
 			return &verify.Rejection{Code: verify.NoTimestamp, Expected: "a timestamp of a trusted authority in the bundle"}
 		}
-		if !p.byKey() && !useNow && len(p.times(useNow)) == 0 {
+		if !d.byKey() && !d.useNow && len(d.times()) == 0 {
 			return &verify.Rejection{Code: verify.NoTimestamp, Expected: "a trusted time of signing, for the certificate is short-lived"}
 		}
 		return nil
 	}
-	if !p.wantsTimestamp() {
+	if !d.wantsTimestamp() {
 		return nil
 	}
-	if _, err := sgverify.VerifySignedTimestampWithThreshold(p.entity, p.material, 1); err != nil {
+	if _, err := sgverify.VerifySignedTimestampWithThreshold(d.entity, d.material, 1); err != nil {
 		return &verify.Rejection{Code: verify.BadTimestamp, Expected: "a timestamp of a trusted authority for this signature", Err: err}
 	}
 	return nil
 }
 
-func (p *proof) badSCT() *verify.Rejection {
-	leaf := p.signer.Certificate()
-	if leaf == nil || !p.wantsSCT() {
+func (d diagnosis) badSCT() *verify.Rejection {
+	leaf := d.signer.Certificate()
+	if leaf == nil || !d.wantsSCT() {
 		return nil
 	}
 	leaf = trust.Checkable(leaf)
-	chains, err := sgverify.VerifyLeafCertificate(leaf.NotBefore, leaf, p.material)
+	chains, err := sgverify.VerifyLeafCertificate(leaf.NotBefore, leaf, d.material)
 	if err == nil { // otherwise badCertificate has reported it
-		err = sgverify.VerifySignedCertificateTimestamp(chains, 1, p.material)
+		err = sgverify.VerifySignedCertificateTimestamp(chains, 1, d.material)
 	}
 	if err == nil {
 		return nil
