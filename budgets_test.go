@@ -75,8 +75,6 @@ var budgets = []budget{
 			"background.look":                          {36, unsplit},
 			"attest.search":                            {30, unsplit},
 			"report/policyreport/internal/merge.Words": {30, unsplit},
-			"verify/bundle.proof":                      {30, unsplit},
-			"verify/cosign.proof":                      {28, unsplit},
 			"cmd/quaymaster.setupFlags":                {26, unsplit},
 			"cmd/quaymaster/gateway.Reader":            {26, unsplit},
 			"report/decisionlog/journal.writer":        {26, unsplit},

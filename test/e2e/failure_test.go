@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	registration "k8s.io/api/admissionregistration/v1"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -169,6 +171,32 @@ func (s *scene) awaitTimeout(t *testing.T, seconds int32) {
 	})
 }
 
+// awaitIgnored waits until no webhook that fails closed selects a resource: an earlier version of
+// the policy did.
+func (s *scene) awaitIgnored(t *testing.T, resource string) {
+	t.Helper()
+	selects := func(policy *registration.FailurePolicyType, rules []registration.RuleWithOperations) bool {
+		return *policy == registration.Fail && slices.ContainsFunc(rules, func(r registration.RuleWithOperations) bool {
+			return slices.Contains(r.Resources, resource)
+		})
+	}
+	eventually(t, func(ctx context.Context) error {
+		mutating, err := s.client.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, ownName, meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		validating, err := s.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, ownName, meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(mutating.Webhooks, func(w registration.MutatingWebhook) bool { return selects(w.FailurePolicy, w.Rules) }) ||
+			slices.ContainsFunc(validating.Webhooks, func(w registration.ValidatingWebhook) bool { return selects(w.FailurePolicy, w.Rules) }) {
+			return fmt.Errorf("a webhook that fails closed still selects %s", resource)
+		}
+		return nil
+	})
+}
+
 var errAdmitted = errors.New("it was admitted")
 
 // TestGatewayDown: while no replica runs, the API server refuses what policies
@@ -198,6 +226,7 @@ func TestGatewayDown(t *testing.T) {
 		return err
 	}
 	eventually(t, guarded)
+	s.awaitIgnored(t, "statefulsets")
 
 	for round := range 2 {
 		must(t, running.Terminate())
