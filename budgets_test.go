@@ -73,11 +73,9 @@ var budgets = []budget{
 			"registry.Client":                          {44, unsplit},
 			"registry/registrytest.Registry":           {37, unsplit},
 			"background.look":                          {36, unsplit},
-			"attest.search":                            {30, unsplit},
 			"report/policyreport/internal/merge.Words": {30, unsplit},
 			"cmd/quaymaster.setupFlags":                {26, unsplit},
 			"cmd/quaymaster/gateway.Reader":            {26, unsplit},
-			"report/decisionlog/journal.writer":        {26, unsplit},
 		},
 	},
 	{

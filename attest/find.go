@@ -28,11 +28,11 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 	defer cancel() // stops started requests beyond a bound
 	s := &search{fetcher: started, early: started, subject: subject.Digest(), asked: newAsked(want)}
 	if subject.IsZero() {
-		s.gap("evidence", errors.New("find evidence: no image was given"))
+		s.found.gap("evidence", errors.New("find evidence: no image was given"))
 		return s.found
 	}
 	places := s.places(subject.Repository())
-	s.together(len(places), func(i int) {
+	together(len(places), func(i int) {
 		places[i].look(ctx, s)
 		s.ahead(ctx, places[i])
 	})
@@ -61,7 +61,7 @@ type search struct {
 }
 
 // together runs do for 0 to n-1, several concurrently, and waits for all.
-func (*search) together(n int, do func(i int)) {
+func together(n int, do func(i int)) {
 	var group errgroup.Group
 	group.SetLimit(parallel)
 	for i := range n {
@@ -70,23 +70,23 @@ func (*search) together(n int, do func(i int)) {
 	_ = group.Wait() // do has no errors; each failure is recorded where it occurred
 }
 
-func (s *search) gap(where string, err error) {
-	s.found.Gaps = append(s.found.Gaps, Gap{Where: where, Err: err})
+func (f *Found) gap(where string, err error) {
+	f.Gaps = append(f.Gaps, Gap{Where: where, Err: err})
 }
 
-func (s *search) malformed(where string, err error) {
-	s.found.Malformed = append(s.found.Malformed, Gap{Where: where, Err: err})
+func (f *Found) malformed(where string, err error) {
+	f.Malformed = append(f.Malformed, Gap{Where: where, Err: err})
 }
 
 // failed records a failure to fetch something that is listed. A response "not found" makes it
 // malformed evidence, not a gap: a user with push access can leave such an entry, and must not be
 // able to turn "unsigned" into an error.
-func (s *search) failed(where string, err error) {
+func (f *Found) failed(where string, err error) {
 	if isKind(err, image.NotFound) {
-		s.malformed(where, fmt.Errorf("it is listed and not there: %w", err))
+		f.malformed(where, fmt.Errorf("it is listed and not there: %w", err))
 		return
 	}
-	s.gap(where, err)
+	f.gap(where, err)
 }
 
 // place is a tag or a list of referrers: a starting point of the search.
@@ -192,7 +192,7 @@ func (s *search) sift(places []*place) []*referrer {
 	var chosen []*referrer
 	for i, p := range places {
 		if p.err != nil && !isKind(p.err, image.NotFound) {
-			s.gap(p.where(s.subject), p.err)
+			s.found.gap(p.where(s.subject), p.err)
 		}
 		chosen = append(chosen, s.choose(i, p)...)
 	}
@@ -212,7 +212,7 @@ func (s *search) choose(index int, p *place) []*referrer {
 			chosen = append(chosen, &referrer{place: index, repository: p.repository, subject: s.subject, listed: d, interest: in})
 		} else if in.other.Format != "" {
 			in.other.Origin = Origin{Repository: p.repository, Via: viaReferrers, Manifest: d.Digest}
-			s.unasked(in.other)
+			s.found.unasked(in.other)
 		}
 	}
 	slices.SortStableFunc(chosen, func(a, b *referrer) int { // independent of the listed order
@@ -226,7 +226,7 @@ func (s *search) choose(index int, p *place) []*referrer {
 		count[kind]++
 		if count[kind] > MaxReferrers && !full[kind] {
 			full[kind] = true
-			s.gap(p.where(s.subject), overBound("referrers that are "+kind, "MaxReferrers", MaxReferrers))
+			s.found.gap(p.where(s.subject), overBound("referrers that are "+kind, "MaxReferrers", MaxReferrers))
 		}
 		return full[kind]
 	})

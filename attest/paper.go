@@ -40,7 +40,7 @@ func (s *search) collect(places []*place) {
 		where := p.where(s.subject)
 		m, err := parseManifest(p.descriptor, p.manifest)
 		if err != nil {
-			s.malformed(where, err)
+			s.found.malformed(where, err)
 			continue
 		}
 		origin := Origin{Repository: p.repository, Via: p.tag, Manifest: p.descriptor.Digest}
@@ -54,7 +54,7 @@ func (s *search) collect(places []*place) {
 			return nil, false
 		})
 		if !known && len(m.Layers) > 0 {
-			s.malformed(where, errNoLayer)
+			s.found.malformed(where, errNoLayer)
 		}
 	}
 }
@@ -65,9 +65,9 @@ func (s *search) collectReferrers(referrers []*referrer) {
 	for _, r := range referrers {
 		switch {
 		case r.fetchErr != nil:
-			s.failed(r.origin().String(), r.fetchErr)
+			s.found.failed(r.origin().String(), r.fetchErr)
 		case r.err != nil:
-			s.malformed(r.origin().String(), r.err)
+			s.found.malformed(r.origin().String(), r.err)
 		case r.of != nil && !shared[r.of]:
 			shared[r.of] = true
 			s.add(&paper{place: r.place, layer: r.of.layer, of: r.of, origin: r.of.origin, limit: attestationLimit, isShared: true})
@@ -80,7 +80,7 @@ func (s *search) collectReferrers(referrers []*referrer) {
 				return s.referrerPaper(layer, r)
 			})
 			if !known && r.interest.rank < rankUnknown {
-				s.malformed(r.origin().String(), errNoLayer)
+				s.found.malformed(r.origin().String(), errNoLayer)
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func signaturePaper() *paper {
 // envelopePaper uses cosign's annotation, if there is one.
 func (s *search) envelopePaper(layer image.Descriptor, origin Origin) *paper {
 	if uri := layer.Annotations[annotationPredicate]; uri != "" && !s.asked.predicate(uri) {
-		s.unasked(Evidence{Format: Cosign, Role: Attestation, PredicateType: uri, Origin: origin})
+		s.found.unasked(Evidence{Format: Cosign, Role: Attestation, PredicateType: uri, Origin: origin})
 		return nil
 	}
 	return &paper{format: Cosign, role: Attestation, limit: attestationLimit}
@@ -140,9 +140,9 @@ func (s *search) notationPaper(r *referrer) {
 	}
 	switch {
 	case err != nil:
-		s.malformed(r.origin().String(), fmt.Errorf("notation signature: %w", err))
+		s.found.malformed(r.origin().String(), fmt.Errorf("notation signature: %w", err))
 	case r.of == nil && !s.asked.want.Signatures:
-		s.unasked(Evidence{Format: Notation, Role: Signature, Origin: r.origin()})
+		s.found.unasked(Evidence{Format: Notation, Role: Signature, Origin: r.origin()})
 	case s.asked.notation:
 		s.add(&paper{
 			place: r.place, format: Notation, role: Signature, layer: layer, of: r.of,
@@ -163,7 +163,7 @@ func (s *search) layers(layers []image.Descriptor, place int, origin Origin, jud
 		}
 		count++
 		if count > MaxLayers {
-			s.gap(origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
+			s.found.gap(origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
 			break
 		}
 		p.place, p.index, p.layer, p.origin = place, i, layer, origin
@@ -179,9 +179,9 @@ func (s *search) add(p *paper) {
 	where := p.where()
 	switch {
 	case p.layer.Digest.IsZero() || p.layer.Size <= 0:
-		s.malformed(where, errors.New("its descriptor lacks digest or size"))
+		s.found.malformed(where, errors.New("its descriptor lacks digest or size"))
 	case p.layer.Size > p.limit.most:
-		s.malformed(where, overBound(fmt.Sprintf("a document of %d bytes", p.layer.Size), p.limit.name, int(p.limit.most)))
+		s.found.malformed(where, overBound(fmt.Sprintf("a document of %d bytes", p.layer.Size), p.limit.name, int(p.limit.most)))
 	default:
 		s.papers = append(s.papers, p)
 	}

@@ -37,7 +37,7 @@ func (s *search) read(ctx context.Context) {
 			s.file(p)
 		}
 	}
-	s.finish()
+	s.found.finish()
 }
 
 // blobKey identifies bytes at a place, so that equal ones are fetched once.
@@ -65,7 +65,7 @@ func (s *search) ration() []*paper {
 	}
 	slices.SortStableFunc(blobs, func(a, b *paper) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), bySize(a, b)) })
 	if len(blobs) > MaxDocuments {
-		s.gap(blobs[MaxDocuments].where(), overBound("documents of one image", "MaxDocuments", MaxDocuments))
+		s.found.gap(blobs[MaxDocuments].where(), overBound("documents of one image", "MaxDocuments", MaxDocuments))
 		blobs = blobs[:MaxDocuments]
 	}
 	return blobs
@@ -101,10 +101,10 @@ func (s *search) fetch(ctx context.Context, blobs []*paper) []*paper {
 			n++
 		}
 		if n == 0 {
-			s.gap(blobs[0].where(), overBound("bytes of documents of one image", "MaxTotal", MaxTotal))
+			s.found.gap(blobs[0].where(), overBound("bytes of documents of one image", "MaxTotal", MaxTotal))
 			return done
 		}
-		s.together(n, func(i int) { blobs[i].fetch(ctx, s.fetcher) })
+		together(n, func(i int) { blobs[i].fetch(ctx, s.fetcher) })
 		for _, p := range blobs[:n] {
 			received += int64(len(p.body))
 		}
@@ -130,16 +130,16 @@ func (s *search) file(p *paper) {
 	switch {
 	case errors.Is(p.err, errSize), isKind(p.err, image.Corrupt):
 		// A user with push access wrote the descriptor: a mismatch is malformed evidence.
-		s.malformed(p.where(), p.err)
+		s.found.malformed(p.where(), p.err)
 	case p.err != nil:
-		s.failed(p.where(), p.err)
+		s.found.failed(p.where(), p.err)
 	case p.isShared:
 		s.share(p)
 	case p.of != nil && p.of.content == nil: // reported with the content
 	default:
 		e, err := p.evidence()
 		if err != nil {
-			s.malformed(p.where(), err)
+			s.found.malformed(p.where(), err)
 			return
 		}
 		s.offer(e)
@@ -149,7 +149,7 @@ func (s *search) file(p *paper) {
 // share passes the content of an artifact to its signatures.
 func (s *search) share(p *paper) {
 	if err := checkJSON(p.body); err != nil {
-		s.malformed(p.where(), fmt.Errorf("the artifact's layer is no JSON document: %w", err))
+		s.found.malformed(p.where(), fmt.Errorf("the artifact's layer is no JSON document: %w", err))
 		return
 	}
 	p.of.content = p.body
@@ -177,27 +177,27 @@ func (p *paper) evidence() (Evidence, error) {
 // offer records requested evidence.
 func (s *search) offer(e Evidence) {
 	if e.Target.Digest.IsZero() && !s.asked.claim(e.Role, e.PredicateType) {
-		s.unasked(Evidence{Format: e.Format, Role: e.Role, PredicateType: e.PredicateType, Origin: e.Origin})
+		s.found.unasked(Evidence{Format: e.Format, Role: e.Role, PredicateType: e.PredicateType, Origin: e.Origin})
 		return
 	}
 	s.found.Evidence = append(s.found.Evidence, e)
 }
 
-func (s *search) unasked(e Evidence) { s.found.Unasked = append(s.found.Unasked, e) }
+func (f *Found) unasked(e Evidence) { f.Unasked = append(f.Unasked, e) }
 
 // finish removes duplicates, and sorts the lists for messages.
-func (s *search) finish() {
+func (f *Found) finish() {
 	seen := map[string]bool{}
-	s.found.Evidence = slices.DeleteFunc(s.found.Evidence, func(e Evidence) bool {
+	f.Evidence = slices.DeleteFunc(f.Evidence, func(e Evidence) bool {
 		id := e.ID()
 		twice := seen[id]
 		seen[id] = true
 		return twice
 	})
 	byWhere := func(a, b Gap) int { return strings.Compare(a.Where, b.Where) }
-	slices.SortStableFunc(s.found.Gaps, byWhere)
-	slices.SortStableFunc(s.found.Malformed, byWhere)
-	for _, list := range []*[]Evidence{&s.found.Unasked, &s.found.Unsigned} {
+	slices.SortStableFunc(f.Gaps, byWhere)
+	slices.SortStableFunc(f.Malformed, byWhere)
+	for _, list := range []*[]Evidence{&f.Unasked, &f.Unsigned} {
 		slices.SortStableFunc(*list, func(a, b Evidence) int {
 			return cmp.Or(
 				strings.Compare(a.Origin.String(), b.Origin.String()),

@@ -57,7 +57,7 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 			tasks = append(tasks, func() { r.findSigners(ctx, s.fetcher) })
 		}
 	}
-	s.together(len(tasks), func(i int) { tasks[i]() })
+	together(len(tasks), func(i int) { tasks[i]() })
 
 	// With an unspecific type in the list, the manifest shows the artifact only now.
 	var late []*referrer
@@ -66,7 +66,7 @@ func (s *search) open(ctx context.Context, referrers []*referrer) {
 			late = append(late, r)
 		}
 	}
-	s.together(len(late), func(i int) { late[i].findSigners(ctx, s.fetcher) })
+	together(len(late), func(i int) { late[i].findSigners(ctx, s.fetcher) })
 }
 
 // reserve returns the referrers with manifests that fit into MaxManifests by their listed sizes,
@@ -129,11 +129,11 @@ func (s *search) artifacts(referrers []*referrer) []*referrer {
 		where := r.origin().String()
 		layer, err := r.manifest.only()
 		if err != nil {
-			s.malformed(where, fmt.Errorf("artifact: %w", err))
+			s.found.malformed(where, fmt.Errorf("artifact: %w", err))
 			continue
 		}
 		if r.signersErr != nil && !isKind(r.signersErr, image.NotFound) {
-			s.gap("signatures of "+where, r.signersErr)
+			s.found.gap("signatures of "+where, r.signersErr)
 		}
 		signatures = append(signatures, s.signersOf(r, layer)...)
 	}
@@ -149,7 +149,7 @@ func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
 			continue
 		}
 		if len(signatures) == MaxReferrers {
-			s.gap("signatures of "+where, overBound("signatures", "MaxReferrers", MaxReferrers))
+			s.found.gap("signatures of "+where, overBound("signatures", "MaxReferrers", MaxReferrers))
 			break
 		}
 		signatures = append(signatures, &referrer{place: r.place, repository: r.repository, subject: r.listed.Digest, listed: d, of: of})

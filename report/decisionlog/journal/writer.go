@@ -51,7 +51,7 @@ func (j *Journal) open(key *decisionlog.Key) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.tellFound(before)
+	before.report(w.journal.config.Log)
 	opening := w.opening(before.why)
 	opening.Open.Torn, opening.Open.Damaged, opening.Open.Missing = before.torn, before.damaged, before.missing
 	w.text, err = w.add(w.text[:0], opening)
@@ -69,9 +69,8 @@ func (j *Journal) open(key *decisionlog.Key) (*writer, error) {
 	return w, nil
 }
 
-// tellFound logs the state of the existing log.
-func (w *writer) tellFound(before found) {
-	log := w.journal.config.Log
+// report logs the state of the existing log.
+func (before found) report(log *slog.Logger) {
 	if before.torn != nil {
 		log.Warn("decision log: a crash left an unfinished line, which is kept beside the log",
 			slog.String("file", before.torn.File), slog.Int64("bytes", before.torn.Bytes))
