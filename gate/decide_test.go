@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -314,6 +315,57 @@ func TestPlatforms(t *testing.T) {
 	expect(t, decide(t, fresh(onlyIndex), listed), gate.Allow, policy.Verified)
 	expect(t, decide(t, fresh(onlyIndex), orphan), gate.Deny, policy.Unsigned)
 	expect(t, decide(t, fresh(onlyIndex), child), gate.Allow, policy.Verified)
+}
+
+// means is a condition that a predicate contains a word.
+type means string
+
+func (m means) Holds(data any) (bool, string, error) {
+	return strings.Contains(fmt.Sprint(data), string(m)), "want " + string(m), nil
+}
+
+// TestStatementsOfAPlatform: the index behind the tag proves a platform about which nothing is
+// attested, and not one with a verified statement that does not meet the policy.
+func TestStatementsOfAPlatform(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	const scan = "https://example.com/scan/v1"
+	quiet, clean, dirty, foreign := h.Build("app", "q", "q"), h.Build("app", "c", "c"), h.Build("app", "d", "d"), h.Build("app", "f", "f")
+	index := h.BuildIndex("app", "v1", quiet, clean, dirty, foreign)
+	for _, said := range []struct {
+		image  gatetest.Image
+		signer *verifytest.Signer
+		word   string
+	}{{index, h.key, "clean"}, {clean, h.key, "clean"}, {dirty, h.key, "dirty"}, {foreign, h.stranger, "dirty"}} {
+		if err := h.AttestBundle(said.image, byKey(said.signer), scan, map[string]string{"verdict": said.word}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asking := func(condition, deny policy.Condition) *gate.Gate {
+		r := rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Deny: deny, Attestations: []policy.Attestation{{
+			Name: "scan", Path: "attestations[0]", PredicateType: scan, Condition: condition,
+			Signers: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{Authority: keyAuthority(h.key)}}}},
+		}}}}}
+		return h.gate(t, r)
+	}
+	for _, c := range []struct {
+		reason string
+		image  gatetest.Image
+		want   gate.Result
+		code   policy.Code // of the condition
+		denied policy.Code // of the deny condition
+	}{
+		{"nothing is attested", quiet, gate.Allow, policy.Verified, policy.Verified},
+		{"it is clean", clean, gate.Allow, policy.Verified, policy.Verified},
+		{"it is dirty", dirty, gate.Deny, policy.ConditionFailed, policy.Denied},
+		{"a stranger attests that it is dirty", foreign, gate.Allow, policy.Verified, policy.Verified},
+	} {
+		name := index.Name + "@" + c.image.Manifest.Digest
+		expect(t, decide(t, asking(means("clean"), nil), name), c.want, c.code)
+		expect(t, decide(t, asking(nil, means("dirty")), name), c.want, c.denied)
+		if t.Failed() {
+			t.Fatal(c.reason)
+		}
+	}
 }
 
 func TestMalformedReference(t *testing.T) {

@@ -45,7 +45,7 @@ func (w *work) widen(ctx context.Context) {
 	w.prove(ctx, w.parent.index, w.questions())
 	w.upward = make([]policy.Decision, len(w.checks))
 	for i, check := range w.checks {
-		if check.NeedsProof() && check.Platforms == policy.PlatformIndex {
+		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(w.own[i]) {
 			w.upward[i] = w.ask(ctx, check, w.parent.index)
 		}
 	}

@@ -152,6 +152,9 @@ type Attestation struct {
 	Signers []Requirement
 	// Condition must hold for the predicate; nil for none.
 	Condition Condition
+	// LatestDecides: a statement does not count beside a later one, by the trusted time of
+	// signing, that the same authority verified and the condition does not hold for.
+	LatestDecides bool
 }
 
 // Condition is a compiled condition of a dialect's rule language.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
@@ -297,6 +298,59 @@ func TestShortcomingsWithoutReasons(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestLatestDecides: a statement counts unless the same authority verified a later one that the
+// condition does not hold for, by the trusted time of signing.
+func TestLatestDecides(t *testing.T) {
+	type said struct {
+		signer, text string
+		at           int64 // zero: without a trusted time
+	}
+	answer := func(all []said) policy.Answer {
+		var a policy.Answer
+		for _, s := range all {
+			facts := stated(s.signer, `"`+s.text+`"`).Facts
+			if s.at > 0 {
+				facts[0].SignedAt = time.Unix(s.at, 0)
+			}
+			a.Facts = append(a.Facts, facts...)
+		}
+		return a
+	}
+	for _, c := range []struct {
+		reason      string
+		statements  []said
+		latest, any policy.Result // with LatestDecides, and without
+	}{
+		{"the later one agrees", []said{{"A", "dirty", 1}, {"A", "clean", 2}}, policy.Pass, policy.Pass},
+		{"the earlier one agrees", []said{{"A", "clean", 1}, {"A", "dirty", 2}}, policy.Fail, policy.Pass},
+		{"whatever their order", []said{{"A", "dirty", 2}, {"A", "clean", 1}}, policy.Fail, policy.Pass},
+		{"the later one cannot be read", []said{{"A", "clean", 1}, {"A", "unreadable", 2}}, policy.Fail, policy.Pass},
+		{"the later one is of another signer of the authority", []said{{"A", "clean", 1}, {"B", "dirty", 2}}, policy.Fail, policy.Pass},
+		{"both agree", []said{{"A", "clean", 1}, {"A", "clean too", 2}}, policy.Pass, policy.Pass},
+		{"at the same time", []said{{"A", "clean", 1}, {"A", "dirty", 1}}, policy.Pass, policy.Pass},
+		{"one without a time agrees, beside a time", []said{{"A", "clean", 0}, {"A", "dirty", 1}}, policy.Fail, policy.Pass},
+		{"one with a time agrees, beside one without", []said{{"A", "clean", 1}, {"A", "dirty", 0}}, policy.Pass, policy.Pass},
+		{"without times", []said{{"A", "clean", 0}, {"A", "dirty", 0}}, policy.Pass, policy.Pass},
+		{"the earlier one was logged again", []said{{"A", "clean", 1}, {"A", "dirty", 2}, {"A", "clean", 3}}, policy.Fail, policy.Pass},
+	} {
+		for latest, want := range map[bool]policy.Result{true: c.latest, false: c.any} {
+			attestation := policy.Attestation{
+				Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, LatestDecides: latest,
+			}
+			world := world{"a": answer(c.statements)}
+			denied := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}, Deny: says("dirty")}}
+			attestation.Condition = says("clean")
+			asked := &policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}}}
+			if got := decide.Check(asked, world.answers); got.Result != want {
+				t.Errorf("%s (latest decides: %t): %s %+v, want %s", c.reason, latest, got.Result, got.Reasons, want)
+			}
+			if got := decide.Check(denied, world.answers); got.Result != want {
+				t.Errorf("%s (latest decides: %t), in a deny condition: %s %+v, want %s", c.reason, latest, got.Result, got.Reasons, want)
+			}
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -22,7 +24,7 @@ func attestations(check *policy.Check, ask answers) judgement {
 	for i := range check.Attestations {
 		one, agreed := attestation(check, &check.Attestations[i], ask)
 		out.and(one)
-		predicates[i] = agreed
+		predicates[i] = agreed.contents(check.Attestations[i].LatestDecides)
 	}
 	if out.result == policy.Pass && check.Deny != nil {
 		out.and(denied(check, predicates))
@@ -30,11 +32,19 @@ func attestations(check *policy.Check, ask answers) judgement {
 	return out
 }
 
+// Contradicted reports whether verified statements about the digest do not meet the policy. The
+// index that lists a platform then proves nothing about it: its statements may be about another.
+func Contradicted(own policy.Decision) bool {
+	return slices.ContainsFunc(own.Reasons, func(r policy.Reason) bool {
+		return r.Code == policy.ConditionFailed || r.Code == policy.Denied && own.Check.Judge == nil
+	})
+}
+
 // attestation judges one: signers count only by statements that the condition
 // agrees with, so that type, digest, signature and condition hold for the same
 // statement, and a stale or foreign one neither helps nor harms.
-func attestation(check *policy.Check, a *policy.Attestation, ask answers) (judgement, []any) {
-	filter := agreement{condition: a.Condition, path: a.Path, denies: check.Deny != nil, seen: map[string]bool{}}
+func attestation(check *policy.Check, a *policy.Attestation, ask answers) (judgement, agreed) {
+	filter := agreement{condition: a.Condition, path: a.Path, denies: check.Deny != nil, latest: a.LatestDecides}
 	agreeing := func(q policy.Question) answer { return filter.apply(ask(q)) }
 	out := judgement{result: policy.Pass}
 	for i := range a.Signers {
@@ -51,24 +61,65 @@ type agreement struct {
 	condition policy.Condition
 	path      string
 	denies    bool // the predicates kept are evaluated together
+	latest    bool // a statement does not count beside a later one that is not kept
 	misses    []policy.Reason
-	agreed    []any // the predicates kept, each once
-	seen      map[string]bool
+	agreed    agreed
+}
+
+// agreed are predicates that satisfy a condition, each once.
+type agreed []dated
+
+// dated is a predicate, its text, and the trusted time of signing.
+type dated struct {
+	predicate any
+	text      string
+	at        time.Time
+}
+
+// contents returns the predicates: where the latest decides, only those with the latest time, or
+// all if none has a time.
+func (a agreed) contents(latest bool) []any {
+	var last time.Time
+	for _, d := range a {
+		if latest && d.at.After(last) {
+			last = d.at
+		}
+	}
+	var contents []any
+	for _, d := range a {
+		if last.IsZero() || d.at.Equal(last) {
+			contents = append(contents, d.predicate)
+		}
+	}
+	return contents
 }
 
 func (g *agreement) apply(all answer) answer {
 	kept := all
 	kept.Facts = nil
-	for _, fact := range all.Facts {
-		predicate, holds, why, err := g.holds(fact)
+	times := verify.Times(all.Facts)
+	holding := make(agreed, len(all.Facts))
+	holds := make([]bool, len(all.Facts))
+	var failed time.Time // the latest statement that the condition does not hold for
+	for i, fact := range all.Facts {
+		predicate, agrees, why, err := g.holds(fact)
 		switch {
 		case err != nil:
 			g.miss(fact, fmt.Sprintf("the condition cannot be evaluated on the statement: %v", err))
-		case !holds:
+		case !agrees:
 			g.miss(fact, why)
 		default:
+			holds[i], holding[i] = true, dated{predicate, string(fact.Statement.Predicate), times[i]}
+			continue
+		}
+		if g.latest && times[i].After(failed) {
+			failed = times[i]
+		}
+	}
+	for i, fact := range all.Facts {
+		if holds[i] && !times[i].Before(failed) {
 			kept.Facts = append(kept.Facts, fact)
-			g.keep(fact, predicate)
+			g.keep(holding[i])
 		}
 	}
 	kept.disagreed = len(all.Facts) > 0 && len(kept.Facts) == 0
@@ -98,10 +149,9 @@ func (g *agreement) holds(fact verify.Fact) (predicate any, holds bool, why stri
 	return predicate, holds, why, err
 }
 
-func (g *agreement) keep(fact verify.Fact, predicate any) {
-	if content := string(fact.Statement.Predicate); !g.seen[content] {
-		g.seen[content] = true
-		g.agreed = append(g.agreed, predicate)
+func (g *agreement) keep(d dated) {
+	if !slices.ContainsFunc(g.agreed, func(have dated) bool { return have.text == d.text && have.at.Equal(d.at) }) {
+		g.agreed = append(g.agreed, d)
 	}
 }
 

@@ -2,6 +2,7 @@ package attacks
 
 import (
 	"strings"
+	"time"
 
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/policy"
@@ -70,6 +71,20 @@ const scored = "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name:
 func scores(score any) func(*scene, gatetest.Image) error {
 	return func(s *scene, image gatetest.Image) error {
 		return s.AttestBundle(image, by(s.key), scanType, object{"findings": []any{object{"id": "A", "score": score}}})
+	}
+}
+
+// saidInTurn attests verdicts of the right key, each logged a minute after the one before.
+func saidInTurn(verdicts ...string) func(*scene, gatetest.Image) error {
+	return func(s *scene, image gatetest.Image) error {
+		at := time.Now().Add(-time.Hour)
+		for _, verdict := range verdicts {
+			at = at.Add(time.Minute)
+			if err := s.AttestBundle(image, verifytest.Claim{Signer: s.key, Time: at}, scanType, object{"verdict": verdict}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
@@ -155,6 +170,17 @@ func attestationAttacks() []attack {
 			}, func(s *scene, image gatetest.Image) error {
 				return s.AttestBundle(image, by(s.key), scanType, object{"verdict": "dirty"})
 			}, policy.ConditionFailed)},
+		{"outdated-scan-beside-a-later-one", "The right key attests clean and later dirty, and a log has both times. It is denied: the outdated scan does not stand in for the current one. Dirty and later clean is admitted.",
+			"kyverno: each statement must meet the conditions", everywhere(), judged(scanned("{keys: {publicKeys: KEY}}"), saidInTurn("dirty", "clean"), saidInTurn("clean", "dirty"), policy.ConditionFailed)},
+		{"outdated-scan-of-an-index", "A tag's index is attested clean, and one of its platforms, which the reference names by digest beside the tag, dirty. It is denied; a platform without a statement is admitted.",
+			"statements about another platform", everywhere(), func(s *scene) {
+				quiet, dirty := s.built("quiet"), s.built("dirty")
+				index := s.BuildIndex(quiet.Repository, "both", quiet, dirty)
+				s.check(s.AttestBundle(index, by(s.key), scanType, clean()), s.AttestBundle(dirty, by(s.key), scanType, object{"verdict": "dirty"}))
+				s.policies(policyOf)
+				s.runs(index.Name+"@"+quiet.Manifest.Digest, quiet)
+				s.refused(index.Name+"@"+dirty.Manifest.Digest, policy.ConditionFailed)
+			}},
 		row("bare-envelope-by-a-stranger", "A referrer of type in-toto is an envelope signed by a random key. It is denied.", "policy-controller 1971", raw(func(s *scene) *verifytest.Signer { return s.stranger }, nil)),
 		row("bare-envelope-without-signatures", "The same, with an empty list of signatures. It is denied.", "policy-controller 1971", raw(func(s *scene) *verifytest.Signer { return s.key }, func(c *verifytest.Claim) { c.NoSignatures = true })),
 		row("bare-envelope-of-another-image", "The same, by the right key and about another image. It is denied.", "policy-controller 1971", raw(func(s *scene) *verifytest.Signer { return s.key }, func(c *verifytest.Claim) {

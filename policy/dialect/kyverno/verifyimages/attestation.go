@@ -22,7 +22,7 @@ func (b builder) attestations(list []imageverification.Attestation, path string)
 	for i, doc := range list {
 		short := fmt.Sprintf("attestations[%d]", i)
 		place := document.Join(path, short)
-		one := policy.Attestation{Name: doc.Name, Path: short, PredicateType: doc.Type, Artifact: b.kind == "Notary"}
+		one := policy.Attestation{Name: doc.Name, Path: short, PredicateType: doc.Type, Artifact: b.kind == "Notary", LatestDecides: true}
 		switch {
 		case doc.Type == "" && doc.PredicateType == "":
 			errs = append(errs, field.Fail(place+".type", "is missing"))

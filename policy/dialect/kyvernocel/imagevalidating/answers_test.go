@@ -45,14 +45,24 @@ func noAnswer() policy.Answer {
 	return policy.Answer{Gaps: []error{&image.Error{Kind: image.Unavailable, Op: "ask", On: "a", Err: errors.New("down")}}}
 }
 
-// saying are statements by a signer, the latest first.
+// saying are statements by a signer without a trusted time.
 func saying(signer string, predicates ...string) policy.Answer {
 	var a policy.Answer
-	for i, p := range predicates {
+	for _, p := range predicates {
 		a.Facts = append(a.Facts, verify.Fact{
-			Role: attest.Attestation, Signer: verify.Signer{KeyFingerprint: signer}, SignedAt: time.Unix(int64(1000-i), 0),
+			Role: attest.Attestation, Signer: verify.Signer{KeyFingerprint: signer},
 			Statement: &attest.Statement{Type: "https://in-toto.io/Statement/v1", PredicateType: vulnType, Predicate: json.RawMessage(p)},
 		})
+	}
+	return a
+}
+
+// dated gives statements the trusted times of signing, in seconds; zero for none.
+func dated(a policy.Answer, times ...int64) policy.Answer {
+	for i, at := range times {
+		if at > 0 {
+			a.Facts[i].SignedAt = time.Unix(at, 0)
+		}
 	}
 	return a
 }
@@ -91,9 +101,35 @@ func said(reasons []policy.Reason) string {
 	return strings.Join(all, " | ")
 }
 
-// TestChoices: of several statements the one counts that the policy agrees with; where
-// there is none, what could not be looked at stands before what does not hold, and that
-// before a fault.
+// TestLatest: of several statements of an attestor the latest by the trusted time counts, and
+// without times any; a time that was added to an old statement makes it no later.
+func TestLatest(t *testing.T) {
+	const low = scanned + " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')"
+	const saysHigh, saysLow = `{"level":"high"}`, `{"level":"low"}`
+	for _, c := range []struct {
+		reason string
+		answer policy.Answer
+		want   policy.Result
+	}{
+		{"the latest agrees", dated(saying("a", saysLow, saysHigh), 2, 1), policy.Pass},
+		{"an outdated one agrees", dated(saying("a", saysLow, saysHigh), 1, 2), policy.Fail},
+		{"an outdated one agrees, and is listed last", dated(saying("a", saysHigh, saysLow), 2, 1), policy.Fail},
+		{"one of two at the same time agrees", dated(saying("a", saysHigh, saysLow), 1, 1), policy.Pass},
+		{"one without a time agrees, beside one with a time", dated(saying("a", saysHigh, saysLow), 1), policy.Fail},
+		{"one with a time agrees, beside one without", dated(saying("a", saysLow, saysHigh), 1), policy.Pass},
+		{"none has a time", saying("a", saysHigh, saysLow), policy.Pass},
+		{"the outdated one was logged once more", dated(saying("a", saysLow, saysHigh, saysLow), 1, 2, 3), policy.Fail},
+	} {
+		d := judged(t, expressed(low), answers{"ours/" + vulnType: c.answer}, map[string]any{}, containers(app), nil).Decisions[0]
+		if d.Result != c.want {
+			t.Errorf("%s: %s %s, want %s", c.reason, d.Result, said(d.Reasons), c.want)
+		}
+	}
+}
+
+// TestChoices: of several statements without a trusted time the one counts that the policy agrees
+// with; where there is none, what could not be looked at stands before what does not hold, and
+// that before a fault.
 func TestChoices(t *testing.T) {
 	const low = scanned + " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')"
 	const signedToo = low + " && images.containers.all(i, verifyImageSignatures(i, [attestors.keyless]) > 0)"
@@ -105,17 +141,17 @@ func TestChoices(t *testing.T) {
 		want               policy.Result
 		word               string
 	}{
-		{"the latest says it", low, []string{saysLow, saysHigh}, policy.Answer{}, policy.Pass, "signed by"},
-		{"an older one says it", low, []string{saysHigh, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
-		{"an older one says it, and the latest nothing", low, []string{lacks, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
+		{"one of two says it", low, []string{saysLow, saysHigh}, policy.Answer{}, policy.Pass, "signed by"},
+		{"the second says it", low, []string{saysHigh, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
+		{"one says it, and another nothing", low, []string{lacks, saysLow}, policy.Answer{}, policy.Pass, "signed by"},
 		{"none says anything", low, []string{lacks}, policy.Answer{}, policy.Indeterminate, "no such key"},
-		{"an older one says otherwise, and the latest nothing", low, []string{lacks, saysHigh}, policy.Answer{}, policy.Fail, "condition-failed"},
-		{"the latest says otherwise, and an older one nothing", low, []string{saysHigh, lacks}, policy.Answer{}, policy.Fail, "condition-failed"},
-		{"an older one says it, and nobody looked further", signedToo, []string{saysHigh, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
-		{"the latest says it, and nobody looked further", signedToo, []string{saysLow, saysHigh}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"one says otherwise, and another nothing", low, []string{lacks, saysHigh}, policy.Answer{}, policy.Fail, "condition-failed"},
+		{"one says otherwise, and another nothing, the other way round", low, []string{saysHigh, lacks}, policy.Answer{}, policy.Fail, "condition-failed"},
+		{"the second says it, and nobody looked further", signedToo, []string{saysHigh, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
+		{"the first says it, and nobody looked further", signedToo, []string{saysLow, saysHigh}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
 		{"nobody looked further, and one says nothing", signedToo, []string{lacks, saysLow}, noAnswer(), policy.Indeterminate, "registry-unavailable"},
 		{"none is there", low, nil, policy.Answer{}, policy.Fail, "denied-by-condition"},
-		{"an older one says it, and the rest is not there", signedToo, []string{saysHigh, saysLow}, policy.Answer{}, policy.Fail, ""},
+		{"the second says it, and the rest is not there", signedToo, []string{saysHigh, saysLow}, policy.Answer{}, policy.Fail, ""},
 	} {
 		out := judged(t, expressed(c.expression), answers{"ours/" + vulnType: saying("a", c.statements...), "keyless": c.keyless}, map[string]any{}, containers(app), nil)
 		if d := out.Decisions[0]; d.Result != c.want || !strings.Contains(said(d.Reasons), c.word) {

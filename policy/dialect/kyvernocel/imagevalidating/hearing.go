@@ -175,7 +175,9 @@ func sameDigest(a image.Ref, b image.Pinned) bool {
 	return a.Repository() == b.Repository() && a.Digest() == b.Digest()
 }
 
-// answer joins the answers for an attestor: any of its authorities suffices.
+// answer joins the answers for an attestor: any of its authorities suffices. Of several
+// statements those count that no later one of the attestor follows, by the trusted time of
+// signing: an outdated report does not stand in for the current one.
 func (h *hearing) answer(i int, one ask) (policy.Answer, error) {
 	p := h.parties[i].people[one.attestor]
 	if p.err != nil {
@@ -185,11 +187,15 @@ func (h *hearing) answer(i int, one ask) (policy.Answer, error) {
 	for _, authority := range p.authorities {
 		answer := h.given[i].Answers(h.rule.program.question(one, authority))
 		if len(p.authorities) == 1 {
-			return answer, nil
+			all = answer
+			break
 		}
 		all.Facts = append(all.Facts, answer.Facts...)
 		all.Rejections = append(all.Rejections, answer.Rejections...)
 		all.Gaps = append(all.Gaps, answer.Gaps...)
+	}
+	if one.attestation != signature {
+		all.Facts = verify.Latest(all.Facts)
 	}
 	return all, nil
 }

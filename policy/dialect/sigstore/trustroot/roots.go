@@ -51,7 +51,11 @@ func (r *Roots) Remove(name string) {
 // document has changed since, and if it is no trusted_root.json; then the earlier root
 // stays.
 func (r *Roots) Answer(name, hash string, trustedRoot []byte) error {
-	if _, err := Unmarshal(trustedRoot); err != nil {
+	read, err := Unmarshal(trustedRoot)
+	if err == nil {
+		err = check(read)
+	}
+	if err != nil {
 		return fmt.Errorf("TrustRoot %s: %w", name, err)
 	}
 	r.mu.Lock()

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
 // The bounds of a TUF repository that is carried in a TrustRoot: the public one
@@ -117,6 +118,15 @@ func parseTrustRoot(text []byte) (*TrustRoot, error) {
 		root.TrustedRoot, err = d.Spec.SigstoreKeys.compile("spec.sigstoreKeys")
 	}
 	return root, err
+}
+
+// check refuses a root that could not be used, such as one with two logs of one identifier.
+func check(root *prototrust.TrustedRoot) error {
+	text, err := Marshal(root)
+	if err != nil {
+		return err
+	}
+	return trust.CheckTrustedRoot(text)
 }
 
 func (r *remoteRoot) compile(path string) (*TUF, error) {
@@ -215,6 +225,9 @@ func compileJSON(text, path string) ([]byte, error) {
 	if len(root.GetCertificateAuthorities())+len(root.GetTimestampAuthorities())+len(root.GetTlogs())+len(root.GetCtlogs()) == 0 {
 		return nil, field.Fail(path, "is empty, and so would trust nothing")
 	}
+	if err := check(root); err != nil {
+		return nil, field.Below(path, err)
+	}
 	return Marshal(root)
 }
 
@@ -246,6 +259,9 @@ func (k *sigstoreKeys) compile(path string) ([]byte, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	if err := check(root); err != nil {
+		return nil, field.Below(path, err)
 	}
 	return Marshal(root)
 }

@@ -99,6 +99,28 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// twoOfOneName is a trusted_root.json with two logs of one identifier and different keys.
+func twoOfOneName(t *testing.T) string {
+	t.Helper()
+	root, err := trustroot.Unmarshal(verifytest.Must(verifytest.New(verifytest.Options{})).TrustedRoot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := trustroot.Unmarshal(verifytest.Must(verifytest.New(verifytest.Options{})).TrustedRoot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range other.GetTlogs() {
+		log.LogId = root.GetTlogs()[0].GetLogId()
+		root.Tlogs = append(root.GetTlogs(), log)
+	}
+	text, err := trustroot.Marshal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestRefuses(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))
 	root := encode([]byte(`{"signed":{"_type":"root"}}`))
@@ -120,6 +142,7 @@ func TestRefuses(t *testing.T) {
 		{map[string]any{"trustedRootJSON": string(s.TrustedRoot()[1:])}, "spec.trustedRootJSON: want trusted_root.json", "a trusted_root.json that is cut off"},
 		{map[string]any{"trustedRootJSON": `{"mediaType":"` + trustroot.MediaType + `"}`}, "spec.trustedRootJSON: is empty", "a trusted_root.json without keys"},
 		{map[string]any{"trustedRootJSON": `{"mediaType":"` + trustroot.MediaType + `","tlog":[]}`}, "spec.trustedRootJSON: want trusted_root.json", "a trusted_root.json with an unknown field"},
+		{map[string]any{"trustedRootJSON": twoOfOneName(t)}, "is the one of an earlier log with another key", "two logs of one identifier"},
 		{map[string]any{"trustedRootJSON": map[string]any{"mediaType": trustroot.MediaType}}, "spec.trustedRootJSON", "an object instead of its text"},
 		{map[string]any{"remote": map[string]any{"root": root, "mirror": "ftp://tuf.example"}}, "spec.remote.mirror: ", "no address"},
 		{map[string]any{"remote": map[string]any{"root": encode([]byte("{}")), "mirror": "https://tuf.example"}}, "spec.remote.root: want a root.json", "no root"},
