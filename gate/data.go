@@ -66,7 +66,7 @@ func (w *work) fetchData(ctx context.Context) func() {
 			w.dataErr = err
 		}
 		if w.dataErr == nil {
-			w.gate.memory.keepData(dataKey{digest: w.pinned.Digest(), scope: w.scope, want: want}, w.data)
+			w.gate.memory.data.Put(dataKey{digest: w.pinned.Digest(), scope: w.scope, want: want}, w.data, w.gate.options.age)
 		}
 	}()
 	return func() { <-done }

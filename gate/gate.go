@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -102,9 +103,9 @@ type options struct {
 	keeps   bool          // verified facts are kept for use as stale entries
 	now     func() time.Time
 
-	observer Observer // nil: no notifications
-	peers    Peers    // nil: no peer requests
-	store    Store    // nil: there is none
+	observer Observer     // nil: no notifications
+	peers    claims.Peers // nil: no peer requests
+	store    claims.Store // nil: there is none
 	chooser  *redirect.Chooser
 	secrets  PullSecrets // nil: no Secret is added to pods
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -18,7 +19,7 @@ import (
 
 // investigate answers inquiries about one digest and one group of places.
 func (w *work) investigate(ctx context.Context, pinned image.Pinned, inquiries []*inquiry) {
-	answers := w.gate.memory.search(ctx, inquiries, func(ctx context.Context) []policy.Answer {
+	answers := w.gate.memory.claims.Search(ctx, queriesOf(inquiries), apart(inquiries[0].session, inquiries[0].query.Repository), func(ctx context.Context) []policy.Answer {
 		return w.look(ctx, pinned, inquiries)
 	})
 	for i, in := range inquiries {
@@ -36,7 +37,7 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	)
 	// All inquiries of a search are about one place.
 	session, subject := inquiries[0].session, pinned
-	pinned = pinned.At(inquiries[0].none.repository)
+	pinned = pinned.At(inquiries[0].query.Repository)
 	if slices.Contains(want.Formats, attest.Notation) && !pinned.Descriptor().IsComplete() {
 		wg.Go(func() { // in parallel with the search: costs no round trip of its own
 			described, err := session.Describe(ctx, pinned)
@@ -57,12 +58,12 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	answers := make([]policy.Answer, len(inquiries))
 	var group errgroup.Group
 	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
-	first := make(map[factKey]int, len(inquiries)) // equal keys share one answer
+	first := make(map[claims.Key]int, len(inquiries)) // equal keys share one answer
 	for i, in := range inquiries {
-		if _, asked := first[in.fact]; asked {
+		if _, asked := first[in.query.Key]; asked {
 			continue
 		}
-		first[in.fact] = i
+		first[in.query.Key] = i
 		group.Go(func() error {
 			if err := safely(func() { answers[i] = w.answer(ctx, subject, in, found, gap) }); err != nil {
 				answers[i] = policy.Answer{Gaps: []error{err}}
@@ -72,7 +73,7 @@ func (w *work) look(ctx context.Context, pinned image.Pinned, inquiries []*inqui
 	}
 	_ = group.Wait()
 	for i, in := range inquiries {
-		answers[i] = answers[first[in.fact]]
+		answers[i] = answers[first[in.query.Key]]
 	}
 	return answers
 }

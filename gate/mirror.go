@@ -224,15 +224,15 @@ func (w *work) tagScope() string {
 // resolveAtTarget returns the digest that the tag resolves to at the first target that
 // answers.
 func (w *work) resolveAtTarget(ctx context.Context) (image.Pinned, error) {
-	pinned, err := w.gate.memory.resolve(ctx, w.tagScope(), "", w.ref, func(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+	pinned, err := w.gate.memory.claims.Tags().Resolve(ctx, w.tagScope(), "", w.ref, w.measured(func(ctx context.Context, ref image.Ref) (image.Pinned, error) {
 		found, _, err := w.asking.chooser.Resolve(ctx, w.asking.question, w.asking.begun())
 		if err != nil {
 			return image.Pinned{}, err
 		}
 		return ref.Pin(found)
-	})
+	}))
 	if err != nil && w.way.route.Otherwise != mirror.Deny && ctx.Err() == nil {
-		return w.gate.memory.resolve(ctx, w.scope, apart(w.session, w.ref.Repository()), w.ref, w.session.Resolve)
+		return w.resolveTag(ctx, w.ref)
 	}
 	return pinned, err
 }
@@ -252,7 +252,7 @@ func (w *work) compareSource(ctx context.Context) (wait func()) {
 		defer close(done)
 		defer cancel()
 		_ = safely(func() {
-			if said, err := w.gate.memory.resolve(ctx, w.scope, apart(w.session, w.ref.Repository()), w.ref, w.session.Resolve); err == nil {
+			if said, err := w.resolveTag(ctx, w.ref); err == nil {
 				w.source = said.Digest()
 			}
 		})

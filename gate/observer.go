@@ -1,6 +1,10 @@
 package gate
 
-import "context"
+import (
+	"context"
+
+	"github.com/quaymaster/quaymaster/gate/claims"
+)
 
 // Phase is a measured part of an evaluation.
 type Phase string
@@ -13,26 +17,13 @@ const (
 	PhaseDecide   Phase = "decide"   // policies on the object, from facts
 )
 
-// Layer is a cache that is consulted before the registry.
-type Layer string
-
-// The layers.
-const (
-	LayerFacts Layer = "facts" // verified claims of this process
-	LayerNone  Layer = "none"  // "none found"
-	LayerTags  Layer = "tags"  // digests behind tags
-	LayerPeers Layer = "peers" // verified claims of other replicas
-	LayerStore Layer = "store" // verified claims in the store that replicas share
-)
-
 // Observer receives events of evaluations, for metrics and traces. It is called from many
 // goroutines.
 type Observer interface {
 	// Begin is called when a phase begins; the function that it returns is called when the
 	// phase ends.
 	Begin(ctx context.Context, phase Phase) (context.Context, func())
-	// Asked reports a hit or a miss of a cache.
-	Asked(layer Layer, known bool)
+	claims.Observer
 }
 
 // WithObserver sets the observer of evaluations; none unless set.
@@ -54,7 +45,7 @@ func (o *options) begin(ctx context.Context, phase Phase) (context.Context, func
 func unobserved() {}
 
 // asked notifies the observer of a cache hit or miss.
-func (o *options) asked(layer Layer, known bool) {
+func (o *options) asked(layer claims.Layer, known bool) {
 	if o.observer != nil {
 		o.observer.Asked(layer, known)
 	}

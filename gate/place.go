@@ -10,7 +10,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/verify"
 )
 
 // place is a repository where evidence about an image is looked for. The first
@@ -144,19 +143,4 @@ func bounded(evidence []image.Repository, own image.Repository) ([]image.Reposit
 		first[maxPlaces-1] = own
 	}
 	return first, len(evidence) - maxPlaces
-}
-
-// merge adds a fallback's facts to an answer and replaces its earlier facts: a fallback is
-// searched again for as long as a check is not met.
-func merge(first, more policy.Answer, at image.Repository) policy.Answer {
-	facts := slices.Clone(first.Facts)
-	if len(more.Facts) > 0 && len(more.Gaps) == 0 {
-		facts = slices.DeleteFunc(facts, func(f verify.Fact) bool { return f.Origin.Repository == at })
-	}
-	return policy.Answer{
-		Facts:      append(facts, more.Facts...),
-		Rejections: append(first.Rejections[:len(first.Rejections):len(first.Rejections)], more.Rejections...),
-		Gaps:       append(first.Gaps[:len(first.Gaps):len(first.Gaps)], more.Gaps...),
-		Instead:    union(first.Instead, more.Instead),
-	}
 }

@@ -96,7 +96,7 @@ func (w *work) parentOf(ctx context.Context) family {
 	if err != nil {
 		return family{err: err}
 	}
-	index, err := w.gate.memory.resolve(ctx, w.scope, apart(w.session, tagged.Repository()), tagged, w.session.Resolve)
+	index, err := w.resolveTag(ctx, tagged)
 	if err != nil || index.Digest() == w.pinned.Digest() {
 		return family{err: err}
 	}

@@ -359,7 +359,7 @@ func (p *planned) atSource(found policy.Image) image.Digest {
 	if !w.source.IsZero() {
 		return w.source
 	}
-	known, err := p.memory.pin(w.scope, w.ref)
+	known, err := p.memory.claims.Tags().Pin(w.scope, w.ref)
 	if err != nil {
 		return image.Digest{}
 	}

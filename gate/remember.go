@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
@@ -19,7 +20,7 @@ func (w *work) remember(ctx context.Context) bool {
 	if ctx.Err() != nil || w.asksPlatforms() {
 		return false
 	}
-	pinned, err := w.gate.memory.pin(w.tagScope(), w.ref)
+	pinned, err := w.gate.memory.claims.Tags().Pin(w.tagScope(), w.ref)
 	if err != nil || !w.recallData(pinned) {
 		return false
 	}
@@ -42,7 +43,7 @@ func (w *work) remember(ctx context.Context) bool {
 		return false
 	}
 	if w.ref.Digest().IsZero() {
-		w.gate.options.asked(LayerTags, true)
+		w.gate.options.asked(claims.LayerTags, true)
 	}
 	return true
 }
@@ -57,16 +58,16 @@ func (w *work) forgetGaps() {
 // recall returns cached facts about a digest. It does not wait for keys of an authority
 // that were never looked up.
 func (w *work) recall(ctx context.Context, pinned image.Pinned, key question, q policy.Question) (policy.Answer, bool) {
-	if !w.gate.memory.hashed(q.Authority) {
+	if !w.gate.memory.claims.IsHashed(q.Authority) {
 		return policy.Answer{}, false
 	}
 	authority, hash, err := w.authority(ctx, q.Authority)
 	if err != nil || authority.MaxAge < 0 {
 		return policy.Answer{}, false
 	}
-	answer, old, ok := w.gate.memory.recallFacts(w.factKey(pinned, hash, q))
+	answer, old, ok := w.gate.memory.claims.Facts(w.claimKey(pinned, hash, q))
 	if ok {
-		w.gate.options.asked(LayerFacts, true)
+		w.gate.options.asked(claims.LayerFacts, true)
 	}
 	if old {
 		w.markOld(key)

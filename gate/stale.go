@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -35,69 +35,13 @@ func (o *options) keptFor() time.Duration {
 	return 0
 }
 
-// Bounds of the stale cache.
-const (
-	// maxGone bounds the negative entries: queries that have no evidence any more.
-	maxGone = 50_000
-	// maxSilent bounds the repositories recorded as unresponsive.
-	maxSilent = 10_000
-	// silence is how long an unresponsive repository is skipped by requests that have a stale
-	// entry. A registry outage then costs one wait, not one for each pod.
-	silence = 10 * time.Second
-	// staleShare is the share of the remaining time in which a registry must answer a request
-	// that has a stale entry: the rest of the evaluation needs time, too.
-	staleShare = 3
-)
-
-// lasts is the stale cache.
-type lasts struct {
-	tags *cache.Cache[tagKey, last]
-	// gone is the time at which the registry reported no evidence: facts verified before it
-	// are not used.
-	gone   *cache.Cache[noneKey, time.Time]
-	silent *cache.Cache[silentKey, struct{}]
-}
-
-// last is the digest last verified for a tag; none records that the tag was gone, so that
-// a snapshot does not restore an older one.
-type last struct {
-	descriptor image.Descriptor
-	at         time.Time
-}
-
-func (l last) isGone() bool { return l.descriptor.Digest.IsZero() }
-
-// silentKey names where something is looked for, with some credentials.
-type silentKey struct {
-	repository     image.Repository
-	sources, scope string
-}
-
-func newLasts(o options) (*lasts, error) {
-	l := &lasts{}
-	var err error
-	l.tags, err = cache.New(cache.Options[tagKey, last]{MaxCost: maxTags, MaxTTL: policy.MaxStale, Now: o.now})
-	if err != nil {
-		return nil, err
-	}
-	l.gone, err = cache.New(cache.Options[noneKey, time.Time]{MaxCost: maxGone, MaxTTL: policy.MaxStale, Now: o.now})
-	if err != nil {
-		return nil, err
-	}
-	l.silent, err = cache.New(cache.Options[silentKey, struct{}]{MaxCost: maxSilent, MaxTTL: silence, Now: o.now})
-	return l, err
-}
-
-// deny records that there is no evidence now, so that facts verified earlier are not used.
-func (l *lasts) deny(key noneKey, now time.Time) {
-	if l != nil {
-		l.gone.Put(key, now, policy.MaxStale)
-	}
-}
+// staleShare is the share of the remaining time in which a registry must answer a request
+// that has a stale entry: the rest of the evaluation needs time, too.
+const staleShare = 3
 
 // window is the maximum age of stale entries: the shortest time of the policies involved.
 func (w *work) window() time.Duration {
-	if w.gate.memory.lasts == nil || w.anew {
+	if !w.gate.options.keeps || w.anew {
 		return 0
 	}
 	if len(w.checks) == 0 { // no verification required; the registry alone resolves the tag
@@ -117,27 +61,28 @@ func (w *work) window() time.Duration {
 // resolveOrLast resolves the reference, or uses the digest last verified for its tag where
 // the registry does not answer.
 func (w *work) resolveOrLast(ctx context.Context) (image.Pinned, error) {
-	known, ok := w.last()
+	last, ok := w.last()
 	w.byLast = false
 	if !ok {
 		return w.resolve(ctx)
 	}
-	here := silentKey{repository: w.ref.Repository(), scope: w.scope}
-	if !w.isSilent(here) {
+	here := claims.Location{Repository: w.ref.Repository(), Scope: w.scope}
+	known := w.gate.memory.claims
+	if !known.IsSilent(here) {
 		brief, done := inBrief(ctx)
 		defer done()
 		pinned, err := w.resolve(brief)
 		if err == nil || !isSilence(err) {
 			if err != nil && image.KindOf(err) == image.NotFound {
-				w.gate.memory.lasts.tags.Put(w.tagKey(), last{at: w.gate.options.now()}, policy.MaxStale)
+				known.Tags().Keep(w.tagKey(), image.Descriptor{})
 			}
 			return pinned, err
 		}
-		w.noteSilence(here)
+		known.NoteSilence(here)
 	}
-	w.markStale(known.at)
+	w.markStale(last.At)
 	w.byLast = true
-	return w.ref.Pin(known.descriptor)
+	return w.ref.Pin(last.Descriptor)
 }
 
 // pinsLast withdraws a pass by a tag's stale digest where the tag is not replaced: the
@@ -171,23 +116,22 @@ func (p *planned) pinLast(v *Verdict) {
 	})
 }
 
-func (w *work) tagKey() tagKey { return tagKey{scope: w.scope, ref: w.ref.String()} }
+func (w *work) tagKey() claims.Tag { return claims.Tag{Scope: w.scope, Reference: w.ref.String()} }
 
 // last returns the digest last verified for a tag, if it is not too old. Where a mirror's
 // target resolves tags, the mirror configuration decides about its failures.
-func (w *work) last() (last, bool) {
+func (w *work) last() (claims.Verified, bool) {
 	window := w.window()
 	if window == 0 || !w.ref.Digest().IsZero() || w.countsTarget() {
-		return last{}, false
+		return claims.Verified{}, false
 	}
-	known, ok := w.gate.memory.lasts.tags.Get(w.tagKey())
-	return known, ok && !known.isGone() && passed(known.at, w.gate.options.now()) < window
+	return w.gate.memory.claims.Tags().Stale(w.tagKey(), window)
 }
 
 // keepLast caches the digest of a tag that the registry returned just now, if it is
 // verified and no check denies it.
 func (w *work) keepLast() {
-	if w.gate.memory.lasts == nil || w.err != nil || !w.ref.Digest().IsZero() || w.countsTarget() || !w.staleSince().IsZero() {
+	if !w.gate.options.keeps || w.err != nil || !w.ref.Digest().IsZero() || w.countsTarget() || !w.staleSince().IsZero() {
 		return
 	}
 	proves := false
@@ -200,7 +144,7 @@ func (w *work) keepLast() {
 		}
 	}
 	if proves {
-		w.gate.memory.lasts.tags.Put(w.tagKey(), last{descriptor: w.pinned.Descriptor(), at: w.gate.options.now()}, policy.MaxStale)
+		w.gate.memory.claims.Tags().Keep(w.tagKey(), w.pinned.Descriptor())
 	}
 }
 
@@ -214,7 +158,7 @@ func (w *work) seekOrLast(ctx context.Context, pinned image.Pinned, missing []*i
 	}
 	rest := slices.DeleteFunc(slices.Clone(missing), func(in *inquiry) bool {
 		_, spare := known[in]
-		return spare && w.isSilent(silentKeyOf(in))
+		return spare && w.gate.memory.claims.IsSilent(in.query.Location())
 	})
 	if len(rest) > 0 {
 		brief, done := inBrief(ctx)
@@ -226,29 +170,23 @@ func (w *work) seekOrLast(ctx context.Context, pinned image.Pinned, missing []*i
 			if answer := w.answerTo(in.key); len(answer.Facts) > 0 || !allSilent(answer.Gaps) {
 				continue
 			}
-			w.noteSilence(silentKeyOf(in))
+			w.gate.memory.claims.NoteSilence(in.query.Location())
 		}
-		w.record(in.key, before.answer)
+		w.record(in.key, before.Answer)
 		w.markOld(in.key)
-		w.markStale(before.at)
+		w.markStale(before.At)
 	}
 }
 
 // proofs returns the stale facts of inquiries that are not too old.
-func (w *work) proofs(missing []*inquiry) map[*inquiry]proved {
+func (w *work) proofs(missing []*inquiry) map[*inquiry]claims.Entry {
 	window := w.window()
 	if window == 0 {
 		return nil
 	}
-	known := map[*inquiry]proved{}
+	known := map[*inquiry]claims.Entry{}
 	for _, in := range missing {
-		if in.place.isLater || in.authority.MaxAge != 0 {
-			continue
-		}
-		now := w.gate.options.now()
-		gone, isGone := w.gate.memory.lasts.gone.Get(in.none)
-		before, ok := w.gate.memory.facts.Get(in.fact)
-		if ok && (!isGone || gone.Before(before.at)) && isBefore(now, before.until) && passed(before.at, now) < window {
+		if before, ok := w.gate.memory.claims.Stale(in.query, window); ok {
 			known[in] = before
 		}
 	}
@@ -258,19 +196,6 @@ func (w *work) proofs(missing []*inquiry) map[*inquiry]proved {
 // allSilent reports whether no registry answered at all.
 func allSilent(gaps []error) bool {
 	return len(gaps) > 0 && !slices.ContainsFunc(gaps, func(gap error) bool { return !isSilence(gap) })
-}
-
-func silentKeyOf(in *inquiry) silentKey {
-	return silentKey{repository: in.none.repository, sources: in.none.sources, scope: in.none.scope}
-}
-
-func (w *work) isSilent(key silentKey) bool {
-	_, silent := w.gate.memory.lasts.silent.Get(key)
-	return silent
-}
-
-func (w *work) noteSilence(key silentKey) {
-	w.gate.memory.lasts.silent.Put(key, struct{}{}, silence)
 }
 
 // inBrief leaves time for going on without an answer.

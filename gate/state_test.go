@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -141,7 +142,7 @@ func (w *watcher) Begin(ctx context.Context, phase gate.Phase) (context.Context,
 	}
 }
 
-func (w *watcher) Asked(layer gate.Layer, known bool) {
+func (w *watcher) Asked(layer claims.Layer, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked[fmt.Sprint(layer, " ", known)]++

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -135,10 +136,10 @@ func (w *work) questions() []policy.Question {
 	return questions
 }
 
-func (w *work) factKey(pinned image.Pinned, hash string, q policy.Question) factKey {
-	return factKey{
-		digest: pinned.Digest(), authority: hash, generation: w.generation,
-		role: q.Role, predicate: q.Predicate, artifact: q.Artifact, sources: sourcesKey(q.Sources),
+func (w *work) claimKey(pinned image.Pinned, hash string, q policy.Question) claims.Key {
+	return claims.Key{
+		Digest: pinned.Digest(), Authority: hash, Generation: w.generation,
+		Role: q.Role, Predicate: q.Predicate, Artifact: q.Artifact, Sources: sourcesKey(q.Sources),
 	}
 }
 
@@ -192,9 +193,23 @@ func (w *work) resolve(ctx context.Context) (image.Pinned, error) {
 		return w.ref.Pin(image.Descriptor{Digest: digest})
 	}
 	if !w.countsTarget() {
-		return w.gate.memory.resolve(ctx, w.scope, apart(w.session, w.ref.Repository()), w.ref, w.session.Resolve)
+		return w.resolveTag(ctx, w.ref)
 	}
 	return w.resolveAtTarget(ctx)
+}
+
+// resolveTag returns the digest that a tag of the image's repository resolves to.
+func (w *work) resolveTag(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+	return w.gate.memory.claims.Tags().Resolve(ctx, w.scope, apart(w.session, ref.Repository()), ref, w.measured(w.session.Resolve))
+}
+
+// measured notifies the observer of the phase in which a tag is resolved.
+func (w *work) measured(resolve func(context.Context, image.Ref) (image.Pinned, error)) func(context.Context, image.Ref) (image.Pinned, error) {
+	return func(ctx context.Context, ref image.Ref) (image.Pinned, error) {
+		ctx, end := w.gate.options.begin(ctx, PhaseResolve)
+		defer end()
+		return resolve(ctx, ref)
+	}
 }
 
 // answersFor returns the answers about one digest.
@@ -234,7 +249,10 @@ func (w *work) prove(ctx context.Context, pinned image.Pinned, questions []polic
 		}
 	}
 	if len(missing) > 0 {
-		w.seekOrLast(ctx, pinned, w.askPeers(ctx, w.askStore(ctx, missing)))
+		known := w.gate.memory.claims
+		missing = w.askReplicas(ctx, missing, known.AskStore)
+		missing = w.askReplicas(ctx, missing, known.AskPeers)
+		w.seekOrLast(ctx, pinned, missing)
 	}
 }
 
@@ -243,10 +261,10 @@ func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry
 	open := map[string][]*inquiry{}
 	var order []string
 	for _, in := range missing {
-		if open[in.none.sources] == nil {
-			order = append(order, in.none.sources)
+		if open[in.query.Sources] == nil {
+			order = append(order, in.query.Sources)
 		}
-		open[in.none.sources] = append(open[in.none.sources], in)
+		open[in.query.Sources] = append(open[in.query.Sources], in)
 	}
 	var group errgroup.Group
 	for _, sources := range order {
@@ -301,7 +319,7 @@ func (w *work) add(from *place, key question, answer policy.Answer) {
 	defer w.mu.Unlock()
 	if from.isLater {
 		before, _ := w.answers.get(key)
-		answer = merge(before, answer, from.repository)
+		answer = claims.Merge(before, answer, from.repository)
 	}
 	w.answers.set(key, answer)
 }
@@ -311,8 +329,7 @@ type inquiry struct {
 	policy.Question
 	key       question
 	authority verify.Authority
-	fact      factKey
-	none      noneKey
+	query     claims.Query
 	place     *place
 	session   Session // for the place
 }
@@ -324,7 +341,6 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
 	in := &inquiry{Question: q, key: key, authority: authority, place: w.place}
-	in.fact = w.factKey(pinned, hash, q)
 	where := w.place
 	if len(q.Sources) > 0 { // the policy's own word; elsewhere, the workload's Secrets do not count
 		where = &w.home
@@ -333,16 +349,15 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 	if err != nil {
 		return nil, policy.Answer{Gaps: []error{late(ctx, err)}}, true
 	}
-	in.none = noneKey{factKey: in.fact, repository: where.repository, scope: in.session.Scope()}
-	if authority.MaxAge >= 0 && !w.anew {
-		if answer, old, ok := w.gate.memory.recall(in); ok {
-			if old {
-				w.markOld(key)
-			}
-			return in, answer, true
-		}
+	in.query = claims.Query{
+		Key: w.claimKey(pinned, hash, q), Repository: where.repository, Scope: in.session.Scope(),
+		MaxAge: authority.MaxAge, Fallback: w.place.isLater, Bypass: w.anew,
 	}
-	return in, policy.Answer{}, false
+	answer, old, ok := w.gate.memory.claims.Lookup(in.query)
+	if ok && old {
+		w.markOld(key)
+	}
+	return in, answer, ok
 }
 
 func (w *work) authority(ctx context.Context, a *verify.Authority) (verify.Authority, string, error) {
@@ -350,6 +365,6 @@ func (w *work) authority(ctx context.Context, a *verify.Authority) (verify.Autho
 	if err != nil {
 		return verify.Authority{}, "", err
 	}
-	hash, err := w.gate.memory.hash(a, resolved)
+	hash, err := w.gate.memory.claims.Hash(a, resolved)
 	return resolved, hash, err
 }

@@ -195,7 +195,7 @@ func (c Config) check() (string, error) {
 // Status returns the state of the server.
 func (s *Store) Status() Status { return s.rest.state() }
 
-// Recall implements gate.Store: it requests all keys from the server in one round trip, within
+// Recall implements claims.Store: it requests all keys from the server in one round trip, within
 // the timeout. Absent, rejected and unavailable entries are not in the result, nor are keys
 // beyond MaxKeys or longer than MaxKey.
 func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]byte) {
@@ -282,7 +282,7 @@ func fit(keys []string) []string {
 	return fitting
 }
 
-// Keep implements gate.Store: it stores value under key for at most ttl, and at most for the
+// Keep implements claims.Store: it stores value under key for at most ttl, and at most for the
 // configured maximum lifetime. It does not wait: the value is queued for writing, and a full
 // queue drops its oldest value. A ttl of 0 or less, a key longer than MaxKey and a value of more
 // than MaxValue are not stored.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/claims"
 )
 
 // evaluationSeries are the collectors of the evaluation of images: its phases, caches and requests
@@ -55,7 +56,7 @@ func (s *evaluationSeries) Begin(ctx context.Context, phase gate.Phase) (context
 }
 
 // Asked implements gate.Observer.
-func (s *evaluationSeries) Asked(layer gate.Layer, known bool) {
+func (s *evaluationSeries) Asked(layer claims.Layer, known bool) {
 	result := "miss"
 	if known {
 		result = "hit"

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -59,8 +60,8 @@ func busy(t *testing.T) *Metrics {
 	m.Admitted("mutate", "decided", true)
 	_, end := m.Begin(t.Context(), gate.PhaseProve)
 	end()
-	m.Asked(gate.LayerFacts, true)
-	m.Asked(gate.LayerFacts, false)
+	m.Asked(claims.LayerFacts, true)
+	m.Asked(claims.LayerFacts, false)
 	m.RegistryAnswered("registry.example", 200, time.Millisecond)
 	m.Decided(decided("signed", policy.Pass))
 	m.Decided(decided("signed", policy.Fail))
@@ -246,7 +247,7 @@ func TestHostileLabels(t *testing.T) {
 		m.RegistryAnswered(text, -7, 0)
 		m.Panicked(text)
 		m.Admitted(text, text, false)
-		m.Asked(gate.Layer(text), true)
+		m.Asked(claims.Layer(text), true)
 		m.Begin(t.Context(), gate.Phase(text))
 		m.Decided(decided(text, policy.Fail))
 		m.violated(&policy.Policy{Kind: "ClusterPolicy", Name: text}, policy.Fail, policy.Action(text), false)

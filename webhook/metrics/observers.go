@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/claims"
 )
 
 // Observer observes endpoints and the gate. Metrics and Tracer implement it.
@@ -53,7 +54,7 @@ func (all Observers) Begin(ctx context.Context, phase gate.Phase) (context.Conte
 }
 
 // Asked implements gate.Observer.
-func (all Observers) Asked(layer gate.Layer, known bool) {
+func (all Observers) Asked(layer claims.Layer, known bool) {
 	for _, o := range all {
 		o.Asked(layer, known)
 	}

@@ -154,7 +154,7 @@ func (c *Client) connect(dialer *dial.Dialer) func(context.Context, string, stri
 	}
 }
 
-// Recall implements gate.Peers. It queries all replicas at once. It returns when every key is
+// Recall implements claims.Peers. It queries all replicas at once. It returns when every key is
 // found, all replicas have answered, or the timeout expires. Requests that are still open then
 // continue until their own timeout: cancelling one would close its connection, and the next query
 // would need a new handshake.

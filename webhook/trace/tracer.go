@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/claims"
 )
 
 // Limits of the export.
@@ -102,7 +103,7 @@ func (t *Tracer) Begin(ctx context.Context, phase gate.Phase) (context.Context, 
 }
 
 // Asked implements gate.Observer. Cache lookups are only in the metrics.
-func (*Tracer) Asked(gate.Layer, bool) {}
+func (*Tracer) Asked(claims.Layer, bool) {}
 
 // quietExporter logs export errors itself, so that they do not reach OpenTelemetry's global
 // handler.

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
@@ -25,7 +26,7 @@ func TestSpans(t *testing.T) {
 	request.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	ctx, done := all.Enter(request, "mutate")
 	_, end := all.Begin(ctx, gate.PhaseProve)
-	all.Asked(gate.LayerTags, true)
+	all.Asked(claims.LayerTags, true)
 	all.Panicked("mutate")
 	end()
 	done(http.StatusInternalServerError)

@@ -64,7 +64,7 @@ func (g *assembly) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.V
 // besides reads the cache of another gate of this process.
 type besides struct{ of *gate.Gate }
 
-// Recall implements gate.Peers.
+// Recall implements claims.Peers.
 func (b besides) Recall(_ context.Context, keys []string) map[string][]byte {
 	return b.of.Remembered(keys)
 }

@@ -1,4 +1,4 @@
-package gate
+package claims
 
 import (
 	"cmp"
@@ -58,24 +58,24 @@ type keptFact struct {
 }
 
 // Snapshot returns the stale cache, the newest entries first, in at most parts parts of at
-// most room bytes each (at least 1 MiB and some); the rest is left out. Without WithStale
-// it is empty. It holds no secret and no "none found".
-func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
+// most room bytes each (at least 1 MiB and some); the rest is left out. Where
+// nothing outlives its age it is empty. It holds no secret and no "none found".
+func (c *Cache) Snapshot(room, parts int) ([][]byte, error) {
 	if room < minPart || room > maxPart || parts < 1 {
 		return nil, fmt.Errorf("snapshot: %d parts of %d bytes: want one of %d to %d bytes at least", parts, room, minPart, maxPart)
 	}
-	if g.memory.lasts == nil {
+	if c.config.Stale == 0 {
 		return nil, nil
 	}
 	w := &writer{room: room, most: parts}
-	for _, gone := range g.memory.keptGone() { // first: a negative entry must not be left out
+	for _, gone := range c.keptGone() { // first: a negative entry must not be left out
 		w.add(gone, func(p *part) { p.Gone = append(p.Gone, gone) })
 	}
 	w.cut() // versions without this part's format read the other parts
-	for _, tag := range g.memory.keptTags() {
+	for _, tag := range c.tags.kept() {
 		w.add(tag, func(p *part) { p.Tags = append(p.Tags, tag) })
 	}
-	for _, fact := range g.memory.keptFacts() {
+	for _, fact := range c.keptFacts() {
 		w.add(fact, func(p *part) { p.Facts = append(p.Facts, fact) })
 	}
 	return w.parts()
@@ -134,7 +134,7 @@ func (w *writer) parts() ([][]byte, error) {
 // past is a wall time, or now if that time is in the future because a clock is or was
 // wrong. A restart must not drop such an entry, and a correct clock must not extend its
 // lifetime.
-func (m *memory) past(at time.Time) time.Time { return earlier(at.Round(0), m.options.now().Round(0)) }
+func (c *Config) past(at time.Time) time.Time { return earlier(at.Round(0), c.Now().Round(0)) }
 
 // keptGone is the time at which a registry had no evidence any more, so that earlier facts
 // are not used after a restart either.
@@ -145,15 +145,15 @@ type keptGone struct {
 	At         int64  `json:"at"`
 }
 
-func (m *memory) keptGone() []keptGone {
+func (c *Cache) keptGone() []keptGone {
 	var list []keptGone
-	for key, at := range m.lasts.gone.All() {
-		if found, ok := m.facts.Get(key.factKey); !ok || at.Before(found.at) {
+	for key, at := range c.gone.All() {
+		if found, ok := c.facts.Get(key.Key); !ok || at.Before(found.At) {
 			continue // verified since, or never
 		}
 		list = append(list, keptGone{
-			Fact: key.factKey.String(), Repository: key.repository.String(), Scope: key.scope,
-			At: m.past(at).Add(grain - 1).Truncate(grain).UnixNano(), // upwards: newer than the facts it invalidates
+			Fact: key.Key.String(), Repository: key.repository.String(), Scope: key.scope,
+			At: c.config.past(at).Add(grain - 1).Truncate(grain).UnixNano(), // upwards: newer than the facts it invalidates
 		})
 	}
 	slices.SortFunc(list, func(a, b keptGone) int {
@@ -163,12 +163,12 @@ func (m *memory) keptGone() []keptGone {
 	return list
 }
 
-func (m *memory) keptTags() []keptTag {
+func (t *Tags) kept() []keptTag {
 	var list []keptTag
-	for key, known := range m.lasts.tags.All() {
-		d := known.descriptor
-		list = append(list, keptTag{Scope: key.scope, Reference: key.ref, Digest: d.Digest, MediaType: d.MediaType,
-			Size: d.Size, At: m.past(known.at).Truncate(grain).UnixNano()})
+	for key, known := range t.verified.All() {
+		d := known.Descriptor
+		list = append(list, keptTag{Scope: key.Scope, Reference: key.Reference, Digest: d.Digest, MediaType: d.MediaType,
+			Size: d.Size, At: t.config.past(known.At).Truncate(grain).UnixNano()})
 	}
 	slices.SortFunc(list, func(a, b keptTag) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.Reference, b.Reference), cmp.Compare(a.Scope, b.Scope))
@@ -176,16 +176,16 @@ func (m *memory) keptTags() []keptTag {
 	return list
 }
 
-func (m *memory) keptFacts() []keptFact {
+func (c *Cache) keptFacts() []keptFact {
 	var list []keptFact
-	for key, found := range m.facts.All() {
-		found.at = m.past(found.at)
-		answer, err := encodeShared(key, found, found.at)
+	for key, found := range c.facts.All() {
+		found.At = c.config.past(found.At)
+		answer, err := encode(key, found, found.At)
 		if err != nil {
 			continue
 		}
 		list = append(list, keptFact{
-			At: found.at.Truncate(grain).UnixNano(), Fresh: found.fresh.Truncate(grain).UnixNano(), Until: found.until.Truncate(grain).UnixNano(), Answer: answer,
+			At: found.At.Truncate(grain).UnixNano(), Fresh: found.fresh.Truncate(grain).UnixNano(), Until: found.until.Truncate(grain).UnixNano(), Answer: answer,
 		})
 	}
 	slices.SortFunc(list, func(a, b keptFact) int {
@@ -198,7 +198,7 @@ func (m *memory) keptFacts() []keptFact {
 // entries. The caller must have authenticated the part, as by a MAC: a gate with the same
 // policies of trust must have written it. Newer entries of this process are not replaced,
 // and no entry outlives its original lifetime.
-func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
+func (c *Cache) RestoreTrusted(raw []byte) (entries int, err error) {
 	if len(raw) > maxPart {
 		return 0, fmt.Errorf("restore a snapshot: it is larger than %d bytes", maxPart)
 	}
@@ -209,29 +209,29 @@ func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
 	if p.Version != snapshotVersion {
 		return 0, fmt.Errorf("restore a snapshot: it is of version %d, and this is version %d", p.Version, snapshotVersion)
 	}
-	if g.memory.lasts == nil {
+	if c.config.Stale == 0 {
 		return 0, errors.New("restore a snapshot: nothing is kept here beyond its age")
 	}
 	for _, gone := range p.Gone {
-		if g.memory.restoreGone(gone) {
+		if c.restoreGone(gone) {
 			entries++
 		}
 	}
 	for _, tag := range p.Tags {
-		if g.memory.restoreTag(tag) {
+		if c.tags.restore(tag) {
 			entries++
 		}
 	}
 	for _, fact := range p.Facts {
-		if g.memory.restoreFact(fact) {
+		if c.restoreFact(fact) {
 			entries++
 		}
 	}
 	return entries, nil
 }
 
-func (m *memory) restoreGone(gone keptGone) bool {
-	fact, err := parseFactKey(gone.Fact)
+func (c *Cache) restoreGone(gone keptGone) bool {
+	fact, err := ParseKey(gone.Fact)
 	if err != nil {
 		return false
 	}
@@ -239,62 +239,62 @@ func (m *memory) restoreGone(gone keptGone) bool {
 	if err != nil || repository.String() != gone.Repository {
 		return false
 	}
-	key := noneKey{factKey: fact, repository: repository, scope: gone.Scope}
-	at := m.past(time.Unix(0, gone.At))
-	if known, ok := m.lasts.gone.Get(key); ok && !m.past(known).Before(at) {
+	key := noneKey{Key: fact, repository: repository, scope: gone.Scope}
+	at := c.config.past(time.Unix(0, gone.At))
+	if known, ok := c.gone.Get(key); ok && !c.config.past(known).Before(at) {
 		return false
 	}
-	left := m.options.keptFor() - passed(at, m.options.now())
+	left := c.config.Stale - passed(at, c.config.Now())
 	if left <= 0 {
 		return false
 	}
-	m.lasts.gone.Put(key, at, left)
+	c.gone.Put(key, at, left)
 	return true
 }
 
-func (m *memory) restoreTag(tag keptTag) bool {
+func (t *Tags) restore(tag keptTag) bool {
 	ref, err := image.Parse(tag.Reference)
 	if err != nil || ref.String() != tag.Reference || !ref.Digest().IsZero() {
 		return false
 	}
-	key, at := tagKey{scope: tag.Scope, ref: tag.Reference}, m.past(time.Unix(0, tag.At))
-	if known, ok := m.lasts.tags.Get(key); ok && !m.past(known.at).Before(at) {
+	key, at := Tag{Scope: tag.Scope, Reference: tag.Reference}, t.config.past(time.Unix(0, tag.At))
+	if known, ok := t.verified.Get(key); ok && !t.config.past(known.At).Before(at) {
 		return false
 	}
-	left := m.options.keptFor() - passed(at, m.options.now())
+	left := t.config.Stale - passed(at, t.config.Now())
 	if left <= 0 {
 		return false
 	}
-	m.lasts.tags.Put(key, last{descriptor: image.Descriptor{Digest: tag.Digest, MediaType: tag.MediaType, Size: tag.Size}, at: at}, left)
+	t.verified.Put(key, Verified{Descriptor: image.Descriptor{Digest: tag.Digest, MediaType: tag.MediaType, Size: tag.Size}, At: at}, left)
 	return true
 }
 
-func (m *memory) restoreFact(kept keptFact) bool {
+func (c *Cache) restoreFact(kept keptFact) bool {
 	var told struct {
 		Key string `json:"key"`
 	}
 	if err := json.Unmarshal(kept.Answer, &told); err != nil {
 		return false
 	}
-	key, err := parseFactKey(told.Key)
+	key, err := ParseKey(told.Key)
 	if err != nil {
 		return false
 	}
-	now := m.options.now()
-	found, err := decodeShared(kept.Answer, key, now)
+	now := c.config.Now()
+	found, err := decode(kept.Answer, key, now)
 	if err != nil {
 		return false
 	}
-	found.at = m.past(time.Unix(0, kept.At))
-	if known, ok := m.facts.Get(key); ok && !m.past(known.at).Before(found.at) {
+	found.At = c.config.past(time.Unix(0, kept.At))
+	if known, ok := c.facts.Get(key); ok && !c.config.past(known.At).Before(found.At) {
 		return false
 	}
-	found.fresh = earlier(time.Unix(0, kept.Fresh), found.at.Add(m.options.age))
-	found.until = earlier(time.Unix(0, kept.Until), found.at.Add(m.options.keptFor()))
+	found.fresh = earlier(time.Unix(0, kept.Fresh), found.At.Add(c.config.Fact))
+	found.until = earlier(time.Unix(0, kept.Until), found.At.Add(c.config.Stale))
 	left := max(found.fresh.Sub(now), found.until.Sub(now))
 	if left <= 0 {
 		return false
 	}
-	m.facts.Put(key, found, left)
+	c.facts.Put(key, found, left)
 	return true
 }

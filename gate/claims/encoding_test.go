@@ -1,4 +1,4 @@
-package gate
+package claims
 
 import (
 	"bytes"
@@ -16,28 +16,28 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-func aKey(predicate string) factKey {
-	key := factKey{digest: image.DigestOf([]byte("image")), authority: "aa", generation: "gg", role: attest.Signature}
+func aKey(predicate string) Key {
+	key := Key{Digest: image.DigestOf([]byte("image")), Authority: "aa", Generation: "gg", Role: attest.Signature}
 	if predicate != "" {
-		key.role, key.predicate = attest.Attestation, predicate
+		key.Role, key.Predicate = attest.Attestation, predicate
 	}
 	return key
 }
 
 // aFact is a fact with every field set.
-func aFact(key factKey, predicate string, now time.Time) verify.Fact {
+func aFact(key Key, predicate string, now time.Time) verify.Fact {
 	repository, _ := image.ParseRepository("registry.example/team/app")
 	fact := verify.Fact{
-		Subject: key.digest, Format: attest.Bundle, Role: key.role,
+		Subject: key.Digest, Format: attest.Bundle, Role: key.Role,
 		Signer:      verify.Signer{ID: "id", KeyFingerprint: "ff", Subject: "a@example.com", Issuer: "https://issuer.example", Extensions: map[string]string{"x": "<y>"}},
 		Annotations: map[string]string{"a": "b"}, Entries: []verify.LogEntry{{LogID: "l", Index: 7, Time: now.Add(-time.Hour).UTC()}},
 		SignedAt: now.Add(-time.Hour).UTC(), Expires: now.Add(time.Hour).UTC(), Notes: []string{"n"},
 		Origin: attest.Origin{Repository: repository, Via: "referrers", Manifest: image.DigestOf([]byte("evidence"))},
 	}
-	if key.predicate != "" {
+	if key.Predicate != "" {
 		fact.Statement = &attest.Statement{
-			Type: "https://in-toto.io/Statement/v1", PredicateType: key.predicate, Predicate: json.RawMessage(predicate),
-			Subjects: []attest.Subject{{Name: "app", Digest: map[string]string{"sha256": key.digest.Hex()}, Annotations: map[string]any{"n": 1.5}}},
+			Type: "https://in-toto.io/Statement/v1", PredicateType: key.Predicate, Predicate: json.RawMessage(predicate),
+			Subjects: []attest.Subject{{Name: "app", Digest: map[string]string{"sha256": key.Digest.Hex()}, Annotations: map[string]any{"n": 1.5}}},
 		}
 	}
 	return fact
@@ -47,18 +47,18 @@ func TestASharedAnswerIsTheSame(t *testing.T) {
 	now := time.Now().Round(0)
 	for _, predicate := range []string{"", "https://example.test/p"} {
 		key := aKey(predicate)
-		in := proved{at: now.Add(-time.Minute), answer: policy.Answer{Facts: []verify.Fact{
-			aFact(key, "{ \"a\" : 1.0, \"b\":\"<&>\\u0041\" }\n", now), {Subject: key.digest, Role: key.role, Statement: aFact(key, "null", now).Statement},
+		in := Entry{At: now.Add(-time.Minute), Answer: policy.Answer{Facts: []verify.Fact{
+			aFact(key, "{ \"a\" : 1.0, \"b\":\"<&>\\u0041\" }\n", now), {Subject: key.Digest, Role: key.Role, Statement: aFact(key, "null", now).Statement},
 		}}}
-		raw, err := encodeShared(key, in, now)
+		raw, err := encode(key, in, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := decodeShared(raw, key, now)
+		out, err := decode(raw, key, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(in.answer, out.answer) || !in.at.Equal(out.at) {
+		if !reflect.DeepEqual(in.Answer, out.Answer) || !in.At.Equal(out.At) {
 			t.Errorf("in  %+v\nout %+v", in, out)
 		}
 	}
@@ -91,18 +91,18 @@ func TestASharedAnswerDecidesAlike(t *testing.T) {
 			answer.Facts = append(answer.Facts, fact)
 		}
 		check := &policy.Check{Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{{
-			Path: "attestations[0]", PredicateType: key.predicate, Signers: by, Condition: equals{values[random.IntN(len(values))]},
+			Path: "attestations[0]", PredicateType: key.Predicate, Signers: by, Condition: equals{values[random.IntN(len(values))]},
 		}}}}
-		raw, err := encodeShared(key, proved{answer: answer, at: now}, now)
+		raw, err := encode(key, Entry{Answer: answer, At: now}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shared, err := decodeShared(raw, key, now)
+		shared, err := decode(raw, key, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := decide.Check(check, func(policy.Question) policy.Answer { return answer })
-		after := decide.Check(check, func(policy.Question) policy.Answer { return shared.answer })
+		after := decide.Check(check, func(policy.Question) policy.Answer { return shared.Answer })
 		if before.Result != after.Result || !reflect.DeepEqual(before.Reasons, after.Reasons) {
 			t.Fatalf("%+v became %+v", before, after)
 		}
@@ -125,36 +125,36 @@ func TestWhatIsNotShared(t *testing.T) {
 	for reason, facts := range map[string][]verify.Fact{
 		"nothing was proved": nil, "it is too large": {large}, "it is too large once it is written": {escapes}, "it is no UTF-8 and would change": {foreign},
 	} {
-		if raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: facts}, at: now}, now); err == nil {
+		if raw, err := encode(key, Entry{Answer: policy.Answer{Facts: facts}, At: now}, now); err == nil {
 			t.Errorf("%s: %d bytes are shared", reason, len(raw))
 		}
 	}
 	expired := aFact(key, `{}`, now)
-	raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: []verify.Fact{expired}}, at: now}, now)
+	raw, err := encode(key, Entry{Answer: policy.Answer{Facts: []verify.Fact{expired}}, At: now}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := decodeShared(raw, key, now.Add(59*time.Minute)); err != nil {
+	if _, err := decode(raw, key, now.Add(59*time.Minute)); err != nil {
 		t.Error(err)
 	}
-	if _, err := decodeShared(raw, key, now.Add(61*time.Minute)); err == nil {
+	if _, err := decode(raw, key, now.Add(61*time.Minute)); err == nil {
 		t.Error("a fact that has expired is taken over")
 	}
-	for name, other := range map[string]func(*factKey){
-		"digest": func(k *factKey) { k.digest = image.DigestOf([]byte("other")) }, "authority": func(k *factKey) { k.authority = "bb" },
-		"generation": func(k *factKey) { k.generation = "hh" }, "predicate": func(k *factKey) { k.predicate = "https://example.test/q" },
-		"role": func(k *factKey) { k.role = attest.Signature }, "artifact": func(k *factKey) { k.artifact = true },
-		"repository of evidence": func(k *factKey) { k.sources = "registry.example/prod\x00\x01" },
+	for name, other := range map[string]func(*Key){
+		"digest": func(k *Key) { k.Digest = image.DigestOf([]byte("other")) }, "authority": func(k *Key) { k.Authority = "bb" },
+		"generation": func(k *Key) { k.Generation = "hh" }, "predicate": func(k *Key) { k.Predicate = "https://example.test/q" },
+		"role": func(k *Key) { k.Role = attest.Signature }, "artifact": func(k *Key) { k.Artifact = true },
+		"repository of evidence": func(k *Key) { k.Sources = "registry.example/prod\x00\x01" },
 	} {
 		asked := key
 		other(&asked)
-		if _, err := decodeShared(raw, asked, now); err == nil {
+		if _, err := decode(raw, asked, now); err == nil {
 			t.Errorf("an answer is taken for one to a question of another %s", name)
 		}
 		if asked.String() == key.String() {
 			t.Errorf("the key does not tell the %s", name)
 		}
-		if back, err := parseFactKey(asked.String()); err != nil || back != asked {
+		if back, err := ParseKey(asked.String()); err != nil || back != asked {
 			t.Errorf("%s: %+v, %v", name, back, err)
 		}
 	}
@@ -165,17 +165,17 @@ func TestWhatIsNotShared(t *testing.T) {
 func TestFactsOfOlderRules(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := aKey("https://example.test/p")
-	raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: []verify.Fact{aFact(key, `{"a":1}`, now)}}, at: now}, now)
+	raw, err := encode(key, Entry{Answer: policy.Answer{Facts: []verify.Fact{aFact(key, `{"a":1}`, now)}}, At: now}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, adopted := range map[string]bool{shareVersion: true, "1": false, "2": false, "": false, "999": false} {
-		other := strings.Replace(key.String(), `["`+shareVersion+`"`, `["`+version+`"`, 1)
-		if _, err := parseFactKey(other); (err == nil) != adopted {
+	for version, adopted := range map[string]bool{formatVersion: true, "1": false, "2": false, "": false, "999": false} {
+		other := strings.Replace(key.String(), `["`+formatVersion+`"`, `["`+version+`"`, 1)
+		if _, err := ParseKey(other); (err == nil) != adopted {
 			t.Errorf("version %q of a key: %v", version, err)
 		}
-		answer := strings.Replace(string(raw), `[\"`+shareVersion+`\"`, `[\"`+version+`\"`, 1)
-		if _, err := decodeShared([]byte(answer), key, now); (err == nil) != adopted {
+		answer := strings.Replace(string(raw), `[\"`+formatVersion+`\"`, `[\"`+version+`\"`, 1)
+		if _, err := decode([]byte(answer), key, now); (err == nil) != adopted {
 			t.Errorf("version %q of an answer: %v", version, err)
 		}
 	}
@@ -186,7 +186,7 @@ func TestFactsOfOlderRules(t *testing.T) {
 func FuzzDecodeShared(f *testing.F) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := aKey("https://example.test/p")
-	raw, err := encodeShared(key, proved{answer: policy.Answer{Facts: []verify.Fact{aFact(key, `{"a":1}`, now)}}, at: now}, now)
+	raw, err := encode(key, Entry{Answer: policy.Answer{Facts: []verify.Fact{aFact(key, `{"a":1}`, now)}}, At: now}, now)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -194,20 +194,20 @@ func FuzzDecodeShared(f *testing.F) {
 	f.Add(bytes.ReplaceAll(raw, []byte(`"id"`), []byte(`"\ud800"`)))
 	f.Add([]byte(`{"key":"","age":0,"facts":[]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		out, err := decodeShared(raw, key, now)
+		out, err := decode(raw, key, now)
 		if err != nil {
 			return
 		}
-		for _, fact := range out.answer.Facts {
-			if fact.Subject != key.digest || fact.Role != key.role || fact.Statement.PredicateType != key.predicate {
+		for _, fact := range out.Answer.Facts {
+			if fact.Subject != key.Digest || fact.Role != key.Role || fact.Statement.PredicateType != key.Predicate {
 				t.Fatalf("%+v", fact)
 			}
 		}
-		again, err := encodeShared(key, out, now)
+		again, err := encode(key, out, now)
 		if err != nil {
 			return // larger once it is written in full
 		}
-		if _, err := decodeShared(again, key, now); err != nil {
+		if _, err := decode(again, key, now); err != nil {
 			t.Fatalf("%v: %s", err, again)
 		}
 	})
@@ -218,7 +218,7 @@ func FuzzParseFactKey(f *testing.F) {
 	f.Add(aKey("https://example.test/p").String())
 	f.Add(`["1"]`)
 	f.Fuzz(func(t *testing.T, text string) {
-		if key, err := parseFactKey(text); err == nil && key.String() != text {
+		if key, err := ParseKey(text); err == nil && key.String() != text {
 			t.Fatalf("%q reads as %q", text, key)
 		}
 	})

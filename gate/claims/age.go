@@ -1,4 +1,4 @@
-package gate
+package claims
 
 import "time"
 
@@ -13,3 +13,11 @@ func passed(since, now time.Time) time.Duration {
 
 // isBefore reports whether both clocks say so.
 func isBefore(now, end time.Time) bool { return now.Before(end) && now.Round(0).Before(end.Round(0)) }
+
+// earlier returns the earlier of two times; the zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

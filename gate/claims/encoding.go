@@ -1,4 +1,4 @@
-package gate
+package claims
 
 import (
 	"errors"
@@ -13,59 +13,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Bounds of the messages between replicas.
-const (
-	// maxShared bounds one answer in bytes. An SBOM of megabytes is sooner read
-	// from the registry than carried between replicas.
-	maxShared = 1 << 20
-	// maxFactKey bounds a key: two hashes, a digest, a predicate type, repositories.
-	maxFactKey = 4 << 10
-)
-
-// shareVersion changes with the meaning of a key or an answer, and whenever verification becomes
-// stricter: facts that older rules accepted are verified again, whether a replica, the shared
-// store or a snapshot holds them.
-const shareVersion = "3"
-
-// String returns the key as peers are asked for it: a JSON array of its parts.
-func (k factKey) String() string {
-	kind := "statement"
-	if k.artifact {
-		kind = "artifact"
-	}
-	parts := []string{shareVersion, k.digest.String(), k.authority, k.generation, string(k.role), k.predicate, kind, k.sources}
-	encoded, err := json.Marshal(parts)
-	if err != nil { // a part that is not UTF-8: not shared
-		return ""
-	}
-	return string(encoded)
-}
-
-// parseFactKey parses the output of String, and nothing else.
-func parseFactKey(text string) (factKey, error) {
-	if len(text) > maxFactKey {
-		return factKey{}, errors.New("the key is too long")
-	}
-	var parts []string
-	if err := json.Unmarshal([]byte(text), &parts); err != nil {
-		return factKey{}, fmt.Errorf("key of a fact: %w", err)
-	}
-	if len(parts) != 8 || parts[0] != shareVersion {
-		return factKey{}, errors.New("the key is of another version")
-	}
-	digest, err := image.ParseDigest(parts[1])
-	if err != nil {
-		return factKey{}, fmt.Errorf("key of a fact: %w", err)
-	}
-	key := factKey{
-		digest: digest, authority: parts[2], generation: parts[3],
-		role: attest.Role(parts[4]), predicate: parts[5], artifact: parts[6] == "artifact", sources: parts[7],
-	}
-	if key.String() != text {
-		return factKey{}, errors.New("the key is not in its canonical form")
-	}
-	return key, nil
-}
+// maxShared bounds one answer between replicas in bytes. An SBOM of megabytes is sooner read
+// from the registry than carried between replicas.
+const maxShared = 1 << 20
 
 // shared is the wire form of a cached answer. It carries its key, so that it cannot be
 // used for another query, and its age instead of a time, so that clock differences do not
@@ -102,16 +52,16 @@ type sharedStatement struct {
 	Predicate     []byte           `json:"predicate,omitempty"`
 }
 
-// encodeShared encodes an answer for peers. Only answers with facts are shared.
-func encodeShared(key factKey, answer proved, now time.Time) ([]byte, error) {
-	if costOf(answer.answer) > maxShared {
+// encode encodes an answer for peers. Only answers with facts are shared.
+func encode(key Key, answer Entry, now time.Time) ([]byte, error) {
+	if costOf(answer.Answer) > maxShared {
 		return nil, fmt.Errorf("the answer is larger than %d bytes", maxShared)
 	}
-	out := shared{Key: key.String(), Age: int64(max(0, passed(answer.at, now)))}
-	if out.Key == "" || len(answer.answer.Facts) == 0 {
+	out := shared{Key: key.String(), Age: int64(max(0, passed(answer.At, now)))}
+	if out.Key == "" || len(answer.Answer.Facts) == 0 {
 		return nil, errors.New("there is nothing to share")
 	}
-	for _, fact := range answer.answer.Facts {
+	for _, fact := range answer.Answer.Facts {
 		out.Facts = append(out.Facts, shareFact(fact))
 	}
 	encoded, err := json.Marshal(out) // refuses invalid UTF-8, which JSON would alter
@@ -139,34 +89,34 @@ func shareFact(fact verify.Fact) sharedFact {
 	return out
 }
 
-// decodeShared decodes a peer's answer to a key. An answer to another key, or an expired
+// decode decodes a peer's answer to a key. An answer to another key, or an expired
 // one, is an error: the caller then asks the registry.
-func decodeShared(raw []byte, key factKey, now time.Time) (proved, error) {
+func decode(raw []byte, key Key, now time.Time) (Entry, error) {
 	if len(raw) > maxShared {
-		return proved{}, fmt.Errorf("a peer's answer is larger than %d bytes", maxShared)
+		return Entry{}, fmt.Errorf("a peer's answer is larger than %d bytes", maxShared)
 	}
 	var in shared
 	if err := json.Unmarshal(raw, &in, json.RejectUnknownMembers(true)); err != nil {
-		return proved{}, fmt.Errorf("a peer's answer: %w", err)
+		return Entry{}, fmt.Errorf("a peer's answer: %w", err)
 	}
 	switch {
 	case in.Key == "" || in.Key != key.String():
-		return proved{}, errors.New("a peer's answer is to another question")
+		return Entry{}, errors.New("a peer's answer is to another question")
 	case in.Age < 0:
-		return proved{}, errors.New("a peer's answer is from the future")
+		return Entry{}, errors.New("a peer's answer is from the future")
 	case len(in.Facts) == 0:
-		return proved{}, errors.New("a peer's answer has no facts")
+		return Entry{}, errors.New("a peer's answer has no facts")
 	}
-	out := proved{at: now.Add(-time.Duration(in.Age))}
+	out := Entry{At: now.Add(-time.Duration(in.Age))}
 	for _, one := range in.Facts {
 		fact, err := one.fact()
 		if err == nil {
 			err = key.confirm(fact, now)
 		}
 		if err != nil {
-			return proved{}, fmt.Errorf("a peer's answer: %w", err)
+			return Entry{}, fmt.Errorf("a peer's answer: %w", err)
 		}
-		out.answer.Facts = append(out.answer.Facts, fact)
+		out.Answer.Facts = append(out.Answer.Facts, fact)
 	}
 	return out, nil
 }
@@ -189,21 +139,4 @@ func (s sharedFact) fact() (verify.Fact, error) {
 		fact.Statement = &attest.Statement{Type: st.Type, Subjects: st.Subjects, PredicateType: st.PredicateType, Predicate: slices.Clone(st.Predicate)}
 	}
 	return fact, nil
-}
-
-// confirm checks that a fact matches the key, and has not expired.
-func (k factKey) confirm(fact verify.Fact, now time.Time) error {
-	switch {
-	case fact.Subject != k.digest:
-		return errors.New("the fact is about another digest")
-	case fact.Role != k.role:
-		return errors.New("the fact is of another role")
-	case !fact.Expires.IsZero() && !now.Before(fact.Expires):
-		return errors.New("the fact has expired")
-	case k.role == attest.Signature:
-		return nil
-	case fact.Statement == nil || fact.Statement.PredicateType != k.predicate:
-		return errors.New("the statement is of another type")
-	}
-	return nil
 }

@@ -1,0 +1,179 @@
+package claims
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Peers are the other replicas, which may have verified the requested fact recently. An
+// implementation authenticates the answers (a MAC under the replicas' key), and bounds the
+// time.
+type Peers interface {
+	// Recall requests facts by their keys; missing facts are absent from the answer. It never
+	// fails: a peer that does not answer counts as a miss.
+	Recall(ctx context.Context, keys []string) map[string][]byte
+}
+
+// Store is a cache that replicas share. An implementation authenticates that a replica
+// stored the returned value under that very key, and bounds the time.
+type Store interface {
+	Peers
+	// Keep keeps a value for at most ttl. It does not wait.
+	Keep(key string, value []byte, ttl time.Duration)
+}
+
+// maxAsked bounds how many facts are asked for, or handed out, at once. A
+// reference with more questions asks its registry for the rest.
+const maxAsked = 64
+
+// Adopted is the answer to a query by claims of other replicas, as with Cache.Lookup.
+type Adopted struct {
+	Answer  policy.Answer
+	Old, OK bool
+}
+
+// Shared returns, by key, the cached facts of this process that a peer may receive. Facts
+// that are not cached, or exceed the size limit of a fact, are absent. At most 64 are looked
+// up.
+func (c *Cache) Shared(keys []string) map[string][]byte {
+	known := map[string][]byte{}
+	for _, text := range keys[:min(len(keys), maxAsked)] {
+		key, err := ParseKey(text)
+		if err != nil {
+			continue
+		}
+		entry, ok := c.facts.Get(key)
+		if !ok {
+			continue
+		}
+		if encoded, err := encode(key, entry, c.config.Now()); err == nil {
+			known[text] = encoded
+		}
+	}
+	return known
+}
+
+// AskStore answers queries from the shared store, one answer for each; nil where there is
+// nothing to ask.
+func (c *Cache) AskStore(ctx context.Context, queries []Query) []Adopted {
+	if c.config.Store == nil {
+		return nil
+	}
+	return c.askOthers(ctx, queries, others{layer: LayerStore, name: "store\n", decode: decodeKept, recall: c.config.Store.Recall})
+}
+
+// AskPeers answers queries from peers, as AskStore does.
+func (c *Cache) AskPeers(ctx context.Context, queries []Query) []Adopted {
+	if c.config.Peers == nil {
+		return nil
+	}
+	return c.askOthers(ctx, queries, others{layer: LayerPeers, decode: decode, recall: c.config.Peers.Recall})
+}
+
+// others are the replicas, or their store.
+type others struct {
+	layer  Layer
+	name   string // separates the calls that concurrent requests share
+	decode func(raw []byte, key Key, now time.Time) (Entry, error)
+	recall func(ctx context.Context, keys []string) map[string][]byte
+}
+
+// askOthers answers queries with facts that other replicas verified. The facts go
+// through this replica's cache, so they are trusted no longer than facts verified here.
+func (c *Cache) askOthers(ctx context.Context, queries []Query, others others) []Adopted {
+	var keys []string
+	for _, q := range queries {
+		if q.mayAdopt() && len(keys) < maxAsked {
+			keys = append(keys, q.Key.String())
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	known := c.recall(ctx, others, keys)
+	answers := make([]Adopted, len(queries))
+	for i, q := range queries {
+		if raw, ok := known[q.Key.String()]; ok && q.mayAdopt() {
+			if found, err := others.decode(raw, q.Key, c.config.Now()); err == nil {
+				answers[i] = c.adopt(q, found)
+			}
+		}
+		c.config.asked(others.layer, answers[i].OK)
+	}
+	return answers
+}
+
+// recall asks for keys. Concurrent requests for the same keys share one call.
+func (c *Cache) recall(ctx context.Context, others others, keys []string) map[string][]byte {
+	known, err := c.recalls.Do(ctx, others.name+strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
+		return others.recall(ctx, keys), nil
+	})
+	if err != nil { // one that does not answer counts as a miss
+		return nil
+	}
+	return known
+}
+
+// mayAdopt reports whether a query may be answered by other replicas' facts.
+func (q Query) mayAdopt() bool { return !q.Bypass && !q.Fallback && q.MaxAge >= 0 }
+
+// adopt takes over other replicas' facts about a query, unless more recent facts are
+// cached here, which may serve as stale entries.
+func (c *Cache) adopt(q Query, found Entry) Adopted {
+	if known, ok := c.facts.Get(q.Key); !ok || known.At.Before(found.At) {
+		c.keepFacts(q, found)
+	}
+	answer, old, ok := c.Facts(q.Key)
+	return Adopted{Answer: answer, Old: old, OK: ok}
+}
+
+// maxKept bounds one entry of a store in bytes.
+const maxKept = maxShared + 64
+
+// kept is an entry of a store: an answer in the peers' format, and the time of its
+// verification. The replica that sealed it may have a different clock; the store's own
+// expiry bounds the entry in any case.
+type kept struct {
+	At     int64          `json:"at"` // nanoseconds since 1970
+	Answer jsontext.Value `json:"answer"`
+}
+
+// share stores the facts verified here, for as long as they are cached here.
+func (c *Config) share(key Key, found Entry, age time.Duration) {
+	if c.Store == nil || age <= 0 {
+		return
+	}
+	answer, err := encode(key, found, found.At)
+	if err != nil {
+		return
+	}
+	if entry, err := json.Marshal(kept{At: found.At.UnixNano(), Answer: answer}); err == nil {
+		c.Store.Keep(key.String(), entry, age)
+	}
+}
+
+// decodeKept reads an entry of the store for a key.
+func decodeKept(raw []byte, key Key, now time.Time) (Entry, error) {
+	if len(raw) > maxKept {
+		return Entry{}, fmt.Errorf("an entry of the store is larger than %d bytes", maxKept)
+	}
+	var entry kept
+	if err := json.Unmarshal(raw, &entry, json.RejectUnknownMembers(true)); err != nil {
+		return Entry{}, fmt.Errorf("an entry of the store: %w", err)
+	}
+	found, err := decode(entry.Answer, key, now)
+	if err != nil {
+		return Entry{}, err
+	}
+	if at := time.Unix(0, entry.At); at.Before(found.At) {
+		found.At = at
+	}
+	return found, nil
+}
