@@ -174,7 +174,7 @@ func attestationAttacks() []attack {
 			"kyverno: each statement must meet the conditions", everywhere(), judged(scanned("{keys: {publicKeys: KEY}}"), saidInTurn("dirty", "clean"), saidInTurn("clean", "dirty"), policy.ConditionFailed)},
 		{"outdated-scan-of-an-index", "A tag's index is attested clean, and one of its platforms, which the reference names by digest beside the tag, dirty. It is denied; a platform without a statement is admitted.",
 			"statements about another platform", everywhere(), func(s *scene) {
-				quiet, dirty := s.built("quiet"), s.built("dirty")
+				quiet, dirty := s.Build("shop/both", "quiet", "quiet"), s.Build("shop/both", "dirty", "dirty")
 				index := s.BuildIndex(quiet.Repository, "both", quiet, dirty)
 				s.check(s.AttestBundle(index, by(s.key), scanType, clean()), s.AttestBundle(dirty, by(s.key), scanType, object{"verdict": "dirty"}))
 				s.policies(policyOf)
