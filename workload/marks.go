@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quaymaster/quaymaster/workload/internal/merge"
 )
 
 // mark is one value of a YAML document, with its position and content. Marks are in the order of
@@ -51,7 +53,7 @@ func (m *marker) add(name string, n *yaml.Node) {
 	case yaml.MappingNode:
 		m.anchors[n] = at
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			m.add(nameOf(n.Content[i]), n.Content[i+1])
+			m.add(merge.NameOf(n.Content[i]), n.Content[i+1])
 		}
 	case yaml.SequenceNode:
 		m.anchors[n] = at
@@ -63,13 +65,6 @@ func (m *marker) add(name string, n *yaml.Node) {
 		m.marks[at].text = sum(n.Value)
 	}
 	m.marks[at].next = uint32(len(m.marks))
-}
-
-func nameOf(key *yaml.Node) string {
-	if key.Kind == yaml.AliasNode && key.Alias != nil {
-		return key.Alias.Value
-	}
-	return key.Value
 }
 
 func sum(text string) uint32 {

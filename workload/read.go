@@ -13,7 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	kyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
+
+	"github.com/quaymaster/quaymaster/workload/internal/merge"
 )
 
 // Read parses manifests: YAML documents, or consecutive JSON objects. Lists are unfolded, empty
@@ -112,10 +113,11 @@ func (r *reader) readYAML(input []byte) error {
 		}
 		begin := line
 		line += bytes.Count(document, []byte("\n")) + 1 // with the following ---
-		if err := checkYAML(document); err != nil {
+		overrides, err := checkYAML(document)
+		if err != nil {
 			return r.fail(fmt.Errorf("YAML: %w", err))
 		}
-		raw, err := yaml.YAMLToJSONStrict(document)
+		raw, err := merge.ToJSON(document, overrides)
 		if err != nil {
 			return r.fail(err)
 		}

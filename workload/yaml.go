@@ -7,32 +7,38 @@ import (
 	"io"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/quaymaster/quaymaster/workload/internal/merge"
 )
 
 // checkYAML refuses a document that exceeds the bounds with expanded aliases, or that parsers
-// read differently.
-func checkYAML(document []byte) error {
+// read differently. It reports whether a key is set again that a merge brings.
+func checkYAML(document []byte) (overrides bool, err error) {
 	if len(document) > MaxYAML {
-		return fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxYAML)
+		return false, fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxYAML)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(document))
 	var root yaml.Node
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
-		return nil
+		return false, nil
 	} else if err != nil {
-		return err
+		return false, err
 	}
 	var next yaml.Node
 	if err := decoder.Decode(&next); !errors.Is(err, io.EOF) {
-		return errors.New("another document follows without a line of ---")
+		return false, errors.New("another document follows without a line of ---")
 	}
 	walk := walk{seen: map[*yaml.Node]extent{}}
-	_, err := walk.measure(&root, 0)
-	return err
+	_, err = walk.measure(&root, 0)
+	return walk.overrides, err
 }
 
 // walk measures a document with expanded aliases.
-type walk struct{ seen map[*yaml.Node]extent }
+type walk struct {
+	seen map[*yaml.Node]extent
+	// overrides: a mapping sets a key again that a merge brings.
+	overrides bool
+}
 
 // extent is the size of a node with its content.
 type extent struct {
@@ -75,6 +81,13 @@ func (w *walk) measure(n *yaml.Node, depth int) (extent, error) {
 		if total.size > MaxExpanded {
 			return extent{}, fmt.Errorf("line %d: more than %d bytes once aliases are written out (MaxExpanded)", n.Line, MaxExpanded)
 		}
+	}
+	if n.Kind == yaml.MappingNode {
+		overrides, err := merge.Check(n) // which was measured, and so contains no cycle
+		if err != nil {
+			return extent{}, err
+		}
+		w.overrides = w.overrides || overrides
 	}
 	w.seen[n] = total
 	return total, nil

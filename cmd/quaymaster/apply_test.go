@@ -60,6 +60,28 @@ spec:
     context: [{name: others, globalReference: {name: pods}}]
     validate: {message: one pod is enough, deny: {conditions: {any: [{key: "{{ length(others) }}", operator: GreaterThan, value: 1}]}}}
 `,
+	"parameter.yaml": `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: tiers}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: owned
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate:
+      cel:
+        paramKind: {apiVersion: v1, kind: ConfigMap}
+        paramRef: {name: tiers, namespace: platform, parameterNotFoundAction: Deny}
+        expressions: [{expression: "object.metadata.?labels[?params.data.label].hasValue()"}]
+`,
+	"tiers.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tiers, namespace: platform}\ndata: {label: owner}\n",
+	"fleet.yaml": `apiVersion: policies.kyverno.io/v1
+kind: ValidatingPolicy
+metadata: {name: fleets}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [example.org], apiVersions: [v1], operations: [CREATE], resources: [fleets]}]}
+  validations: [{expression: "false"}]
+`,
 	"entry.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {kubernetesResource: {group: '', version: v1, resource: pods, namespace: default}}\n",
 	"call.yaml":  "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}}\n",
 	"left.yaml":  "apiVersion: policies.kyverno.io/v1\nkind: DeletingPolicy\nmetadata: {name: old}\nspec: {schedule: '* * * * *'}\n",
@@ -86,7 +108,7 @@ func TestApply(t *testing.T) {
 	for _, c := range []struct {
 		reason, arguments, in string
 		status                int
-		out, err              string
+		out, err, without     string
 	}{
 		{reason: "a kind that is not implemented alone", arguments: "left.yaml -r bad.yaml", out: "pass: 0, fail: 0, warn: 0, error: 0, skip: 0\n",
 			err: "left.yaml, document 1: DeletingPolicy old is left aside: kind DeletingPolicy of policies.kyverno.io/v1 is not implemented"},
@@ -103,6 +125,11 @@ func TestApply(t *testing.T) {
 		{reason: "nothing passes", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b --warn-no-pass --warn-exit-code 4", status: 4},
 		{reason: "what is made of it", arguments: "policy.yaml -r good.yaml --mutated -", out: "  annotations:\n    stage: test\n", err: "pass: 2"},
 		{reason: "from standard input", arguments: "policy.yaml -r -", in: "bad.yaml", status: exitDenied, out: "Pod/default/bad (standard input"},
+		{reason: "nothing from standard input", arguments: "policy.yaml -r -", status: exitUsage, err: "-r -: nothing was read"},
+		{reason: "a parameter among the objects", arguments: "parameter.yaml -r good.yaml -r tiers.yaml", out: "pass: 1"},
+		{reason: "a parameter that denies", arguments: "parameter.yaml -r bad.yaml -r tiers.yaml", status: exitDenied, out: "fail  ClusterPolicy/tiers/owned: "},
+		{reason: "no parameter", arguments: "parameter.yaml -r good.yaml", status: exitError, out: "give it with -r FILE"},
+		{reason: "one custom resource", arguments: "fleet.yaml -r good.yaml", out: "pass: 0", without: "matches every kind"},
 		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: exitDenied, out: `"result": "deny"`},
 		{reason: "a global context entry, of the objects", arguments: "global.yaml entry.yaml -r good.yaml", out: "pass: 1"},
 		{reason: "of two objects", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "one pod is enough"},
@@ -139,6 +166,9 @@ func TestApply(t *testing.T) {
 			}
 			if !strings.Contains(errs.String(), c.err) {
 				t.Errorf("the errors are\n%s\nand have no %q", &errs, c.err)
+			}
+			if c.without != "" && strings.Contains(errs.String(), c.without) {
+				t.Errorf("the errors are\n%s\nand have %q", &errs, c.without)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,11 +91,7 @@ func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
 		}
 		from.objects = append(from.objects, objects...)
 	}
-	namespace := f.namespace
-	if namespace == "" {
-		namespace = "default"
-	}
-	from.objects = bench.InNamespace(from.objects, namespace, from.kinds)
+	from.objects = bench.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)
 	for _, object := range from.objects {
 		if err := from.known.Add(object); err != nil {
 			return nil, fmt.Errorf("%s: %w", object.Source(), err)

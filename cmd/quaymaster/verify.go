@@ -114,11 +114,15 @@ func readPolicies(name string, in io.Reader) ([]workload.Object, error) {
 }
 
 func readObjects(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
-	if name == "-" && in == nil {
+	switch {
+	case name == "-" && in == nil:
 		return nil, errors.New("standard input is for manifests: give it with -f -")
-	}
-	if name == "-" {
-		return workload.Read(in, standardInput)
+	case name == "-":
+		objects, err := workload.Read(in, standardInput)
+		if err == nil && len(objects) == 0 {
+			err = errors.New("nothing was read: the command before may have failed")
+		}
+		return objects, err
 	}
 	paths, err := files(name)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	core "k8s.io/api/core/v1"
+	segment "k8s.io/apimachinery/pkg/api/validation/path"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -26,6 +27,10 @@ func (r *rule) checkReach(path string) error {
 	if len(r.kinds) == 0 {
 		return nil
 	}
+	if i := slices.IndexFunc(r.names, r.isNoName); i >= 0 {
+		return field.Fail(path+".resourceNames["+strconv.Itoa(i)+"]",
+			"%q is the name of none of the resources, and so it would match nothing: a name is in lower case, and * stands for no others", r.names[i])
+	}
 	if r.scope != admission.AllScopes && !slices.ContainsFunc(r.kinds, func(k kind) bool { return k.mayBeIn(r.scope) }) {
 		return field.Fail(path+".scope", "none of the resources has the scope %s, and so the rule would match nothing", r.scope)
 	}
@@ -34,6 +39,19 @@ func (r *rule) checkReach(path string) error {
 			"%q is no operation of the resources, and so the rule would match nothing: CONNECT is that of subresources such as pods/exec, CREATE that of pods/eviction, UPDATE that of scale and status", r.operations)
 	}
 	return nil
+}
+
+// isNoName reports whether no object of the rule can have a name. Those of pods and their controllers
+// are domain names; of other kinds, as roles, they may have any character that a path can have.
+func (r *rule) isNoName(name string) bool {
+	if len(segment.IsValidPathSegmentName(name)) > 0 {
+		return true
+	}
+	runsPods := func(k kind) bool {
+		of, known := builtin.Find(k.group, k.name)
+		return known && !k.isGuess() && slices.Contains([]string{"pods", "replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}, of.Name)
+	}
+	return len(validation.IsDNS1123Subdomain(name)) > 0 && !slices.ContainsFunc(r.kinds, func(k kind) bool { return !runsPods(k) })
 }
 
 // isGuess reports whether the kind is not known, or any.

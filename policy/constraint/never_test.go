@@ -37,6 +37,13 @@ func TestMatchesNothing(t *testing.T) {
 	}{
 		{"an empty name", []edit{names("a", "")}, nil, "resourceRules[0].resourceNames[1]"},
 		{"a name", []edit{names("a")}, nil, ""},
+		{"a name in upper case", []edit{names("a", "Web")}, nil, "resourceRules[0].resourceNames[1]"},
+		{"a name in upper case of a role", []edit{groups("rbac.authorization.k8s.io"), resources("roles"), names("Web", "system:a", "*")}, nil, ""},
+		{"a name in upper case of pods and roles", []edit{groups("", "rbac.authorization.k8s.io"), resources("pods", "roles"), names("Web")}, nil, ""},
+		{"a pattern of names", []edit{names("web-*")}, nil, "resourceRules[0].resourceNames[0]"},
+		{"a namespace in a name", []edit{groups("rbac.authorization.k8s.io"), resources("roles"), names("a/web")}, nil, "resourceRules[0].resourceNames[0]"},
+		{"a name of a custom resource", []edit{groups("example.org"), resources("fleets"), names("Web")}, nil, ""},
+		{"a pattern of excluded names", nil, []edit{names("web-*")}, "excludeResourceRules[0].resourceNames[0]"},
 		{"pods of the cluster", []edit{scope(admission.ClusterScope)}, nil, "resourceRules[0].scope"},
 		{"pods in namespaces", []edit{scope(admission.NamespacedScope)}, nil, ""},
 		{"nodes in namespaces", []edit{resources("nodes"), scope(admission.NamespacedScope)}, nil, "resourceRules[0].scope"},

@@ -8,15 +8,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
-// FileObjects implements resource.Get of expressions from files, for ConfigMaps alone. Other
-// objects are indeterminate.
+const configMaps = "configmaps"
+
+// FileObjects implements resource.Get of expressions, and the look-up of a rule's parameter
+// by name, from files, for ConfigMaps alone. Other objects are indeterminate.
 type FileObjects struct{ ConfigMaps kyverno.Lookup }
 
 var _ cel.Resources = FileObjects{}
 
 // Get implements cel.Resources.
 func (f FileObjects) Get(ctx context.Context, of cel.ResourceRef) (map[string]any, error) {
-	if of.Group != "" || of.Version != "v1" || of.Resource != "configmaps" {
+	if of.Group != "" || of.Version != "v1" || of.Resource != configMaps {
 		return nil, unknown("%s cannot be looked up without a cluster: files answer for ConfigMaps alone", of.Resource)
 	}
 	object, err := f.ConfigMaps.ConfigMap(ctx, of.Namespace, of.Name)
@@ -38,6 +40,9 @@ func (f FileObjects) Post(_ context.Context, of cel.ResourceRef, _ map[string]an
 
 // Kind implements cel.Resources.
 func (f FileObjects) Kind(_ context.Context, apiVersion, kind string) (group, version, resource string, err error) {
+	if apiVersion == "v1" && kind == "ConfigMap" {
+		return "", apiVersion, configMaps, nil
+	}
 	return "", "", "", unknown("the resource of %s %s cannot be looked up without a cluster", apiVersion, kind)
 }
 

@@ -126,6 +126,7 @@ func TestWhichRulesFollow(t *testing.T) {
 		{"{name: r, match: {any: [{resources: {kinds: [v1/Pod]}}]}" + body, "", "r autogen-r autogen-cronjob-r", "pods with their version"},
 		{"{name: r, match: {resources: {kinds: [Pod]}}" + body, "", "r autogen-r autogen-cronjob-r", "the old form"},
 		{pods, "pod-policies.kyverno.io/autogen-controllers: none", "r", "none is wanted"},
+		{pods, "pod-policies.kyverno.io/autogen-controllers: all", "r autogen-r autogen-cronjob-r", "all are"},
 		{pods, "pod-policies.kyverno.io/autogen-controllers: 'Deployment,Job'", "r autogen-r", "some are"},
 		{pods, "pod-policies.kyverno.io/autogen-controllers: CronJob", "r autogen-cronjob-r", "CronJobs are"},
 		{"{name: r, match: {any: [{resources: {kinds: [Service]}}]}" + body, "", "r", "no pods"},

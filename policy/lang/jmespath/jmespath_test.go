@@ -89,6 +89,8 @@ func TestFunctions(t *testing.T) {
 		{"regex_match('^[1-7]$', '8')", false},
 		{"regex_replace_all('([0-9])([0-9])', 'hello im 42 months old', '${1}1')", "hello im 41 months old"},
 		{"regex_replace_all_literal('[0-9]+', 'a1b22', '$1')", "a$1b$1"},
+		{"regex_replace_all('7$', `16777217`, '8')", "16777218"},
+		{"regex_replace_all_literal('x', 'x', `9007199254740992`)", "9007199254740992"},
 		{"pattern_match('158-6?-3*', '158-63-4')", false},
 		{"pattern_match('158-6?-3*', '158-63-34')", true},
 		{"pattern_match('1*', `158`)", true},

@@ -60,6 +60,9 @@ func TestCompileRefusesToo(t *testing.T) {
 		{"a target without a version", "", ofMaps + "mutate: {targets: [{kind: Pod}]" + patched, "spec.rules[0].mutate.targets[0].apiVersion"},
 		{"a namespace that is no expression", "", ofMaps + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{ a. }}', data: {}}", "spec.rules[0].generate.namespace"},
 		{"data that is no expression", "", ofMaps + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {a: '{{ a. }}'}}", "spec.rules[0].generate.data"},
+		{"an object without its namespace", "", ofMaps + "generate: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, name: a, data: {}}", "spec.rules[0].generate.namespace: is missing"},
+		{"an object without its namespace, in a loop", "", ofMaps + "generate: {foreach: [{list: request.a, apiVersion: v1, kind: Secret, name: a, data: {}}]}", "spec.rules[0].generate.foreach[0].namespace: is missing"},
+		{"an object of the cluster in a namespace", "", ofMaps + "generate: {apiVersion: v1, kind: Namespace, name: a, namespace: b, data: {}}", "spec.rules[0].generate.namespace: a Namespace is in no namespace"},
 		{"no kind", "", ofMaps + "generate: {apiVersion: v1, name: a, namespace: b, data: {}}", "spec.rules[0].generate.kind"},
 		{"a kind with a wildcard", "", ofMaps + "generate: {apiVersion: v1, kind: Config*, name: a, namespace: b, data: {}}", "spec.rules[0].generate.kind"},
 		{"too many loops", "", ofMaps + "generate: {foreach: [" + strings.Repeat("{list: request.a, "+madeObject+"}, ", 51) + "]}", "spec.rules[0].generate.foreach"},
@@ -89,6 +92,8 @@ func TestCompileAccepts(t *testing.T) {
 		{"a namespace of which a Policy cannot tell yet", "b", ofMaps + "generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.namespace}}', data: {}}"},
 		{"a target in a Policy's own namespace", "b", ofMaps + "mutate: {targets: [{apiVersion: v1, kind: Pod, namespace: b}]" + patched},
 		{"a target in a namespace", "", ofMaps + "mutate: {targets: [{apiVersion: v1, kind: Pod, namespace: b}]" + patched},
+		{"an object of the cluster", "", ofMaps + "generate: {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, name: a, data: {}}"},
+		{"a kind that only the cluster knows", "", ofMaps + "generate: {apiVersion: example.org/v1, kind: Secret, name: a, data: {}}"},
 		{"a group in a version", "", ofMaps + "generate: {apiVersion: apps/v1, kind: Deployment, name: a, namespace: b, data: {}}"},
 		{"creations and updates", "", "name: r\nmatch: {all: [{resources: {kinds: [Pod], operations: [CREATE, UPDATE]}}]}\ngenerate: {" + madeObject + "}"},
 	} {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rule"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -102,7 +104,7 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 		return nil, document.Unsupported(path+".cloneList", "the copying of other objects")
 	}
 	m := &maker{path: path, kind: policy.ObjectKind{APIVersion: doc.APIVersion, Kind: doc.Kind}, own: o.Namespace}
-	errs := []error{plainKind(doc.APIVersion, doc.Kind, path)}
+	errs := []error{plainKind(doc.APIVersion, doc.Kind, path), checkScope(doc, path)}
 	if !slices.Contains(g.terms.Kinds, m.kind) {
 		g.terms.Kinds = append(g.terms.Kinds, m.kind)
 	}
@@ -128,6 +130,23 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 		errs = append(errs, foreign(path+".namespace", o.Namespace, "generate into", doc.Namespace))
 	}
 	return m, errors.Join(errs...)
+}
+
+// checkScope refuses a kind of Kubernetes without the namespace that its objects need, or with one
+// that they cannot have: none could be created. The scope of other kinds is the cluster's to say.
+func checkScope(doc objectDocument, path string) error {
+	group, _, found := strings.Cut(doc.APIVersion, "/")
+	if !found {
+		group = ""
+	}
+	of, known := builtin.Find(group, doc.Kind)
+	switch {
+	case known && !of.Cluster && doc.Namespace == "":
+		return field.Fail(path+".namespace", "is missing, and a %s is in a namespace", doc.Kind)
+	case known && of.Cluster && doc.Namespace != "":
+		return field.Fail(path+".namespace", "a %s is in no namespace: leave it out", doc.Kind)
+	}
+	return nil
 }
 
 // foreign is the error for an object outside of a Policy's namespace.

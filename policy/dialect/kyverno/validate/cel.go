@@ -254,15 +254,12 @@ func (p *program) judge(q *question, data variable.Context, activation *cel.Acti
 	return passed()
 }
 
-// says is the author's message. A messageExpression that fails yields no message, as in
-// Kubernetes.
+// says is the author's message.
 func (e *expression) says(q *question, data variable.Context, activation *cel.Activation) string {
-	if e.message != nil {
-		if text, err := e.message.Text(q.ctx, activation); err == nil && text != "" && len(text) <= kyvernocel.MaxMessage {
-			return text
-		}
-	}
+	words := kyvernocel.MessageOf(q.ctx, e.message, activation)
 	switch {
+	case words != "":
+		return words
 	case e.text != "":
 		return e.text
 	case q.rule.message.source != "":

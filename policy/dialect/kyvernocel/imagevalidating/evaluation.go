@@ -1,6 +1,7 @@
 package imagevalidating
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -206,17 +207,9 @@ func (e *evaluation) hinges(ctx context.Context, v *validation) error {
 	return e.unresolved
 }
 
-// words is the author's message. A messageExpression that fails yields no message, as in
-// Kubernetes.
+// words is the author's message.
 func (e *evaluation) words(ctx context.Context, v *validation) string {
-	if v.words == nil {
-		return v.message
-	}
-	text, err := v.words.Text(ctx, e.activation)
-	if err != nil || text == "" || len(text) > kyvernocel.MaxMessage {
-		return v.message
-	}
-	return text
+	return cmp.Or(kyvernocel.MessageOf(ctx, v.words, e.activation), v.message)
 }
 
 // hear searches for a choice of statements on which every validation holds. One statement must

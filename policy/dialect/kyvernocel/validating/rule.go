@@ -1,6 +1,7 @@
 package validating
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/quaymaster/quaymaster/policy"
@@ -117,17 +118,9 @@ func (r *rule) judge(ctx context.Context, activation *cel.Activation) policy.Val
 	return policy.Validated{Result: policy.Pass, Action: r.action}
 }
 
-// says is the author's message. A messageExpression that fails yields no message, as in
-// Kubernetes.
+// says is the author's message.
 func (v *validation) says(ctx context.Context, activation *cel.Activation) string {
-	if v.words == nil {
-		return v.message
-	}
-	text, err := v.words.Text(ctx, activation)
-	if err != nil || text == "" || len(text) > kyvernocel.MaxMessage {
-		return v.message
-	}
-	return text
+	return cmp.Or(kyvernocel.MessageOf(ctx, v.words, activation), v.message)
 }
 
 // seen is what validations read.

@@ -191,6 +191,7 @@ func TestMessages(t *testing.T) {
 		{"of a variable", "{expression: 'false', messageExpression: \"'no, ' + variables.who\"}", "[Audit, Warn]", "spec.validations[0]: no, web\n", policy.Warn},
 		{"an expression that fails", "{expression: 'false', message: not so, messageExpression: string(object.metadata.labels.none)}", "[Deny, Audit]", "spec.validations[0]: not so\n", policy.Enforce},
 		{"an expression that says nothing", "{expression: 'false', message: not so, messageExpression: \"''\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
+		{"an expression of blanks", "{expression: 'false', message: not so, messageExpression: \"' \\t '\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
 		{"the longest text", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "'\"}", "", "spec.validations[0]: " + longest + "\n", policy.Enforce},
 		{"a longer one", "{expression: 'false', message: not so, messageExpression: \"'" + longest + "x'\"}", "", "spec.validations[0]: not so\n", policy.Enforce},
 		{"the second", "{expression: 'true', message: not so}, {expression: 'false', message: nor so}", "", "spec.validations[1]: nor so\n", policy.Enforce},

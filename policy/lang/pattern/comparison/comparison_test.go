@@ -136,6 +136,8 @@ func TestHolds(t *testing.T) {
 		{`"1e3"`, `1000`, true, "an exponent"},
 		{`"1e3"`, `1001`, false, "one more"},
 		{`"<1Gi"`, `"lots"`, false, "no quantity has no order"},
+		{`10`, `"10"`, true, "a number against a text that writes it"},
+		{`10`, `"1e1"`, false, "a number against a text that writes it with an exponent"},
 		{`">1e9"`, `"1e10"`, true, "exponents on both sides"},
 		{`">1e9"`, `"1e8"`, false, "a smaller one"},
 		{`"<0.0000005"`, `0.0000004`, true, "six digits, so zero"},
