@@ -171,7 +171,7 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 	}
 	config := bench.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
-		Values: values, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.timeout)},
+		Values: values, NoOldObject: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.timeout)},
 	}
 	var live *liveCluster
 	if f.cluster {

@@ -82,6 +82,16 @@ spec:
   matchConstraints: {resourceRules: [{apiGroups: [example.org], apiVersions: [v1], operations: [CREATE], resources: [fleets]}]}
   validations: [{expression: "false"}]
 `,
+	"update.yaml": `apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: fixed}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: owner
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    validate: {cel: {expressions: [{expression: "object.metadata.labels.owner == oldObject.metadata.labels.owner"}]}}
+`,
 	"entry.yaml": "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {kubernetesResource: {group: '', version: v1, resource: pods, namespace: default}}\n",
 	"call.yaml":  "apiVersion: kyverno.io/v2alpha1\nkind: GlobalContextEntry\nmetadata: {name: pods}\nspec: {apiCall: {urlPath: /api/v1/pods, refreshInterval: 1m}}\n",
 	"left.yaml":  "apiVersion: policies.kyverno.io/v1\nkind: DeletingPolicy\nmetadata: {name: old}\nspec: {schedule: '* * * * *'}\n",
@@ -130,6 +140,9 @@ func TestApply(t *testing.T) {
 		{reason: "a parameter that denies", arguments: "parameter.yaml -r bad.yaml -r tiers.yaml", status: exitDenied, out: "fail  ClusterPolicy/tiers/owned: "},
 		{reason: "no parameter", arguments: "parameter.yaml -r good.yaml", status: exitError, out: "give it with -r FILE"},
 		{reason: "one custom resource", arguments: "fleet.yaml -r good.yaml", out: "pass: 0", without: "matches every kind"},
+		{reason: "an update without an old object", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE", status: exitError, out: "could not be judged"},
+		{reason: "an update", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE --set request.oldObject.metadata.labels.owner=shop", out: "pass: 1"},
+		{reason: "an update that differs", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE --set request.oldObject.metadata.labels.owner=bank", status: exitDenied, out: "fail  ClusterPolicy/fixed/owner: "},
 		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: exitDenied, out: `"result": "deny"`},
 		{reason: "a global context entry, of the objects", arguments: "global.yaml entry.yaml -r good.yaml", out: "pass: 1"},
 		{reason: "of two objects", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "one pod is enough"},

@@ -30,6 +30,9 @@ type Config struct {
 	Targets []workload.Object
 	// Values replace look-ups; nil for none.
 	Values *given.Values
+	// NoOldObject: at UPDATE, expressions read no old object if none is given. Else they read the
+	// object itself, as in Kyverno's suites, where nothing is ever different.
+	NoOldObject bool
 	// User is the requesting user; nil if unknown: rules then match every user.
 	User *policy.User
 	// Labels returns the labels of a namespace, and whether they are known; a nil function means
@@ -299,6 +302,9 @@ func (b *Bench) request(object workload.Object, operation string, places []int) 
 		return request, err
 	}
 	s = &request.Subject
+	if b.config.NoOldObject && s.OldObject.IsAssumed() {
+		s.OldObject = policy.Content{}
+	}
 	if s.Namespace == "" {
 		s.Namespace = object.Namespace()
 	}
