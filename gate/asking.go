@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -122,7 +123,7 @@ func (a *asking) beside(ctx context.Context, digest image.Digest) {
 	var err error
 	go func() {
 		defer close(done)
-		err = safely(func() { choice = a.chooser.Choose(ctx, a.question, a.begun(), digest) })
+		err = evaluate.Safely(func() { choice = a.chooser.Choose(ctx, a.question, a.begun(), digest) })
 	}()
 	a.choosing[digest] = func() redirect.Choice {
 		<-done // Choose heeds ctx

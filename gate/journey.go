@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
@@ -39,12 +40,12 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	plans := make([]*planned, len(requests))
 	broken := make([]error, len(requests))
 	for i, request := range requests {
-		broken[i] = safely(func() { plans[i] = trip.plan(ctx, request) })
+		broken[i] = evaluate.Safely(func() { plans[i] = trip.plan(ctx, request) })
 	}
 	trip.run(ctx, progress)
 	trip.judge(ctx, plans)
 	asked := waiting.Begin(ctx)
-	err = errors.Join(safely(func() { trip.override(ctx, plans) }), safely(func() { trip.redirect(ctx, plans) }))
+	err = errors.Join(evaluate.Safely(func() { trip.override(ctx, plans) }), evaluate.Safely(func() { trip.redirect(ctx, plans) }))
 	asked()
 	if err != nil {
 		for i := range broken {
@@ -53,7 +54,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	}
 	for i, request := range requests {
 		if broken[i] == nil {
-			broken[i] = safely(func() { outcomes[i] = plans[i].settle(ctx, trip) })
+			broken[i] = evaluate.Safely(func() { outcomes[i] = plans[i].settle(ctx, trip) })
 		}
 		if broken[i] != nil {
 			outcomes[i] = failed(request, policy.Reason{Code: policy.Internal, Message: broken[i].Error()})
@@ -273,7 +274,7 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work))
 // again by runSafely, which reports it.
 func (w *work) rememberSafely(ctx context.Context) (done bool) {
 	started := w.gate.options.now()
-	if err := safely(func() { done = w.remember(ctx) }); err != nil {
+	if err := evaluate.Safely(func() { done = w.remember(ctx) }); err != nil {
 		return false
 	}
 	w.duration = w.gate.options.now().Sub(started)
@@ -283,7 +284,7 @@ func (w *work) rememberSafely(ctx context.Context) (done bool) {
 // runSafely turns a panic into an error.
 func (w *work) runSafely(ctx context.Context) {
 	started := w.gate.options.now()
-	if err := safely(func() { w.run(ctx) }); err != nil {
+	if err := evaluate.Safely(func() { w.run(ctx) }); err != nil {
 		w.err = err
 	}
 	if ctx.Err() != nil {

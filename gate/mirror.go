@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -251,7 +252,7 @@ func (w *work) compareSource(ctx context.Context) (wait func()) {
 	go func() {
 		defer close(done)
 		defer cancel()
-		_ = safely(func() {
+		_ = evaluate.Safely(func() {
 			if said, err := w.resolveTag(ctx, w.ref); err == nil {
 				w.source = said.Digest()
 			}

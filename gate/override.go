@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -70,7 +71,7 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if err := safely(func() { in.inspect(ctx) }); err != nil {
+			if err := evaluate.Safely(func() { in.inspect(ctx) }); err != nil {
 				in.err = err
 			}
 			in.finished = true

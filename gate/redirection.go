@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -131,7 +132,7 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 // remembered chooses the target from the cache alone.
 func (one *pending) remembered(ctx context.Context) (known bool) {
 	a := one.asking
-	err := safely(func() { one.choice, known = a.chooser.Remembered(ctx, a.question, one.digest()) })
+	err := evaluate.Safely(func() { one.choice, known = a.chooser.Remembered(ctx, a.question, one.digest()) })
 	return known && err == nil
 }
 
@@ -141,7 +142,7 @@ func (one *pending) digest() image.Digest { return one.plan.verdicts[one.at].Pin
 // choose chooses the target. A panic becomes an error.
 func (one *pending) choose(ctx context.Context) {
 	a := one.asking
-	err := safely(func() { one.choice = a.choose(ctx, one.digest()) })
+	err := evaluate.Safely(func() { one.choice = a.choose(ctx, one.digest()) })
 	if err != nil {
 		one.choice = redirect.Choice{Attempts: []redirect.Attempt{{
 			Target: a.question.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,

@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -261,15 +261,15 @@ func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry
 	open := map[string][]*inquiry{}
 	var order []string
 	for _, in := range missing {
-		if open[in.query.Sources] == nil {
-			order = append(order, in.query.Sources)
+		if open[in.query.Key.Sources] == nil {
+			order = append(order, in.query.Key.Sources)
 		}
-		open[in.query.Sources] = append(open[in.query.Sources], in)
+		open[in.query.Key.Sources] = append(open[in.query.Key.Sources], in)
 	}
 	var group errgroup.Group
 	for _, sources := range order {
 		group.Go(func() error {
-			return safely(func() { w.investigate(ctx, pinned, open[sources]) })
+			return evaluate.Safely(func() { w.investigate(ctx, pinned, open[sources]) })
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -279,16 +279,24 @@ func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry
 	}
 }
 
-// safely turns a panic into an error: one on a goroutine of its own would end the
-// process, and with it every answer.
-func safely(do func()) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("internal error, which is a defect: %v", p)
+// investigate answers inquiries about one digest and one group of places.
+func (w *work) investigate(ctx context.Context, pinned image.Pinned, inquiries []*inquiry) {
+	session, repository := inquiries[0].session, inquiries[0].query.Repository
+	answers := w.gate.memory.claims.Search(ctx, queriesOf(inquiries), apart(session, repository), func(ctx context.Context) []policy.Answer {
+		queries := make([]evaluate.Query, len(inquiries))
+		for i, in := range inquiries {
+			queries[i] = in.Query
 		}
-	}()
-	do()
-	return nil
+		searching, discovered := w.gate.options.begin(ctx, PhaseDiscover)
+		found := evaluate.Find(searching, session, pinned, repository, queries)
+		discovered()
+		ctx, proved := w.gate.options.begin(ctx, PhaseProve)
+		defer proved()
+		return evaluate.Verify(ctx, w.prover, found, queries)
+	})
+	for i, in := range inquiries {
+		w.add(in.place, in.key, answers[i])
+	}
 }
 
 func (w *work) known(key question) bool {
@@ -326,12 +334,11 @@ func (w *work) add(from *place, key question, answer policy.Answer) {
 
 // inquiry is a claim query with a resolved authority and no cached answer.
 type inquiry struct {
-	policy.Question
-	key       question
-	authority verify.Authority
-	query     claims.Query
-	place     *place
-	session   Session // for the place
+	evaluate.Query
+	key     question
+	query   claims.Query
+	place   *place
+	session Session // for the place
 }
 
 // inquire resolves the authority of a query and consults the cache.
@@ -340,7 +347,7 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 	if err != nil {
 		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
-	in := &inquiry{Question: q, key: key, authority: authority, place: w.place}
+	in := &inquiry{Query: evaluate.Query{Question: q, Resolved: authority, Key: w.claimKey(pinned, hash, q)}, key: key, place: w.place}
 	where := w.place
 	if len(q.Sources) > 0 { // the policy's own word; elsewhere, the workload's Secrets do not count
 		where = &w.home
@@ -350,7 +357,7 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 		return nil, policy.Answer{Gaps: []error{late(ctx, err)}}, true
 	}
 	in.query = claims.Query{
-		Key: w.claimKey(pinned, hash, q), Repository: where.repository, Scope: in.session.Scope(),
+		Key: in.Key, Repository: where.repository, Scope: in.session.Scope(),
 		MaxAge: authority.MaxAge, Fallback: w.place.isLater, Bypass: w.anew,
 	}
 	answer, old, ok := w.gate.memory.claims.Lookup(in.query)

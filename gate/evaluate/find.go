@@ -1,0 +1,105 @@
+// Package evaluate holds the steps of the evaluation of one image reference. Their inputs and
+// outputs are values: Find searches one evidence repository, and Verify answers claim queries
+// by the evidence that was found. Evidence that could not be read or verified is a gap or a
+// rejection in an answer, and never a fact.
+package evaluate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Registry reads evidence with some credentials.
+type Registry interface {
+	attest.Fetcher
+	// Describe completes the descriptor of a digest.
+	Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error)
+}
+
+// Query is a claim query with its authority resolved.
+type Query struct {
+	policy.Question
+	Resolved verify.Authority
+	Key      claims.Key
+}
+
+// Found is the evidence about a digest in one repository.
+type Found struct {
+	attest.Found
+	// Subject is the digest, with a complete descriptor if a query needs one. Err is the reason
+	// why it could not be completed.
+	Subject image.Pinned
+	Err     error
+}
+
+// Find searches a repository for all evidence about subject that the queries can use. The
+// queries name the same sources.
+func Find(ctx context.Context, registry Registry, subject image.Pinned, repository image.Repository, queries []Query) Found {
+	want := wanted(queries)
+	out := Found{Subject: subject}
+	pinned := subject.At(repository)
+	var wg sync.WaitGroup
+	if slices.Contains(want.Formats, attest.Notation) && !pinned.Descriptor().IsComplete() {
+		wg.Go(func() { // in parallel with the search: costs no round trip of its own
+			described, err := registry.Describe(ctx, pinned)
+			if err != nil {
+				out.Err = err
+				return
+			}
+			out.Subject = described.At(subject.Repository())
+		})
+	}
+	out.Found = attest.Find(ctx, registry, pinned, want)
+	wg.Wait()
+	return out
+}
+
+// wanted joins the kinds of evidence that the queries can use.
+func wanted(queries []Query) attest.Want {
+	var want attest.Want
+	for _, q := range queries {
+		for _, format := range formats(q.Resolved) {
+			if !slices.Contains(want.Formats, format) {
+				want.Formats = append(want.Formats, format)
+			}
+		}
+		switch {
+		case q.Role == attest.Signature:
+			want.Signatures = true
+		case q.Artifact:
+			want.Artifacts = appendNew(want.Artifacts, q.Predicate)
+		default:
+			want.Predicates = appendNew(want.Predicates, q.Predicate)
+		}
+		want.Sources = q.Sources
+	}
+	slices.Sort(want.Formats)
+	return want
+}
+
+func appendNew(list []string, s string) []string {
+	if slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}
+
+// Safely turns a panic into an error: one on a goroutine of its own would end the
+// process, and with it every answer.
+func Safely(do func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("internal error, which is a defect: %v", p)
+		}
+	}()
+	do()
+	return nil
+}
