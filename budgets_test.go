@@ -15,7 +15,7 @@ var budgets = []budget{
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway": {5300, unsplit},
 			"cmd/quaymaster":         {8300, unsplit},
-			"gate":                   {6425, unsplit},
+			"gate":                   {5250, unsplit},
 			"registry":               {3000, planned},
 			"policy":                 {2000, planned},
 			"policy/lang/jmespath":   {2500, planned},
@@ -68,7 +68,7 @@ var budgets = []budget{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway.assembly":          {95, unsplit},
-			"gate.work":                                {79, unsplit},
+			"gate.work":                                {72, unsplit},
 			"gate.planned":                             {62, unsplit},
 			"registry.Client":                          {44, unsplit},
 			"registry/registrytest.Registry":           {37, unsplit},
