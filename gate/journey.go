@@ -36,7 +36,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 		return outcomes
 	}
 
-	trip := &journey{gate: g, snapshot: snapshot}
+	trip := newJourney(g, snapshot)
 	plans := make([]*planned, len(requests))
 	broken := make([]error, len(requests))
 	for i, request := range requests {
@@ -127,9 +127,13 @@ const patience = 20 * time.Millisecond
 type journey struct {
 	gate     *Gate
 	snapshot Snapshot
-	works    few[workKey, *work]
-	tasks    few[accessKey, task]
+	works    map[workKey]*work
+	tasks    map[accessKey]task
 	order    []*work
+}
+
+func newJourney(g *Gate, snapshot Snapshot) *journey {
+	return &journey{gate: g, snapshot: snapshot, works: map[workKey]*work{}, tasks: map[accessKey]task{}}
 }
 
 // workKey identifies a work. Mirrors are part of the key, since they select the
@@ -148,10 +152,10 @@ type accessKey struct {
 // checks of other containers, objects and policies share.
 func (j *journey) work(ctx context.Context, check *policy.Check, w *way, identity workload.Identity, identityKey string) task {
 	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, way: w.key()}
-	t, ok := j.tasks.get(key)
+	t, ok := j.tasks[key]
 	if !ok {
 		t.work, t.err = j.open(ctx, key, w, Access{Credentials: check.Credentials, Workload: identity})
-		j.tasks.set(key, t)
+		j.tasks[key] = t
 	}
 	if t.err == nil {
 		t.at = len(t.work.checks)
@@ -173,11 +177,11 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 		return nil, fmt.Errorf("credentials: %w", late(ctx, err))
 	}
 	key.scope = session.Scope()
-	w, ok := j.works.get(key)
+	w, ok := j.works[key]
 	if !ok {
 		w = &work{
 			gate: j.gate, prover: j.snapshot.Prover, generation: j.snapshot.Prover.Generation(),
-			session: session, scope: key.scope, ref: ref, way: about,
+			session: session, scope: key.scope, ref: ref, way: about, answers: map[question]policy.Answer{},
 		}
 		w.home = place{repository: ref.Repository(), session: session}
 		w.place = &w.home
@@ -186,7 +190,7 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 			places := j.places(w, evidence, access)
 			w.place, w.later, w.mirrorHash = places[0], places[1:], j.snapshot.Mirrors.Hash()
 		}
-		j.works.set(key, w)
+		j.works[key] = w
 		j.order = append(j.order, w)
 	}
 	return w, nil
@@ -298,7 +302,7 @@ func (w *work) late(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err, w.children.err, w.parent.err = late(ctx, w.err), late(ctx, w.children.err), late(ctx, w.parent.err)
-	for key, answer := range w.answers.all() {
+	for key, answer := range w.answers {
 		if len(answer.Gaps) == 0 {
 			continue
 		}
@@ -306,7 +310,7 @@ func (w *work) late(ctx context.Context) {
 		for i, gap := range answer.Gaps {
 			answer.Gaps[i] = late(ctx, gap)
 		}
-		w.answers.set(key, answer)
+		w.answers[key] = answer
 	}
 }
 

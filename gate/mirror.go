@@ -190,10 +190,10 @@ func (w *way) key() string {
 // anything.
 func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity workload.Identity, identityKey string) task {
 	key := accessKey{ref: ref, identity: identityKey, way: about.key()}
-	t, ok := j.tasks.get(key)
+	t, ok := j.tasks[key]
 	if !ok {
 		t.work, t.err = j.open(ctx, key, about, Access{Workload: identity})
-		j.tasks.set(key, t)
+		j.tasks[key] = t
 	}
 	return t
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -153,7 +154,7 @@ func (in *inspection) inspect(ctx context.Context) {
 func (w *work) lacksAnswers() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, answer := range w.answers.all() {
+	for _, answer := range w.answers {
 		if slices.Contains(answer.Gaps, errNotAsked) {
 			return true
 		}
@@ -191,7 +192,7 @@ func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
 
 // proveAllowed verifies the signers of Allows, for images that are not allowed otherwise.
 func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
-	trip := &journey{gate: j.gate, snapshot: j.snapshot}
+	trip := newJourney(j.gate, j.snapshot)
 	for _, one := range open {
 		p := one.plan
 		if !p.overriding.WantsSigner(policy.OverrideAllow) {
@@ -284,7 +285,19 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 func (w *work) allFacts(by func(*verify.Authority) bool) (facts []verify.Fact, gap error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for key, answer := range w.answers.all() {
+	first := map[question]int{} // in the order of the checks: reasons do not differ between requests
+	for i, q := range slices.Backward(w.questions()) {
+		first[questionKey(image.Digest{}, q)] = i
+	}
+	position := func(key question) int {
+		key.digest = image.Digest{}
+		return first[key]
+	}
+	keys := slices.SortedFunc(maps.Keys(w.answers), func(a, b question) int {
+		return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a.digest.String(), b.digest.String()))
+	})
+	for _, key := range keys {
+		answer := w.answers[key]
 		facts = append(facts, answer.Facts...)
 		if len(answer.Gaps) > 0 && by(key.authority) {
 			gap = answer.Gaps[0]

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/claims"
@@ -52,7 +53,7 @@ func (w *work) remember(ctx context.Context) bool {
 func (w *work) forgetGaps() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answers.drop(func(_ question, a policy.Answer) bool { return slices.Contains(a.Gaps, errNotAsked) })
+	maps.DeleteFunc(w.answers, func(_ question, a policy.Answer) bool { return slices.Contains(a.Gaps, errNotAsked) })
 }
 
 // recall returns cached facts about a digest. It does not wait for keys of an authority

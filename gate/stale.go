@@ -210,8 +210,7 @@ func inBrief(ctx context.Context) (context.Context, context.CancelFunc) {
 func (w *work) answerTo(key question) policy.Answer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	answer, _ := w.answers.get(key)
-	return answer
+	return w.answers[key]
 }
 
 // markStale records the verification time of a stale fact that is used.

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ type work struct {
 
 	mu      sync.Mutex
 	others  []Session // of places elsewhere
-	answers few[question, policy.Answer]
+	answers map[question]policy.Answer
 	old     []question // answered from old cache entries
 	anew    bool       // the cache is bypassed
 	stale   time.Time  // verification time of the oldest stale fact in use
@@ -185,7 +186,7 @@ func (w *work) renew(ctx context.Context) {
 func (w *work) forget(keys []question) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answers.drop(func(key question, _ policy.Answer) bool { return slices.Contains(keys, key) })
+	maps.DeleteFunc(w.answers, func(key question, _ policy.Answer) bool { return slices.Contains(keys, key) })
 }
 
 func (w *work) resolve(ctx context.Context) (image.Pinned, error) {
@@ -217,7 +218,7 @@ func (w *work) answersFor(digest image.Digest) policy.Answers {
 	return func(q policy.Question) policy.Answer {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		answer, ok := w.answers.get(questionKey(digest, q))
+		answer, ok := w.answers[questionKey(digest, q)]
 		if !ok {
 			answer.Gaps = []error{errors.New("the question was never asked; this is a defect")}
 		}
@@ -302,7 +303,7 @@ func (w *work) investigate(ctx context.Context, pinned image.Pinned, inquiries [
 func (w *work) known(key question) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, ok := w.answers.get(key)
+	_, ok := w.answers[key]
 	return ok
 }
 
@@ -318,7 +319,7 @@ func (w *work) markOld(key question) {
 func (w *work) record(key question, answer policy.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.answers.set(key, answer)
+	w.answers[key] = answer
 }
 
 // add records the answer of an evidence repository: the first one's, or an addition to it.
@@ -326,10 +327,10 @@ func (w *work) add(from *place, key question, answer policy.Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if from.isLater {
-		before, _ := w.answers.get(key)
+		before := w.answers[key]
 		answer = claims.Merge(before, answer, from.repository)
 	}
-	w.answers.set(key, answer)
+	w.answers[key] = answer
 }
 
 // inquiry is a claim query with a resolved authority and no cached answer.
