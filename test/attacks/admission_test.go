@@ -62,14 +62,14 @@ func admissionAttacks() []attack {
 				"kyverno.io/verify-images": `{"` + digest.ByDigest() + `":"pass"}`, "kyverno.io/image-verification-outcomes": `{"images":{"status":"pass"}}`,
 			}})(s)
 		}),
-		row("annotation-of-what-was-written", "The pod comes with our own record of what was written, naming a signed image. It leads nowhere, and the pod is denied.", "kyverno 16336: annotations that are trusted", func(s *scene) {
+		row("annotation-of-what-was-written", "The pod has our own annotation of the written image, naming a signed image. It has no effect, and the pod is denied.", "kyverno 16336: annotations that are trusted", func(s *scene) {
 			claimed(object{"annotations": object{"quaymaster.dev/written": `{"c0":"` + s.signed("good").Name + `"}`}})(s)
 		}),
-		row("forged-owner", "The pod says that a ReplicaSet owns it, which some take for proof that it was looked at. It is denied.", "Portieris: owner references are trusted", claimed(object{"ownerReferences": []any{
+		row("forged-owner", "The pod has an owner reference to a ReplicaSet, which some verifiers take for an earlier verification. It is denied.", "Portieris: owner references are trusted", claimed(object{"ownerReferences": []any{
 			object{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "1", "controller": true},
 		}})),
 		row("forged-mirror-pod", "A user's pod has the annotation of a static pod's mirror. It is denied: only a node may say that.", "static pods", claimed(object{"annotations": object{"kubernetes.io/config.mirror": "abc"}})),
-		row("break-glass-on-the-pod", "The pod itself carries the labels that open a namespace, or leave it out elsewhere. They mean nothing on a pod, and it is denied.", "break glass by who may not", claimed(object{"labels": object{
+		row("break-glass-on-the-pod", "The pod itself carries the labels that open a namespace, or leave it out elsewhere. They have no effect on a pod, and it is denied.", "break glass without permission", claimed(object{"labels": object{
 			"quaymaster.dev/break-glass": "true", "policy.sigstore.dev/exclude": "true", "admission.gatekeeper.sh/ignore": "true",
 		}})),
 		row("pod-that-is-being-deleted", "A pod with a deletion time and a finalizer is given another image. It is denied; what changes no image is admitted.", "GHSA-hq4m-4948-64cc, CVE-2023-34091", updated(object{"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []any{"example.com/keep"}})),
@@ -106,7 +106,7 @@ func admissionAttacks() []attack {
 			s.admitted(request{unmutated: true, now: pod(image.ByDigest())})
 			s.refused(request{unmutated: true, now: pod(image.Name)})
 		}),
-		row("tag-in-a-controller", "A policy names Deployments themselves, and no rule covers the pods that follow, which would run what the tag stands for later. The Deployment is pinned, and a tag that passed the mutating webhook by is denied.", "kyverno: images of controllers are pinned", func(s *scene) {
+		row("tag-in-a-controller", "A policy names Deployments themselves, and no rule covers the pods that follow, which would run a later digest of the tag. The Deployment is pinned, and a tag that bypassed the mutating webhook is denied.", "kyverno: images of controllers are pinned", func(s *scene) {
 			image := s.signed("signed")
 			s.policies(strings.Replace(signedBy(ofKey), "kinds: [Pod]", "kinds: [Deployment]", 1))
 			s.runs(request{now: deployment(image.Name)}, image)
@@ -148,7 +148,7 @@ func admissionAttacks() []attack {
 			s.admitted(request{operation: "UPDATE", old: of("base", good), now: of("bundle", good)})
 			s.refused(request{operation: "UPDATE", old: of("base", evil), now: of("bundle", evil)}, policy.Unsigned)
 		}),
-		row("tag-that-moves-between-webhooks", "The tag moves to an unsigned image after the mutating webhook and before the validating one. What was pinned runs; asked anew, it is denied.", "GHSA-m3cq-xcx9-3gvm, CVE-2022-47633", func(s *scene) {
+		row("tag-that-moves-between-webhooks", "The tag moves to an unsigned image after the mutating webhook and before the validating one. The pinned image runs; a new request is denied.", "GHSA-m3cq-xcx9-3gvm, CVE-2022-47633", func(s *scene) {
 			evil, image := s.Build("shop/web", "1", "evil"), s.Build("shop/web", "1", "good")
 			s.check(s.SignLegacy(image, by(s.key), nil))
 			s.policies(signedBy(ofKey))
@@ -168,7 +168,7 @@ func admissionAttacks() []attack {
 			s.refused(text(list(evil), list(signed)))
 			s.refused(text(list(signed), list(evil)))
 		}),
-		row("containers-in-capitals", "The object has a member called Containers beside the right one, which lenient parsers take for it. What runs is what was looked at.", "parsers that differ", func(s *scene) {
+		row("containers-in-capitals", "The object has a member called Containers beside the right one, which lenient parsers take for it. The verified image runs.", "parsers that differ", func(s *scene) {
 			signed, evil := pod(s.signed("signed").ByDigest()), pod(s.built("evil").ByDigest())
 			s.policies(signedBy(ofKey))
 			s.admitted(signed)
@@ -188,7 +188,7 @@ func admissionAttacks() []attack {
 			s.noLabels = errors.New("the API server does not answer")
 			s.refused(image)
 		}),
-		row("panic", "A library panics on bytes that a stranger chose. The image is denied, and the next one is served.", "GHSA-7c37-gx6w-8vc5, CVE-2026-44310; kyverno 16435", func(s *scene) {
+		row("panic", "A library panics on bytes from an attacker. The image is denied, and the next one is served.", "GHSA-7c37-gx6w-8vc5, CVE-2026-44310; kyverno 16435", func(s *scene) {
 			image := s.signed("signed")
 			s.policies(signedBy(ofKey))
 			s.prover = func(p gate.Prover) gate.Prover { return broken{p} }

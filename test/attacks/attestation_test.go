@@ -121,10 +121,10 @@ func attestationAttacks() []attack {
 			}
 			return s.PutBundle(image, content, scanType)
 		}),
-		row("attestation-by-a-stranger", "A stranger attests what is asked for. It is denied.", "kyverno 2739, 17125", func(s *scene, image gatetest.Image) error {
+		row("attestation-by-a-stranger", "The required attestation is signed with another key. It is denied.", "kyverno 2739, 17125", func(s *scene, image gatetest.Image) error {
 			return s.AttestBundle(image, by(s.stranger), scanType, clean())
 		}, code(verify.WrongKey)),
-		{"attestation-by-another-identity", "A stranger with a certificate of the trusted authority attests what is asked for. It is denied.", "kyverno 17125", everywhere(),
+		{"attestation-by-another-identity", "The required attestation is signed by another identity of the trusted authority. It is denied.", "kyverno 17125", everywhere(),
 			judged(scanned(ofPeople), func(s *scene, image gatetest.Image) error {
 				return s.AttestBundle(image, released(s), scanType, clean())
 			}, func(s *scene, image gatetest.Image) error {
@@ -160,10 +160,10 @@ func attestationAttacks() []attack {
 			judged(scored, scores(1.5), scores("9.8"), policy.ConditionFailed)},
 		{"score-that-is-null", "The scan has a null in place of a score, and a filter would drop it. It is denied; a low number is admitted.", "JMESPath: a comparison of other values than numbers is null", everywhere(),
 			judged(scored, scores(1.5), scores(nil), policy.ConditionFailed)},
-		row("condition-met-by-a-stranger", "The right key attests dirty, and a stranger clean. It is denied: only what the right key says is read.", "kyverno 17130, 17164: payloads of others are read", func(s *scene, image gatetest.Image) error {
+		row("condition-met-by-a-stranger", "The right key attests dirty, and another key clean. It is denied: only statements of the right key are read.", "kyverno 17130, 17164: payloads of others are read", func(s *scene, image gatetest.Image) error {
 			return first(s.AttestBundle(image, by(s.key), scanType, object{"verdict": "dirty"}), s.AttestBundle(image, by(s.stranger), scanType, clean()))
 		}, policy.ConditionFailed),
-		{"stale-scan-beside-a-fresh-one", "A stranger and an old scan of the right key say dirty, and a new one says clean: who may push must not be able to block for ever. It is admitted; without the new one it is denied.",
+		{"stale-scan-beside-a-fresh-one", "A scan by another key and an old scan of the right key have findings, and a new one has none: a user with push access must not be able to block for ever. It is admitted; without the new one it is denied.",
 			"kyverno: one signer that does not match aborts the check", everywhere(), judged(policyOf, func(s *scene, image gatetest.Image) error {
 				return first(s.AttestBundle(image, by(s.stranger), scanType, object{"verdict": "dirty"}), s.AttestBundle(image, by(s.key), scanType, object{"verdict": "dirty"}),
 					s.AttestBundle(image, by(s.key), scanType, clean()))
@@ -187,7 +187,7 @@ func attestationAttacks() []attack {
 			c.Statement.Subjects = []verifytest.Subject{{Digest: "sha256:" + strings.Repeat("c", 64)}}
 		})),
 		row("signature-for-an-attestation", "The image is signed and not attested. It is denied: a signature is no scan.", typed, signsBundle(ours), policy.NoAttestation),
-		{"attestation-without-attestors", "A policy asks for an attestation and names nobody who may make it. It cannot be asked, whoever attested; with a signer it can.",
+		{"attestation-without-attestors", "A policy requires an attestation and names no signer. It cannot be evaluated, with any attestation; with a signer it can.",
 			"kyverno 17125", everywhere(), func(s *scene) {
 				image := s.built("honest")
 				s.check(states(nil)(s, image))

@@ -86,10 +86,10 @@ func boundAttacks() []attack {
 		return attack{name, what, source, everywhere(), play}
 	}
 	return []attack{
-		row("thousand-signatures", "A thousand bundles that nobody can read lie beside the image. It is denied in the request's time, after a bounded number of them.", crowds, crowded(thousandBundles, policy.TooMuch)),
-		row("thousand-layers", "A thousand strangers' signatures lie below cosign's tag. It is denied in the request's time.", crowds, crowded(thousandLayers)),
+		row("thousand-signatures", "The image has a thousand unreadable bundles. It is denied in the request's time, after a bounded number of them.", crowds, crowded(thousandBundles, policy.TooMuch)),
+		row("thousand-layers", "Cosign's tag has a thousand signatures by other keys. It is denied in the request's time.", crowds, crowded(thousandLayers)),
 		row("ten-thousand-referrers", "The registry lists ten thousand referrers. The image is denied in the request's time, after a bounded number of them.", crowds, crowded(tenThousand)),
-		row("two-hundred-notations", "Two hundred notation signatures of strangers lie beside the image. It is denied in the request's time, after a bounded number of them.", "GHSA-9m3v-v4r5-ppx7, CVE-2023-33957; GHSA-rvrx-rrwh-r9p6, CVE-2023-33958", func(s *scene) {
+		row("two-hundred-notations", "The image has two hundred notation signatures by other keys. It is denied in the request's time, after a bounded number of them.", "GHSA-9m3v-v4r5-ppx7, CVE-2023-33957; GHSA-rvrx-rrwh-r9p6, CVE-2023-33958", func(s *scene) {
 			image, evil := s.built("honest"), s.built("evil")
 			s.check(s.SignNotation(image, s.notary, verifytest.Notation{}))
 			s.policies(notarized())
@@ -103,8 +103,8 @@ func boundAttacks() []attack {
 			s.refused(evil.Name, policy.TooMuch, code(verify.UntrustedChain))
 			s.cheap(time.Since(began))
 		}),
-		row("key-of-eighty-kibibytes", "The signature's log entry brings an RSA key of 80 KiB, and a proof by it takes half a minute. It is denied before anybody computes with it.", "CVE-2023-29409", crowded(beside("dev.sigstore.cosign/bundle", longKey), code(verify.Malformed))),
-		row("timestamp-read-for-years", "The signature's timestamp has elements that exceed those which they are in, so that who reads BER reads them again for each. It is denied before anybody does.", "BER whose elements overlap", crowded(beside("dev.sigstore.cosign/rfc3161timestamp", exceeding), code(verify.Malformed))),
+		row("key-of-eighty-kibibytes", "The signature's log entry brings an RSA key of 80 KiB, and a verification with it takes half a minute. It is denied before any computation with it.", "CVE-2023-29409", crowded(beside("dev.sigstore.cosign/bundle", longKey), code(verify.Malformed))),
+		row("timestamp-read-for-years", "The signature's timestamp has elements that exceed their parents, so that a BER parser reads them again for each. It is denied before that.", "BER with overlapping elements", crowded(beside("dev.sigstore.cosign/rfc3161timestamp", exceeding), code(verify.Malformed))),
 		row("endless-manifest", "Manifests do not end. The request ends, and denies.", "GHSA-88jx-383q-w4qc, CVE-2024-29902", crowded(fault(registrytest.Manifest, registrytest.Endless()), unable()...)),
 		row("endless-referrers", "The list of referrers does not end. The request ends, and denies.", "GHSA-95pr-fxf5-86gv, CVE-2024-29903; CVE-2023-42813", crowded(fault(registrytest.Referrers, registrytest.Endless()), unable()...)),
 		row("bomb", "The list of referrers is compressed, and unpacks to a gibibyte. The request ends, and denies.", "gzip bombs; GHSA-95pr-fxf5-86gv", crowded(fault(registrytest.Referrers, registrytest.GzipBomb(bombs)))),

@@ -122,13 +122,13 @@ func callAttacks() []attack {
 	}
 	entry := "globalReference: {name: deployments}"
 	return []attack{
-		row("call-of-another-namespace", "A Policy of a namespace puts what a pod says into the path of a call, and the pod says another namespace. No call is made, and it is denied.", confusion,
+		row("call-of-another-namespace", "A Policy of a namespace puts data of a pod into the path of a call, and the pod names another namespace. No call is made, and it is denied.", confusion,
 			led("Policy", ofTeam, namespace, "kube-system", "", "*")),
-		row("call-that-climbs", "The pod says a path that climbs out of the namespace. No call is made, and it is denied.", confusion,
+		row("call-that-climbs", "The pod has a path that leaves the namespace. No call is made, and it is denied.", confusion,
 			led("Policy", ofTeam, namespace, "shop/../kube-system", "shop/configmaps/../../kube-system", "./kube-system")),
-		row("call-by-an-encoded-path", "The same in characters that are encoded, so that who looks at the path sees another one than who serves it. No call is made, and it is denied.", encoded,
+		row("call-by-an-encoded-path", "The same in characters that are encoded, so that the checker and the server see different paths. No call is made, and it is denied.", encoded,
 			led("Policy", ofTeam, namespace, "shop%2F..%2Fkube-system", "%2e%2e/kube-system", "shop%252F..%252Fkube-system")),
-		row("call-with-a-query-of-its-own", "What the pod says makes a query of the rest of the path, or adds to one. No call is made, and it is denied; this holds for a ClusterPolicy, too.", confusion,
+		row("call-with-a-query-of-its-own", "Data of the pod makes a query of the rest of the path, or adds to one. No call is made, and it is denied; this holds for a ClusterPolicy, too.", confusion,
 			led("ClusterPolicy", ofTeam, namespace, "kube-system/secrets?x=", "kube-system/configmaps?watch=true&x=", "kube-system/secrets#")),
 		row("call-through-the-api-server", "A Policy asks the API server to connect it with a pod, or a node, of its choice. It is refused as a whole, and denies.", "CVE-2026-100705: SSRF", confined(
 			calling("Policy", "apiCall: {urlPath: /api/v1/namespaces/"+namespace+"/pods}"), calling("Policy", "apiCall: {urlPath: /api/v1/namespaces/"+namespace+"/pods/web:80/proxy/latest/meta-data}"))),

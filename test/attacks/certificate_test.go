@@ -39,7 +39,7 @@ func certificateAttacks() []attack {
 		return attack{name, what, source, everywhere(), judged(expression(pattern), signsLegacy(released), signsLegacy(as(func(_ *scene, id *verifytest.Identity) { change(id) })), who)}
 	}
 	return []attack{
-		person("another-subject", "Somebody else of the same issuer signs. It is denied.", "kyverno 4668", func(_ *scene, id *verifytest.Identity) {
+		person("another-subject", "Another identity of the same issuer signs. It is denied.", "kyverno 4668", func(_ *scene, id *verifytest.Identity) {
 			id.URI = "https://git.example/org/other/release.yaml@refs/heads/main"
 		}, verify.WrongIdentity),
 		person("another-issuer", "Another issuer vouches for the very same subject. It is denied.", "kyverno 4668", func(_ *scene, id *verifytest.Identity) { id.Issuer = "https://token.evil.example" }, verify.WrongIdentity),
@@ -53,7 +53,7 @@ func certificateAttacks() []attack {
 		person("foreign-authority", "A certificate authority of the attacker's issues the right names. It is denied.", "GHSA-8gw7-4j42-w388: identity unchecked", func(s *scene, id *verifytest.Identity) { id.CA = s.foreign.CA }, verify.UntrustedChain),
 		person("no-certificate-timestamp", "The certificate was never shown to a certificate transparency log. It is denied.", "kyverno 17125", func(_ *scene, id *verifytest.Identity) { id.NoSCT = true }, verify.NoSCT),
 		person("broken-certificate-timestamp", "The certificate's timestamp is not signed by the log. It is denied.", "kyverno 17125", func(_ *scene, id *verifytest.Identity) { id.WrongSCT = true }, verify.BadSCT),
-		person("foreign-certificate-log", "The certificate's timestamp is of a log that nobody trusts. It is denied.", "kyverno 17125", func(s *scene, id *verifytest.Identity) { id.CTLog = s.foreign.CTLog }, verify.BadSCT),
+		person("foreign-certificate-log", "The certificate's timestamp is of an untrusted log. It is denied.", "kyverno 17125", func(s *scene, id *verifytest.Identity) { id.CTLog = s.foreign.CTLog }, verify.BadSCT),
 		person("certificate-for-servers", "The trusted authority issued the certificate for servers and not for signing. It is denied.", "extended key usage", func(_ *scene, id *verifytest.Identity) {
 			id.Usage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 		}),
@@ -63,24 +63,24 @@ func certificateAttacks() []attack {
 			`https://git\.example/org/app/release\.yaml@refs/heads/main`, func(id *verifytest.Identity) { id.URI = releaser + "-evil" }),
 		expressed("subject-of-two-lines", "The attacker's subject has a line break, with the right subject in a line of its own. It is denied.", "multi-line expressions",
 			`.*git\.example/org/app.*main$`, func(id *verifytest.Identity) { id.URI = "https://evil.example/%0Ahttps://git.example/org/other" }),
-		{"expressions-are-not-ignored", "The policy names the subject and the issuer by expressions alone, and anybody of the authority signs. It is denied.", "GHSA-46mp-8w32-6g94, CVE-2025-29778", everywhere(),
+		{"expressions-are-not-ignored", "The policy names the subject and the issuer by expressions alone, and another identity of the authority signs. It is denied.", "GHSA-46mp-8w32-6g94, CVE-2025-29778", everywhere(),
 			judged(signedBy(`{keyless: {issuerRegExp: 'https://token\.example', subjectRegExp: 'https://git\.example/org/app/.*'}}`), signsLegacy(released),
 				signsLegacy(as(func(_ *scene, id *verifytest.Identity) {
 					id.Issuer, id.URI = "https://accounts.evil.example", "https://evil.example/x"
 				})), who)},
-		{"identity-in-bundle", "A stranger's bundle, by the trusted authority and with an entry of the trusted log. It is denied.", "GHSA-8gw7-4j42-w388: identity unchecked with a bundle", everywhere(),
+		{"identity-in-bundle", "A bundle of another identity, by the trusted authority and with an entry of the trusted log. It is denied.", "GHSA-8gw7-4j42-w388: identity unchecked with a bundle", everywhere(),
 			judged(policy, signsBundle(released), signsBundle(as(func(_ *scene, id *verifytest.Identity) { id.URI = "https://evil.example/x" })), who)},
 		{"foreign-authority-in-bundle", "A bundle with the right names by an authority of the attacker's. It is denied.", "GHSA-8gw7-4j42-w388", everywhere(),
 			judged(policy, signsBundle(released), signsBundle(as(func(s *scene, id *verifytest.Identity) { id.CA = s.foreign.CA })), chain)},
-		{"no-trusted-time", "A short-lived certificate signs, and neither a log nor a timestamp says when. It is denied: a stolen key could sign for ever.", "GHSA-wqqc-jjcq-vfxm", everywhere(),
+		{"no-trusted-time", "A short-lived certificate signs, without a log entry or a timestamp. It is denied: a stolen key could sign for ever.", "GHSA-wqqc-jjcq-vfxm", everywhere(),
 			judged(policy, signsLegacy(released), signsLegacy(func(s *scene) verifytest.Claim { return by(s.release) }))},
-		{"timestamp-of-a-foreign-authority", "The timestamp is by an authority that nobody trusts. It is denied.", "GHSA-xm5m-wgh2-rrg3, CVE-2026-39984", everywhere(),
+		{"timestamp-of-a-foreign-authority", "The timestamp is by an untrusted authority. It is denied.", "GHSA-xm5m-wgh2-rrg3, CVE-2026-39984", everywhere(),
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(s *scene, stamp *verifytest.Stamp) { stamp.TSA = s.foreign.TSA })))},
 		{"timestamp-of-another-signature", "The timestamp is genuine, and of another signature. It is denied.", "GHSA-xm5m-wgh2-rrg3", everywhere(),
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(_ *scene, stamp *verifytest.Stamp) { stamp.OtherSignature = true })))},
-		{"timestamp-outside-validity", "The timestamp is genuine, and says a time at which the certificate was not valid. It is denied.", "GHSA-wqqc-jjcq-vfxm", everywhere(),
+		{"timestamp-outside-validity", "The timestamp is genuine, with a time at which the certificate was not valid. It is denied.", "GHSA-wqqc-jjcq-vfxm", everywhere(),
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(_ *scene, stamp *verifytest.Stamp) { stamp.Time = ago(48 * time.Hour) })))},
-		{"timestamp-in-a-crowd", "The timestamp is genuine, and brings certificates that have issued one another to and fro, so that a search for a chain goes from each to each. It is denied before anybody searches.", "CVE-2026-32280", everywhere(),
+		{"timestamp-in-a-crowd", "The timestamp is genuine, and contains certificates that have issued one another, so that a search for a chain goes from each to each. It is denied before the search.", "CVE-2026-32280", everywhere(),
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(func(s *scene, stamp *verifytest.Stamp) {
 				stamp.TSA = testkit.Must(s.sigstore.TSA.Crowded(6))(s.t)
 			})), code(verify.Malformed))},
@@ -110,9 +110,9 @@ func certificateAttacks() []attack {
 			s.policies(keyed(s.foreign.Rekor.PublicPEM()))
 			s.refused(image.Name, code(verify.BadLogEntry))
 		}},
-		{"notation-after-its-end", "The notary's signature says that it has expired. It is denied.", "GHSA-57wx-m636-g3g8", everywhere(),
+		{"notation-after-its-end", "The notary's signature has expired by its own expiration time. It is denied.", "GHSA-57wx-m636-g3g8", everywhere(),
 			judged(notarized(), notation(nil, ""), notation(func(n *verifytest.Notation) { n.Time, n.Expiry = ago(2*time.Hour), time.Hour }, ""), code(verify.Expired))},
-		{"notation-certificate-ended", "The notary's certificate ended, and nothing says that it signed before. It is denied.", "GHSA-45v3-38pc-874v", everywhere(), func(s *scene) {
+		{"notation-certificate-ended", "The notary's certificate ended, and nothing shows an earlier time of the signature. It is denied.", "GHSA-45v3-38pc-874v", everywhere(), func(s *scene) {
 			late := testkit.Must(verifytest.NewNotary(verifytest.NotaryOptions{Name: "late", NotBefore: ago(48 * time.Hour), NotAfter: ago(24 * time.Hour)}))(s.t)
 			image, ended := s.built("honest"), s.built("ended")
 			s.check(s.SignNotation(image, s.notary, verifytest.Notation{}), s.SignNotation(ended, late, verifytest.Notation{Time: ago(36 * time.Hour)}))

@@ -77,15 +77,15 @@ func chainAttacks() []attack {
 	}
 	var all []attack
 	for _, rows := range [][]attack{
-		both("intermediate-that-ended", "The certificate is valid, and the authority that issued it has ended since; nothing says when the signature was made. It is denied: a chain ends with the first of its certificates.", ended,
+		both("intermediate-that-ended", "The certificate is valid, and the certificate of its issuer has ended since; the signature has no time. It is denied: a chain ends with the first of its certificates.", ended,
 			unlogged, below(live, 0), below(endedBranch, 0)),
-		both("logged-after-the-intermediate", "The log's time is within the certificate's, and after the end of who issued it. It is denied; before that end it is admitted.", ended,
+		both("logged-after-the-intermediate", "The log's time is within the certificate's, and after the end of its issuer's. It is denied; before that end it is admitted.", ended,
 			anchored(""), below(endedBranch, began*3/4), below(endedBranch, began/4)),
-		both("chain-longer-than-ten", "Twelve authorities stand one below another. It is denied before anybody builds chains of them; of three it is admitted.", long,
+		both("chain-longer-than-ten", "The chain has twelve authorities. It is denied before the chain is built; with three it is admitted.", long,
 			unlogged, below(branch(verifytest.BranchOptions{Depth: 3}), 0), below(branch(verifytest.BranchOptions{Depth: 12}), 0)),
 		both("intermediate-signed-by-sha1", "The root signed the authority's certificate with SHA-1, which can be forged. It is denied.", "weak digests",
 			unlogged, below(live, 0), below(branch(verifytest.BranchOptions{SHA1: true}), 0)),
-		both("certificate-that-issues", "Who has a certificate of the trusted authority issues another by it, with the releaser's name. It is denied: that certificate may not issue.", "basic constraints",
+		both("certificate-that-issues", "The holder of a certificate of the trusted authority issues another with it, in the releaser's name. It is denied: that certificate may not issue.", "basic constraints",
 			unlogged, below(live, 0), below(func(s *scene) *verifytest.CA {
 				return testkit.Must(s.person(func(id *verifytest.Identity) {
 					id.URI, id.NotBefore, id.Lifetime = "https://evil.example/x", ago(began), lasts
@@ -123,7 +123,7 @@ func crossings(source string) []attack {
 	return []attack{
 		row("crossed-certificate", "The policy gives an intermediate with its root, and the root has certified another authority, too: the chain leads to the root, past the intermediate. It is denied.", named(signsLegacy)),
 		row("crossed-certificate-in-bundle", "The same in a bundle.", named(signsBundle)),
-		row("certificate-of-another-signer", "Somebody with a certificate of their own signs and is logged, and the releaser's certificate travels in its place. It is denied.", judged(signedBy(ofPeople), signsLegacy(released), signsLegacy(shown(evil)))),
+		row("certificate-of-another-signer", "Another identity signs and is logged, and the releaser's certificate replaces its own. It is denied.", judged(signedBy(ofPeople), signsLegacy(released), signsLegacy(shown(evil)))),
 		row("certificate-of-another-signer-in-bundle", "The same in a bundle.", judged(signedBy(ofPeople), signsBundle(released), signsBundle(shown(evil)))),
 		row("certificate-beside-a-key", "A bare key signs, and the releaser's certificate travels with it. It is denied.", judged(signedBy(ofPeople), signsLegacy(released), signsLegacy(shown(stranger)))),
 	}
@@ -159,13 +159,13 @@ func doublings() []attack {
 	})
 	again := as(func(*scene, *verifytest.Identity) {})
 	return []attack{
-		row("certificate-timestamp-twice", "A timestamp of a log that nobody trusts stands in the certificate twice. It is denied; the trusted log's, twice, is one.", twice,
+		row("certificate-timestamp-twice", "The certificate contains a timestamp of an untrusted log twice. It is denied; the trusted log's, twice, is one.", twice,
 			judged(signedBy(ofPeople), signsLegacy(repeated(nil)), signsLegacy(repeated(foreign)), code(verify.BadSCT))),
 		row("certificate-timestamp-twice-in-bundle", "The same in a bundle.", twice,
 			judged(signedBy(ofPeople), signsBundle(repeated(nil)), signsBundle(repeated(foreign)))),
-		row("timestamp-twice", "Two timestamps of one authority that nobody trusts travel with the signature. It is denied.", twice,
+		row("timestamp-twice", "The signature has two timestamps of one untrusted authority. It is denied.", twice,
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamps(func(s *scene) *verifytest.TSA { return s.foreign.TSA })))),
-		row("forged-certificate-in-a-timestamp", "The trusted authority certified a signer of software, who stamps; before its certificate stands a forged one with the name and the usage of timestamps. It is denied: what counts is who signed.", "GHSA-xm5m-wgh2-rrg3, CVE-2026-39984",
+		row("forged-certificate-in-a-timestamp", "The trusted authority certified a code signer, which makes the timestamp; a forged certificate with the name and the usage for timestamps precedes its own. It is denied: the actual signer counts.", "GHSA-xm5m-wgh2-rrg3, CVE-2026-39984",
 			judged(signedBy(byTimestamp), signsBundle(stamped(nil)), signsBundle(stamped(misissued)))),
 		row("forged-certificate-in-a-legacy-timestamp", "The same below cosign's tag.", "GHSA-xm5m-wgh2-rrg3, CVE-2026-39984",
 			judged(signedBy(byTimestamp), signsLegacy(stamped(nil)), signsLegacy(stamped(misissued)))),

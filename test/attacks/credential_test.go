@@ -139,12 +139,12 @@ func credentialAttacks() []attack {
 		row("pull-secret-that-makes-the-registry-fail", "The first entry of a pod's pull secret makes the registry answer with an error of its own, and the policy admits images while registries are down. The next entry is tried, and without one the failure is the credential's: the unsigned image is denied.", "a policy with failurePolicy Ignore", poisoned(http.StatusInternalServerError)),
 		row("pull-secret-with-headers-too-large", "The same, with an entry that the registry's front refuses for its size.", "a policy with failurePolicy Ignore", poisoned(http.StatusRequestHeaderFieldsTooLarge)),
 		row("realm-on-another-host", "The challenge names a token service on a host that has nothing to do with the registry. The credential does not go there, and the image is denied.", realms, fished(token, realm(""), nil)),
-		row("realm-at-the-metadata-service", "The challenge names the cloud's metadata service. Nobody asks it, and the image is denied.", realms, fished(token, realm(metadata), nil)),
+		row("realm-at-the-metadata-service", "The challenge names the cloud's metadata service. No request is sent, and the image is denied.", realms, fished(token, realm(metadata), nil)),
 		row("realm-that-is-no-address", "The challenge names something that is no URL. The image is denied, and nothing ends.", realms, fished(token, realm("::not a realm"), nil)),
 		row("redirect-with-a-credential", "Manifests are redirected to another host, which challenges. The credential does not follow, and the image is denied.", redirects, fished(basic, basic, sent(registrytest.Manifest, registrytest.RedirectTo, ""))),
 		row("blob-redirect-with-a-credential", "Blobs are redirected to another host, which challenges. The credential does not follow.", redirects, fished(basic, basic, sent(registrytest.Blob, registrytest.RedirectTo, ""))),
 		row("token-after-a-redirect", "The same, with a token in place of a password. The token does not follow.", redirects, fished(token, token, sent(registrytest.Manifest, registrytest.RedirectTo, ""))),
-		row("redirect-to-the-metadata-service", "Manifests are redirected to the cloud's metadata service. Nobody asks it, and the image is denied.", "SSRF by a redirect", fished(basic, basic, sent(registrytest.Manifest, registrytest.RedirectTo, metadata))),
+		row("redirect-to-the-metadata-service", "Manifests are redirected to the cloud's metadata service. No request is sent, and the image is denied.", "SSRF by a redirect", fished(basic, basic, sent(registrytest.Manifest, registrytest.RedirectTo, metadata))),
 		{"next-page-on-another-host", "The list of referrers continues on another host. The credential does not go there, and what that host lists does not count.", "cross-host links; go-containerregistry 2332", remembering(), func(s *scene) {
 			other := s.elsewhere(registrytest.Options{Address: "127.0.0.2:0"})
 			image := private(s, basic(""))

@@ -66,20 +66,20 @@ func logAttacks() []attack {
 			judged(policy, signsBundle(logged), signsBundle(faulty(verifytest.OldCheckpoint)), bad)},
 		{"promise-without-proof", "A bundle of version 0.3, which has to have a proof, has a promise alone. It is denied.", "bundle v0.1 promise against v0.3 proof", everywhere(),
 			judged(policy, signsBundle(logged), signsBundle(recorded(verifytest.Record{NoProof: true})))},
-		{"neither-promise-nor-proof", "The entry has neither a promise nor a proof, so that nobody vouches for it. It is denied.", invalid, everywhere(),
+		{"neither-promise-nor-proof", "The entry has neither a promise nor an inclusion proof. It is denied.", invalid, everywhere(),
 			judged(policy, signsBundle(logged), unvouched)},
-		{"foreign-log", "The entry is genuine, and of a log that nobody trusts. It is denied.", "foreign log entries", everywhere(),
+		{"foreign-log", "The entry is genuine, and of an untrusted log. It is denied.", "foreign log entries", everywhere(),
 			judged(policy, signsLegacy(logged), signsLegacy(ofForeign(nil)), bad)},
 		{"foreign-log-in-bundle", "The same in a bundle. It is denied.", "foreign log entries", everywhere(), judged(policy, signsBundle(logged), signsBundle(ofForeign(nil)), bad)},
 		{"foreign-log-under-our-name", "The entry of a foreign log states the ID of the trusted one. It is denied: the signature is not that log's.", "foreign log entries", everywhere(),
 			judged(policy, signsLegacy(logged), signsLegacy(ofForeign(func(s *scene) *verifytest.Log { return s.sigstore.Rekor })), bad)},
 		{"one-entry-twice", "A bundle has one entry twice, to pass for two. It is denied, or counts once.", "GHSA-9vcr-p3rj-q5q6, CVE-2026-49834", everywhere(),
 			judged(policy, signsBundle(logged), signsBundle(faulty(verifytest.Repeated)))},
-		{"entry-of-the-future", "A certificate's signature is logged at a time to come, when nobody can have logged anything. It is denied.", "future log entries", everywhere(),
+		{"entry-of-the-future", "A certificate's signature is logged at a time in the future. It is denied.", "future log entries", everywhere(),
 			judged(signedBy(ofPeople), signsLegacy(released), signsLegacy(func(s *scene) verifytest.Claim {
 				return verifytest.Claim{Signer: s.release, Records: []verifytest.Record{{Time: time.Now().Add(24 * time.Hour)}}}
 			}))},
-		{"entry-after-the-certificate", "The signature is logged an hour after its certificate ended: whoever stole the key could do that. It is denied.", "GHSA-8gw7-4j42-w388: identity unchecked with a bundle", everywhere(),
+		{"entry-after-the-certificate", "The signature is logged an hour after its certificate ended, as with a stolen key. It is denied.", "GHSA-8gw7-4j42-w388: identity unchecked with a bundle", everywhere(),
 			judged(signedBy(ofPeople), signsLegacy(released), signsLegacy(func(s *scene) verifytest.Claim {
 				signer := s.person(func(id *verifytest.Identity) { id.NotBefore = ago(2 * time.Hour) })
 				return verifytest.Claim{Signer: signer, Records: []verifytest.Record{{Time: ago(time.Hour)}}}
@@ -88,7 +88,7 @@ func logAttacks() []attack {
 			judged(signedBy(ofPeople), signsLegacy(released), signsLegacy(func(s *scene) verifytest.Claim {
 				return verifytest.Claim{Signer: s.release, Records: []verifytest.Record{{Time: ago(time.Hour)}}}
 			}), code(verify.ExpiredCertificate))},
-		{"key-after-its-end", "The log whose entry it is was trusted until last year, and the entry is of today. It is denied.", "GHSA-wqqc-jjcq-vfxm, CVE-2026-54787", everywhere(), func(s *scene) {
+		{"key-after-its-end", "The entry's log was trusted until last year, and the entry is of today. It is denied.", "GHSA-wqqc-jjcq-vfxm, CVE-2026-54787", everywhere(), func(s *scene) {
 			honest := s.built("honest")
 			s.check(s.SignLegacy(honest, logged(s), nil))
 			s.policies(policy)

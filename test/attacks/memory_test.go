@@ -68,7 +68,7 @@ func memoryAttacks() []attack {
 			s.trust(s.foreign.TrustedRoot())
 			s.refused(image.Name)
 		}),
-		row("condition-that-changes", "The condition on what an attestation says changes while its proof is remembered. The image is denied: conditions are asked each time.", "kyverno 17173", func(s *scene) {
+		row("condition-that-changes", "The condition on the content of an attestation changes while its verification is cached. The image is denied: conditions are evaluated each time.", "kyverno 17173", func(s *scene) {
 			image := s.built("signed")
 			s.check(s.AttestBundle(image, by(s.key), scanType, clean()))
 			s.policies(scanned(ofKey))

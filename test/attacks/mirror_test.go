@@ -23,7 +23,7 @@ func mirrorAttacks() []attack {
 		return attack{name, what, source, everywhere(), play}
 	}
 	return []attack{
-		row("copy-by-its-own-name", "A policy speaks of a registry, and somebody writes the name of the mirror where a copy is. It is judged as what it is a copy of, and denied.", "mirror names that are written directly", func(s *scene) {
+		row("copy-by-its-own-name", "A policy matches a registry, and a pod names the copy at the mirror. It is judged as its source, and denied.", "mirror names that are written directly", func(s *scene) {
 			s.mirrors = []string{mirroring("corp.example")}
 			s.policies(ofSource("corp.example", signedBy(ofKey)))
 			s.admitted(s.signed("signed").Name)
@@ -35,7 +35,7 @@ func mirrorAttacks() []attack {
 			s.admitted(s.signed("signed").ByDigest())
 			s.refused(s.built("unsigned").ByDigest(), policy.Unsigned)
 		}),
-		row("copy-of-two-sources", "A mirror has copies of two registries, of which policies want different signers, and the copy meets the one alone. It is denied: nobody knows whose it is.", "mirror names that are written directly", func(s *scene) {
+		row("copy-of-two-sources", "A mirror has copies of two registries, for which policies require different signers, and the copy meets the one alone. It is denied: its source is ambiguous.", "mirror names that are written directly", func(s *scene) {
 			s.mirrors = []string{mirroring("corp.example, other.example")}
 			s.policies(ofSource("corp.example", signedBy(ofKey)), strings.Replace(ofSource("other.example", signedBy(ofSecond)), "name: images", "name: other", 1))
 			honest, forged := s.signed("honest"), s.signed("forged")

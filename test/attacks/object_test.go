@@ -88,7 +88,7 @@ func objectAttacks() []attack {
 			s.admitted(request{now: config})
 			s.refused(request{operation: "DELETE", old: config, unmutated: true}, policy.PolicyError)
 		}),
-		row("misspelt-name-behind-a-default", "A rule reads a name that nothing defines, with a default for an absent one. The policy is broken, and what it names could not be verified.", "policies without effect", func(s *scene) {
+		row("misspelt-name-behind-a-default", "A rule reads a name that nothing defines, with a default for an absent one. The policy is broken, and the objects that it names could not be verified.", "policies without effect", func(s *scene) {
 			s.broken = true
 			s.policies(objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: \"{{ requst.object.metadata.labels.team || 'a' }}\", operator: NotEquals, value: a}]}}}"))
 			s.admitted(request{now: object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "web", "namespace": namespace}}})
@@ -99,7 +99,7 @@ func objectAttacks() []attack {
 			s.admitted(request{now: pod(image), options: object{"fieldManager": "ci"}})
 			s.refused(request{now: pod(image), options: object{"fieldManager": "kubectl-edit"}}, policy.Violated)
 		}),
-		row("roles-behind-a-default", "A rule reads roles that were not looked up, with a default for none. Nobody knows that there are none, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
+		row("roles-behind-a-default", "A rule reads roles that were not looked up, with a default for none. Their absence is not certain, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
 			rule := objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: view, operator: AnyIn, value: '{{ request.FIELD || `[]` }}'}]}}}")
 			s.policies(strings.Replace(rule, "FIELD", "userInfo.groups", 1))
 			s.admitted(pod(image))
@@ -124,7 +124,7 @@ func objectAttacks() []attack {
 			s.admitted(request{operation: "UPDATE", old: ofTeam("a", image), now: ofTeam("b", image)})
 			s.refused(request{operation: "UPDATE", subresource: "ephemeralcontainers", old: ofTeam("a", image), now: ofTeam("b", image)}, policy.Violated)
 		}),
-		row("scale-of-a-custom-resource", "A rule denies to scale a custom resource, and the request brings a Scale, which is of another kind. It is denied; the scale of another resource is admitted.", "a subresource whose body is of another kind", func(s *scene) {
+		row("scale-of-a-custom-resource", "A rule denies to scale a custom resource, and the request brings a Scale, which is of another kind. It is denied; the scale of another resource is admitted.", "a subresource with a body of another kind", func(s *scene) {
 			for _, rule := range []string{objectPolicy("match: {any: [{resources: {kinds: [Widget/scale]}}]}, validate: {deny: {}}"), scales("widgets/scale")} {
 				s.policies(strings.NewReplacer("Widget", "Gadget", "widgets", "gadgets").Replace(rule))
 				s.admitted(scaling("widgets"))
@@ -134,7 +134,7 @@ func objectAttacks() []attack {
 				s.again(ample)
 			}
 		}),
-		row("scale-of-a-resource-that-is-not-known", "As before, and the definition is not known yet. A rule that names the resource holds; one that names a kind could not be verified, and the request is denied.", "a subresource whose body is of another kind", func(s *scene) {
+		row("scale-of-a-resource-that-is-not-known", "As before, and the definition is not known yet. A rule that names the resource holds; one that names a kind could not be verified, and the request is denied.", "a subresource with a body of another kind", func(s *scene) {
 			s.policies(scales("gadgets/scale"))
 			s.admitted(scaling("widgets"))
 			s.refused(scaling("gadgets"), policy.Violated)

@@ -11,18 +11,18 @@ var update = flag.Bool("update", false, "write docs/engineering/attacks.md")
 // opening is the page's text before its tables.
 const opening = `# Attacks
 
-Every tool of this field has had its bypass: a way to run an image that nobody
-signed although a policy wants a signature. %d of them are replayed on every
-change, at %d doors in all, by the product's own parts against a registry and
-signers that lie. This page is written from the cases.
+Every tool of this field has had its bypass: a way to run an unsigned
+image although a policy requires a signature. %d of them are replayed on every
+change, at %d endpoints in all, by the product's own parts against a malicious registry and
+malicious signers. This page is written from the cases.
 
-At *library* the engine is asked as the gateway and the command line wire it; at
+At *library* the engine is called with the wiring of the gateway and the command line; at
 *command line* the program runs, and its exit status counts; at *admission* an
 AdmissionReview goes over HTTP through the mutating and then the validating
-webhook, and what comes out is what counts.
+webhook, and the final response counts.
 
-Beside each attack the case has a control that differs in the one thing that is
-wrong, and is admitted. A row says what is tried and what must happen. Sources
+Each case has a control that differs only in the attacked property, and is admitted. A row
+has the attack and the required result. Sources
 are advisories, issues of other projects, or weak spots found by reading them.
 
 ` + "    cd test && go test ./attacks" + `
@@ -35,20 +35,20 @@ too: ` + "`registry/registrytest`, `verify/verifytest` and `verify/trust/trustte
 const closing = `
 ## Elsewhere
 
-What a library, a command line or a webhook's door cannot decide is shown where it is
-decided: by an API server, by the gateway's own connections, by the compiler of policies.
+Attacks on other components are tested at those components: an API server, the gateway's own
+connections, the compiler of policies.
 
 | Attack | Where | shown by |
 |---|---|---|
-| Somebody opens a namespace by its label who may not, or keeps it open. | a real API server | ` + "`TestBreakGlass`" + ` |
+| A user without permission opens a namespace by its label, or keeps it open. | a real API server | ` + "`TestBreakGlass`" + ` |
 | A tenant writes an exception in a namespace of its own. | a real API server, the gateway's settings | ` + "`TestExceptions`, `TestNoExceptionNamespaces`" + ` |
-| The mutating webhook is taken away; the record of what was written is forged. | a real API server | ` + "`TestBypassedMutation`, `TestTheRecordIsGuarded`" + ` |
+| The mutating webhook is removed; the annotation of the written image is forged. | a real API server | ` + "`TestBypassedMutation`, `TestTheRecordIsGuarded`" + ` |
 | A user writes a static pod's mirror. | a real API server | ` + "`TestMirrorPod`" + ` |
 | Another image runs in the gateway's own namespace. | a real API server, the gateway down | ` + "`TestOwnImages`" + ` |
-| A policy's call, or a global entry's, goes to a host that nobody listed, or follows a redirect. | the gateway's calls | ` + "`TestCalls`, `TestGlobalServices`" + ` |
-| A name resolves to this machine or a metadata service. | every connection that a stranger can name | ` + "`TestStrangersDoNotReachThisMachine`" + ` |
+| A policy's call, or a global entry's, goes to an unlisted host, or follows a redirect. | the gateway's calls | ` + "`TestCalls`, `TestGlobalServices`" + ` |
+| A name resolves to this machine or a metadata service. | every connection with an untrusted name | ` + "`TestStrangersDoNotReachThisMachine`" + ` |
 | A policy's call leads to Secrets, or changes something. | the client of the API server | ` + "`TestCall`" + ` |
-| A Policy of a namespace names what is another's. | the compilers of policies | ` + "`TestPoliciesStayInTheirNamespace`, `TestEntryErrors`" + ` |
+| A Policy of a namespace names objects of another. | the compilers of policies | ` + "`TestPoliciesStayInTheirNamespace`, `TestEntryErrors`" + ` |
 
 ## What an attack costs
 
@@ -72,17 +72,17 @@ Of one run on two cores, where a usual image takes 51 ms of processors and 12 Mi
 | a blob that does not end | 5 | 50 ms | 12 MiB |
 | a list of referrers, or a manifest, that unpacks to a gibibyte | 3 | 49 ms | 12 MiB |
 
-How others fare meanwhile is a benchmark under the load of a [steady day](performance.md): a
-hundred pods a second, of which one in twenty is of an image that nobody asked about before,
-20 ms away; alone, and while somebody asks about one of those ten times a second, or one after
-another where one takes longer. Who asks is a process of its own, as an API server is, and so
-is the attacker's registry, which runs when nobody else wants to: its processors are not the
+The effect on other requests is a benchmark under the load of a [steady day](performance.md): a
+hundred pods a second, of which one in twenty has a new image, 20 ms away; alone, and during an
+attack with one of those images ten times a second, or one after
+another where one takes longer. The client is a process of its own, like an API server, and so
+is the attacker's registry, which runs at the lowest priority: its processors are not the
 gateway's elsewhere.
 
     cd test && go test ./attacks -run '^$' -bench BesideAttacks -benchtime 5x
 
-Of a run on two cores, what the webhook took beside the attack, for each millisecond alone: on
-average of all pods, of those of new images and of known ones, and what half of these took and 99 %:
+Of a run on two cores, the time of the webhook during the attack, for each millisecond without it: on
+average of all pods, of those of new images and of cached ones, and the median and 99th percentile of these:
 
 | Beside | all | new | known | half of the known | 99 % of them |
 |---|---|---|---|---|---|
@@ -106,7 +106,7 @@ func page() (text string, cases int) {
 	var rows strings.Builder
 	doors := 0
 	for _, subject := range subjects() {
-		fmt.Fprintf(&rows, "\n## %s\n\n| Case | What | Source | Doors |\n|---|---|---|---|\n", subject.title)
+		fmt.Fprintf(&rows, "\n## %s\n\n| Case | What | Source | Endpoints |\n|---|---|---|---|\n", subject.title)
 		for _, a := range subject.attacks {
 			names := make([]string, len(a.Doors))
 			for i, d := range a.Doors {

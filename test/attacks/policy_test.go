@@ -130,11 +130,11 @@ func policyAttacks() []attack {
 		return attack{name, what, source, remembering(), play}
 	}
 	return []attack{
-		row("misspelt-field", "A field of a policy is misspelt, so that a lenient parser drops what it asks for. The policy is refused as a whole, and what it speaks of is not admitted.", "GHSA-46mp-8w32-6g94, CVE-2025-29778",
+		row("misspelt-field", "A field of a policy is misspelt, so that a lenient parser drops its requirement. The policy is refused as a whole, and the images that it matches are not admitted.", "GHSA-46mp-8w32-6g94, CVE-2025-29778",
 			mistaken(signedBy(ofKey), strings.Replace(signedBy(ofKey), "attestors:", "attestrs:", 1))),
 		row("misspelt-identity", "An identity's field is misspelt, so that only the issuer would be left. The policy is refused as a whole.", "GHSA-46mp-8w32-6g94, CVE-2025-29778",
 			mistaken(signedBy(ofKey), signedBy("{keyless: {issuer: ISSUER, subjectRegex: '.*'}}"))),
-		row("identity-without-a-subject", "A policy names an issuer and no subject, so that whoever has an account there could sign. It is refused as a whole, or denies.", "kyverno 17125: any signer of the authority",
+		row("identity-without-a-subject", "A policy names an issuer and no subject, so that every account there could sign. It is refused as a whole, or denies.", "kyverno 17125: any signer of the authority",
 			mistaken(signedBy(ofKey), signedBy("{keyless: {}}"))),
 		row("selector-that-matches-nothing", "The selector of a policy matches nothing by its text, so that the policy would be silent. It is refused as a whole, and the images of its kinds are not admitted.", "policies without effect", func(s *scene) {
 			image := s.signed("signed")
@@ -170,7 +170,7 @@ func policyAttacks() []attack {
 			s.runs(image.Name, image)
 			s.refused(s.built("unsigned").Name, policy.Unsigned)
 		}},
-		row("policy-that-says-true", "The policy's only expression is true, and it requires a proof. An image that nobody proved is denied.", "kyverno 16809", func(s *scene) {
+		row("policy-that-says-true", "The policy's only expression is true, and it requires a verification. An unverified image is denied.", "kyverno 16809", func(s *scene) {
 			s.policies(validating(proves))
 			image := s.signed("signed")
 			s.runs(image.Name, image)
@@ -178,7 +178,7 @@ func policyAttacks() []attack {
 			s.policies(validating("  validationConfigurations: {required: true, mutateDigest: true, verifyDigest: true}\n  validations: [{expression: 'true'}]\n"))
 			s.refused(s.built("unsigned").Name)
 		}),
-		row("payload-that-nobody-proved", "The policy reads what an attestation says and does not verify who made it, and a stranger says what is wanted. It is denied.", "kyverno 17130, 17164", func(s *scene) {
+		row("payload-that-nobody-proved", "The policy reads an attestation without verifying its signer, and an attestation by another key has the required content. It is denied.", "kyverno 17130, 17164", func(s *scene) {
 			honest, forged := s.built("honest"), s.built("forged")
 			s.check(s.AttestBundle(honest, by(s.key), scanType, clean()), s.AttestBundle(forged, by(s.stranger), scanType, clean()))
 			s.policies(validating(aScan + "  validations: [{expression: 'images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.key]) > 0)'}, {expression: '" + reads + "'}]\n"))
@@ -206,7 +206,7 @@ func policyAttacks() []attack {
 		row("operator-in-data", "A pattern has a variable, and an object brings an operator, an alternative or a wildcard by it. It is denied; a plain text is admitted.", "Kyverno: a variable's value is read as a pattern",
 			concerns("pattern: {spec: {serviceAccountName: '{{ request.object.metadata.annotations.team }}-*'}}",
 				owned("shop", "shop-a"), owned("shop", "admin-a"), owned("!x", "admin-a"), owned("admin-a | shop", "admin-a"), owned("*", "admin-a"), owned("?dmin", "admin-a"))),
-		row("text-in-place-of-a-boolean", "A rule denies what is true, and an object says it as text. It is denied; false is admitted, and so is an object without it.", "Kyverno: values of two kinds are never equal",
+		row("text-in-place-of-a-boolean", "A rule denies the value true, and an object has it as text. It is denied; false is admitted, and so is an object without it.", "Kyverno: values of two kinds are never equal",
 			concerns("deny: {conditions: {any: [{key: '{{ request.object.metadata.annotations.debug || `false` }}', operator: Equals, value: true}]}}",
 				annotatedWith(object{"other": "x"}), annotatedWith(object{"debug": "true"}), annotatedWith(object{"debug": " True"}))),
 		row("order-without-an-order", "A rule denies a value that is too large, and an object brings a text that has no order. It is denied; a small number is admitted.", "Kyverno: what has no order is not held",
@@ -220,7 +220,7 @@ func policyAttacks() []attack {
 			s.refused(of("YWRtaW4="))
 			s.refused(of("shop!"))
 		}),
-		row("user-that-is-not-known", "An expression allows a group what it denies others, and the requester is in none, or not known. What the object does not do is admitted, and what it does is denied.", "a member of the request that is unknown, not absent", func(s *scene) {
+		row("user-that-is-not-known", "An expression allows one group an action that it denies others, and the requester's groups are none, or unknown. An object without the action is admitted, and one with it is denied.", "a member of the request that is unknown, not absent", func(s *scene) {
 			s.policies("apiVersion: policies.kyverno.io/v1\nkind: ValidatingPolicy\nmetadata: {name: groups}\nspec:\n  validationActions: [Deny]\n" +
 				"  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [pods]}]}\n" +
 				"  validations: [{expression: \"!has(object.spec.hostNetwork) || has(request.userInfo.groups) && request.userInfo.groups.exists(g, g == 'trusted')\"}]\n")
@@ -228,9 +228,9 @@ func policyAttacks() []attack {
 			s.admitted(base)
 			s.refused(with(base, "spec", object{"hostNetwork": true}))
 		}),
-		row("expression-that-asks-the-metadata-service", "An expression asks the cloud's metadata service. Nobody does, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
-		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token as some attach it. Nobody does, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
-		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's rights. Nobody does, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),
+		row("expression-that-asks-the-metadata-service", "An expression calls the cloud's metadata service. No request is sent, and the image is denied.", "CVE-2026-4789, GHSA-rggm-jjmc-3394; GHSA-qr4g-8hrp-c4rw", asks(`http.Get("http://169.254.169.254/latest/meta-data") != null`)),
+		row("expression-that-asks-this-machine", "An expression asks a service on loopback, with the gateway's token attached. No request is sent, and the image is denied.", "CVE-2026-41323, GHSA-f9g8-6ppc-pqq4", asks(`http.Get("http://127.0.0.1:8001/api/v1/secrets") != null`)),
+		row("expression-that-reads-secrets", "An expression reads a Secret of another namespace with the gateway's permissions. No request is sent, and the image is denied.", "CVE-2026-22039, GHSA-8p9x-46gm-qfx2", asks(`resource.Get("v1", "secrets", "kube-system", "token").data.token != ""`)),
 		gated("exception-of-a-tenant", "A tenant writes an exception for the policy in a namespace of its own. It does not count, and the image is denied; in the operators' namespace it does.", "GHSA-qjvc-p88j-j9rm, CVE-2024-48921", func(s *scene) {
 			image := s.built("unsigned").Name
 			s.exceptionsFrom = []string{"operators"}

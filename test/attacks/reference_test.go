@@ -45,7 +45,7 @@ func referenceAttacks() []attack {
 		row("unsigned-second-container", "The first container is signed and the second is not. The pod is denied.", "Connaisseur: the first failure alone", placed("containers")),
 		row("unsigned-init-container", "An init container is unsigned. The pod is denied.", "kyverno 16275", placed("initContainers")),
 		row("unsigned-ephemeral-container", "An ephemeral container is unsigned. The pod is denied.", "policy-controller 268, kyverno 16275, 16947", placed("ephemeralContainers")),
-		row("unsigned-image-volume", "A volume mounts an unsigned image. The pod is denied.", "image volumes that nobody looks at", placed("volumes")),
+		row("unsigned-image-volume", "A volume mounts an unsigned image. The pod is denied.", "image volumes that are not verified", placed("volumes")),
 		row("signed-tag-and-unsigned-digest", "The reference has a signed image's tag and an unsigned one's digest. The digest is what runs, and it is denied.", "policy-controller 558", func(s *scene) {
 			signed, unsigned := s.Build("shop/web", "1", "good"), s.Build("shop/web", "2", "evil")
 			s.check(s.SignLegacy(signed, by(s.key), nil))

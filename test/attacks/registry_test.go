@@ -118,13 +118,13 @@ func registryAttacks() []attack {
 		return attack{name, what, source, everywhere(), play}
 	}
 	all := []attack{
-		row("tag-that-moves-between-requests", "The tag stands for the signed image at the first request and for another one ever after. What runs is what was proved.", twice, turning(func(signed, unsigned string) []registrytest.Fault {
+		row("tag-that-moves-between-requests", "The tag resolves to the signed image at the first request and to another one afterwards. The verified image runs.", twice, turning(func(signed, unsigned string) []registrytest.Fault {
 			return []registrytest.Fault{{Do: registrytest.Flip(signed, unsigned)}}
 		})),
-		row("tag-that-moves-back", "The tag stands for the unsigned image first and for the signed one ever after. The unsigned one never runs.", twice, turning(func(signed, unsigned string) []registrytest.Fault {
+		row("tag-that-moves-back", "The tag resolves to the unsigned image first and to the signed one afterwards. The unsigned one never runs.", twice, turning(func(signed, unsigned string) []registrytest.Fault {
 			return []registrytest.Fault{{Do: registrytest.Flip(unsigned, signed)}}
 		})),
-		row("head-and-get-differ", "HEAD answers with the signed image and GET with another one. What runs is what was proved.", twice, turning(func(signed, unsigned string) []registrytest.Fault {
+		row("head-and-get-differ", "HEAD answers with the signed image and GET with another one. The verified image runs.", twice, turning(func(signed, unsigned string) []registrytest.Fault {
 			return []registrytest.Fault{{Method: http.MethodHead, Do: registrytest.Flip(signed)}, {Method: http.MethodGet, Do: registrytest.Flip(unsigned)}}
 		})),
 		row("digest-header-of-another-image", "The registry serves the unsigned manifest under the header that names the signed digest. The manifest's own bytes count.", trusted, turning(func(signed, unsigned string) []registrytest.Fault {
@@ -146,15 +146,15 @@ func registryAttacks() []attack {
 			genuine.ArtifactType = "application/vnd.in-toto+json"
 			return []registrytest.Descriptor{genuine}
 		})),
-		row("layer-of-ten-gibibytes", "A signature's layer says that it has 10 GiB. Nobody makes room for it, and the image is denied.", sizes, sized(10<<30)),
-		row("layer-of-negative-size", "A signature's layer says that its size is negative. The image is denied, and nothing ends.", "GHSA-f36w-mj3v-6jqv", sized(-1)),
-		row("layer-smaller-than-its-blob", "A signature's layer says one byte, and more comes. The image is denied.", sizes, sized(1)),
-		row("half-a-manifest", "Manifests break off after half of what was promised. Nothing unsigned is admitted.", bodies, lie(manifests, always(registrytest.Half()), unable()...)),
-		row("half-a-blob", "Blobs break off after half of what was promised. Nothing unsigned is admitted.", bodies, lie(blobs, always(registrytest.Half()))),
+		row("layer-of-ten-gibibytes", "A signature's layer claims a size of 10 GiB. No memory is allocated for it, and the image is denied.", sizes, sized(10<<30)),
+		row("layer-of-negative-size", "A signature's layer has a negative size. The image is denied, and nothing ends.", "GHSA-f36w-mj3v-6jqv", sized(-1)),
+		row("layer-smaller-than-its-blob", "A signature's layer claims one byte, and more is sent. The image is denied.", sizes, sized(1)),
+		row("half-a-manifest", "Manifests end after half of their declared size. Nothing unsigned is admitted.", bodies, lie(manifests, always(registrytest.Half()), unable()...)),
+		row("half-a-blob", "Blobs end after half of their declared size. Nothing unsigned is admitted.", bodies, lie(blobs, always(registrytest.Half()))),
 		row("slow-manifest", "Half of a manifest comes, and the rest never. The request ends in its time, and denies.", bodies, lie(manifests, slow, unable()...)),
 		row("slow-referrers", "Half of the list of referrers comes, and the rest never. The request ends in its time, and denies.", bodies, lie(referrers, slow, unable()...)),
 		row("no-answer", "The registry takes the question and never answers. The request ends in its time, and denies.", "kyverno 10671, kubernetes 128162", lie(referrers, always(registrytest.Hang()), unable()...)),
-		row("page-in-place-of-a-manifest", "Status 200 and a page that asks to sign in. Nothing is admitted, and nobody says that the image is unsigned.", bodies, lie(manifests, always(registrytest.HTML()), unable()...)),
+		row("page-in-place-of-a-manifest", "Status 200 and a page that asks to sign in. Nothing is admitted, and the image is not reported as unsigned.", bodies, lie(manifests, always(registrytest.HTML()), unable()...)),
 		row("page-in-place-of-referrers", "Status 200 and a page in place of the list of referrers. Nothing unsigned is admitted.", bodies, lie(referrers, always(registrytest.HTML()))),
 		row("wrong-media-type", "Manifests come as plain text. Nothing unsigned is admitted.", bodies, lie(manifests, always(registrytest.MediaType("text/plain")))),
 		row("endless-pages", "The list of referrers names a next page for ever. The image is denied after a bounded number.", endless, lie(referrers, always(registrytest.LinkEndless()))),
@@ -164,7 +164,7 @@ func registryAttacks() []attack {
 		row("giant-manifest", "The list of referrers has 64 MiB. It is not read to the end, and the image is denied.", sizes, lie(referrers, always(registrytest.Oversize(ocispec.MediaTypeImageIndex, 64<<20)), unable()...)),
 	}
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError} {
-		all = append(all, row(fmt.Sprint("status-", status), "All lists of referrers are answered with this status. That nobody could look is told, not that the image is unsigned, and nothing is admitted.",
+		all = append(all, row(fmt.Sprint("status-", status), "All lists of referrers are answered with this status. The image could not be verified, is not reported as unsigned, and nothing is admitted.",
 			"an error taken for unsigned, or for a pass", lie(referrers, always(registrytest.Status(status)), append(unable(), code(verify.WrongKey))...)))
 	}
 	return all

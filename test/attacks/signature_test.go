@@ -121,7 +121,7 @@ func signatureAttacks() []attack {
 			judged(signedBy(ofKey), signsLegacy(ours), func(*scene, gatetest.Image) error { return nil }, policy.Unsigned),
 		},
 		{
-			"signed-by-a-stranger", "A stranger signs the image, and pushes the signature where ours would be. It is denied.",
+			"signed-by-a-stranger", "The image is signed with another key, and the signature is pushed to the expected tag. It is denied.",
 			"kyverno 2739", everywhere(), judged(signedBy(ofKey), signsLegacy(ours), signsLegacy(theirs), code(verify.WrongKey)),
 		},
 		{
@@ -141,7 +141,7 @@ func signatureAttacks() []attack {
 			"GHSA-xhg5-42rf-296r, CVE-2023-33959", everywhere(), judged(signedBy(ofKey), signsBundle(ours), movedBundle, code(verify.WrongDigest)),
 		},
 		{
-			"envelope-without-signatures", "The envelope in the bundle has an empty list of signatures. It is denied: nobody signed.",
+			"envelope-without-signatures", "The envelope in the bundle has an empty list of signatures. It is denied: it is unsigned.",
 			"policy-controller 1971", everywhere(), judged(signedBy(ofKey), signsBundle(ours), signsBundle(func(s *scene) verifytest.Claim {
 				claim := by(s.key)
 				claim.NoSignatures = true
@@ -155,7 +155,7 @@ func signatureAttacks() []attack {
 			})),
 		},
 		{
-			"payload-type-of-its-own", "The key signs an envelope with a statement inside under a payload type that is not in-toto's. It is denied: who signs under another type states nothing.",
+			"payload-type-of-its-own", "The key signs an envelope with a statement inside under a payload type that is not in-toto's. It is denied: a payload of another type is no statement.",
 			"policy-controller 1971, payload type confusion", everywhere(),
 			judged(signedBy(ofKey), signsBundle(ours), func(s *scene, image gatetest.Image) error {
 				claim := by(s.key)
@@ -172,7 +172,7 @@ func signatureAttacks() []attack {
 			}),
 		},
 		{
-			"bundle-with-a-foreign-hint", "A stranger's bundle names our key in its hint. It is denied: the hint is a name, and the signature is checked with the policy's key.",
+			"bundle-with-a-foreign-hint", "A bundle signed with another key names our key in its hint. It is denied: the hint is a name, and the signature is checked with the policy's key.",
 			"key and certificate confusion", everywhere(), judged(signedBy(ofKey), signsBundle(ours), func(s *scene, image gatetest.Image) error {
 				liar := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{Hint: s.key.Hint()}))(s.t)
 				return s.SignBundle(image, by(liar), nil)
@@ -224,7 +224,7 @@ func signatureAttacks() []attack {
 				}, code(verify.WrongAnnotation)),
 		},
 		{
-			"annotations-of-a-stranger", "The right key signs without the annotation, and a stranger with it. It is denied.",
+			"annotations-of-a-stranger", "The right key signs without the annotation, and another key with it. It is denied.",
 			"kyverno: identity and annotations are checked over the set of signatures", everywhere(),
 			judged(images("attestors: [{entries: [{keys: {publicKeys: KEY, rekor: {ignoreTlog: true}}, annotations: {env: prod}}]}]"),
 				func(s *scene, image gatetest.Image) error {
@@ -234,7 +234,7 @@ func signatureAttacks() []attack {
 				}, code(verify.WrongAnnotation), code(verify.WrongKey)),
 		},
 		{
-			"annotations-on-the-layer", "The annotation stands beside the signature, in the manifest, where anybody can write it, and not in what was signed. It is denied.",
+			"annotations-on-the-layer", "The annotation is next to the signature, in the unsigned manifest, and not in the signed payload. It is denied.",
 			"kyverno: annotations that are not signed", everywhere(),
 			judged(images("attestors: [{entries: [{keys: {publicKeys: KEY, rekor: {ignoreTlog: true}}, annotations: {env: prod}}]}]"),
 				func(s *scene, image gatetest.Image) error {
@@ -258,7 +258,7 @@ func signatureAttacks() []attack {
 			}, signsLegacy(ours), code(verify.WrongKey)),
 		},
 		{
-			"second-policy", "Two policies speak of the image, and it meets the first alone. It is denied.",
+			"second-policy", "Two policies match the image, and it meets the first alone. It is denied.",
 			"kyverno 16336: an annotation keyed by the image satisfied every policy", everywhere(), func(s *scene) {
 				honest, forged := s.signed("honest"), s.signed("forged")
 				s.check(s.SignLegacy(honest, by(s.second), nil))
@@ -308,7 +308,7 @@ func signatureAttacks() []attack {
 			"algorithm confusion", everywhere(), algorithms(verifytest.KeyOptions{}, verifytest.KeyOptions{Algorithm: verifytest.ECDSAP384}),
 		},
 		{
-			"weaker-hash", "The key signs a digest of another algorithm than the policy says. It is denied.",
+			"weaker-hash", "The key signs a digest of another algorithm than the policy's. It is denied.",
 			"algorithm confusion", everywhere(), func(s *scene) {
 				key := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(s.t)
 				honest := s.built("honest")
@@ -339,7 +339,7 @@ func signatureAttacks() []attack {
 			"GHSA-xhg5-42rf-296r", everywhere(), judged(notarized(), notation(nil, ""), notation(func(n *verifytest.Notation) { n.PayloadType = "application/json" }, "")),
 		},
 		{
-			"notation-plugin", "The envelope says, in a critical attribute, that a plugin must verify it. It is denied: who has no such plugin must not guess.",
+			"notation-plugin", "The envelope requires, in a critical attribute, verification by a plugin. It is denied: a verifier without that plugin must not guess.",
 			"the Notary Project's specification of signatures", everywhere(), judged(notarized(), notation(nil, ""), notation(func(n *verifytest.Notation) { n.Plugin = "com.example.plugin" }, "")),
 		},
 		{
@@ -347,7 +347,7 @@ func signatureAttacks() []attack {
 			"GHSA-xhg5-42rf-296r, CVE-2023-33959", everywhere(), judged(notarized(), notation(nil, ""), notation(nil, "another"), code(verify.WrongDigest)),
 		},
 		{
-			"notation-without-algorithm", "The JWS says that its algorithm is none, and has an empty signature. It is denied.",
+			"notation-without-algorithm", "The JWS has the algorithm none and an empty signature. It is denied.",
 			"algorithm none in JWS", everywhere(), judged(notarized(), notation(nil, ""), unprotected),
 		},
 		{
@@ -355,7 +355,7 @@ func signatureAttacks() []attack {
 			"kyverno: a type that is not looked at", everywhere(), judged(notarized(), notation(nil, ""), signsLegacy(ours)),
 		},
 		{
-			"junk-before-the-signature", "Whoever may push puts junk beside the image. The genuine signature still counts, and junk alone is denied.",
+			"junk-before-the-signature", "A user with push access adds invalid evidence to the image. The genuine signature still counts, and invalid evidence alone is denied.",
 			"kyverno: one signer that does not match aborts the check", everywhere(), judged(signedBy(ofKey), func(s *scene, image gatetest.Image) error {
 				return first(junk(s, image), s.SignLegacy(image, by(s.stranger), nil), s.SignLegacy(image, by(s.key), nil))
 			}, junk),

@@ -113,15 +113,15 @@ func trustAttacks() []attack {
 	}
 	return []attack{
 		row("root-that-is-rolled-back", "The repository shows a version again that it had before an authority was taken away. The newer one stays in use.", framework, rolledBack),
-		row("root-that-is-frozen", "The repository is held at a version that has ended. Who starts does not take it.", framework, frozen),
+		row("root-that-is-frozen", "The repository is frozen at an expired version. A process that starts rejects it.", framework, frozen),
 		row("snapshot-that-is-rolled-back", "A new timestamp names an older snapshot. It is not taken.", framework, renewed(trusttest.OldSnapshot)),
 		row("too-few-keys-of-a-root", "One key of two signs the targets. They are not taken.", framework, renewed(trusttest.OneSignature)),
 		row("one-key-of-a-root-twice", "One key of two signs the targets, and its signature stands there twice. They are not taken.", thresholds, renewed(trusttest.OneKeyTwice)),
 		row("threshold-of-nothing", "A root wants no signature of the targets. It is not taken.", "GHSA-fphv-w9fq-2525: a threshold of 0", renewed(trusttest.NoThreshold)),
-		row("root-that-skips-a-version", "The next root says that it is the one after the next. It is not taken.", framework, renewed(trusttest.SkippedRoot)),
+		row("root-that-skips-a-version", "The next root has the version after the next. It is rejected.", framework, renewed(trusttest.SkippedRoot)),
 		row("root-by-new-keys-alone", "The next root is signed by the keys that it names, and by none before. It is not taken.", framework, renewed(trusttest.StrangersRoot)),
 		row("target-of-other-bytes", "The trusted root has other bytes than were signed. It is not taken.", framework, renewed(trusttest.OtherTarget)),
 		row("target-that-does-not-end", "The trusted root does not end. It is read as far as was signed, and not taken.", framework+", endless data", renewed(trusttest.EndlessTarget)),
-		row("timestamp-that-does-not-end", "The repository's timestamp, whose size nobody has signed, does not end. It is not taken.", framework+", endless data", renewed(trusttest.EndlessTimestamp)),
+		row("timestamp-that-does-not-end", "The repository's timestamp, which has no signed size, does not end. It is rejected.", framework+", endless data", renewed(trusttest.EndlessTimestamp)),
 	}
 }
