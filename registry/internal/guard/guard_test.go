@@ -27,6 +27,8 @@ func TestRealms(t *testing.T) {
 		{"GitLab", "https://registry.gitlab.com", "https://gitlab.com/jwt/auth", false},
 		{"listed", "https://listed.example.com", "https://auth.example.org/token", false},
 		{"loopback for loopback", "http://127.0.0.1:5000", "http://localhost:5001/token", false},
+		{"one name of loopback for another", "http://localhost:5000", "http://[::1]:5001/token", false},
+		{"another address of loopback", "http://127.0.0.1:5000", "http://127.0.0.2:5001/token", true},
 		{"plain HTTP on the registry's own host", "http://reg.corp:5000", "http://reg.corp:5001/auth", false},
 		{"TLS on the host of a plain registry", "http://reg.corp:5000", "https://reg.corp/auth", false},
 		{"another domain", "https://reg.example.com", "https://auth.example.org/token", true},

@@ -38,7 +38,7 @@ func (r Realms) check(home, realm *url.URL) error {
 	switch {
 	case SameOrigin(home, realm):
 		return nil
-	case dial.IsLoopbackHost(home.Hostname()) && dial.IsLoopbackHost(host):
+	case isSameLoopback(strings.ToLower(home.Hostname()), host):
 		return nil
 	case realm.Scheme != "https" && (home.Scheme != "http" || host != strings.ToLower(home.Hostname())):
 		return &RealmError{Home: home.Host, Realm: realm.Host, Reason: "it is not asked over TLS"}
@@ -49,6 +49,18 @@ func (r Realms) check(home, realm *url.URL) error {
 		return nil
 	}
 	return &RealmError{Home: home.Host, Realm: realm.Host, Reason: "it is of another domain"}
+}
+
+// isSameLoopback reports whether two names are this machine at one address, as localhost and
+// 127.0.0.1 are: a program at another loopback address may belong to another user.
+func isSameLoopback(a, b string) bool {
+	canonical := func(host string) string {
+		if ip := net.ParseIP(host); ip == nil || ip.Equal(net.IPv6loopback) {
+			return "127.0.0.1" // a name resolves to the first address
+		}
+		return host
+	}
+	return dial.IsLoopbackHost(a) && dial.IsLoopbackHost(b) && canonical(a) == canonical(b)
 }
 
 // sameDomain reports whether two names have the registrable domain in common.
