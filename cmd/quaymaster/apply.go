@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -323,16 +321,4 @@ type nowhere struct{}
 // Open implements gate.Registries.
 func (nowhere) Open(_ context.Context, _ gate.Access, repository image.Repository) (gate.Session, error) {
 	return nil, &image.Error{Kind: image.Unavailable, Op: "open", On: repository.String(), Err: errors.New("no connection is to be opened (--offline)")}
-}
-
-// written opens a file for output, or standard output.
-func written(t terminal, path string) (io.Writer, func() error, error) {
-	if path == "-" {
-		return t.out, func() error { return nil }, nil
-	}
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	return file, file.Close, nil
 }

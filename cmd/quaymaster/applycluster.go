@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -56,7 +54,7 @@ func openCluster(t terminal, f *applyFlags) (*liveCluster, error) {
 		kubeconfig = defaultKubeconfig(t)
 	}
 	client, err := cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: kubeconfig, Context: f.context, Version: strings.TrimPrefix(versionText(), "quaymaster "),
+		Kubeconfig: kubeconfig, Context: f.context, Version: t.version(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--cluster: %w", err)
@@ -102,22 +100,6 @@ func (l *liveCluster) Named(group, name string) []constraint.Resource {
 
 // KnowsAll reports that discovery lists every resource.
 func (*liveCluster) KnowsAll() bool { return true }
-
-// defaultKubeconfig is the file that kubectl uses; empty means the service account of a pod.
-func defaultKubeconfig(t terminal) string {
-	if paths := filepath.SplitList(t.env("KUBECONFIG")); len(paths) > 0 {
-		return paths[0]
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	path := filepath.Join(home, ".kube", "config")
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
-}
 
 // answer serves the policies' look-ups from the cluster.
 func (l *liveCluster) answer(options *engine.CompilerOptions, config *bench.Config) {

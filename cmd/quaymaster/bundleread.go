@@ -181,7 +181,7 @@ func (f *setupFlags) bundledGateway(ctx context.Context, t terminal, read *bundl
 		found.Globals = append(found.Globals, value)
 	}
 	reader, err := gateway.NewReader(ctx, settings, gateway.ReaderOptions{
-		Version: strings.TrimPrefix(versionText(), "quaymaster "), Material: found, Offline: f.offline, Now: clock,
+		Version: t.version(), Material: found, Offline: f.offline, Now: clock,
 	})
 	if err != nil {
 		return nil, err

@@ -19,10 +19,17 @@ type compared struct {
 	all    bool // rows
 }
 
-func (c *compared) on(file, color bool) telling {
-	there := *c
-	there.toFile, there.color = file, color
-	return &there
+// write implements runResult.
+func (c *compared) write(w io.Writer, to destination) error {
+	switch {
+	case to.format == jsonFormat && c.failure != nil:
+		return indented(w, scanFailure{report.APIVersion, "Comparison", c.reason()})
+	case to.format == jsonFormat:
+		return indented(w, compareReport{report.APIVersion, "Comparison", c.comparison, c.untold})
+	case c.failure == nil:
+		return c.text(w)
+	}
+	return c.verdicts.write(w, to)
 }
 
 // compareReport is its JSON, version report.APIVersion.
@@ -31,13 +38,6 @@ type compareReport struct {
 	Kind       string `json:"kind"`
 	compare.Comparison
 	NotRead []string `json:"notRead,omitempty"`
-}
-
-func (c *compared) json(w io.Writer) error {
-	if c.failure != nil {
-		return indented(w, scanFailure{report.APIVersion, "Comparison", c.reason()})
-	}
-	return indented(w, compareReport{report.APIVersion, "Comparison", c.comparison, c.untold})
 }
 
 // titles are the headings of the classes.
@@ -54,9 +54,6 @@ func titles() map[compare.Class]string {
 
 // text writes a table for each class, and the totals.
 func (c *compared) text(w io.Writer) error {
-	if c.failure != nil {
-		return c.verdicts.text(w)
-	}
 	var b strings.Builder
 	shown := c.comparison.Differences
 	if !c.all && len(shown) > maxRows {

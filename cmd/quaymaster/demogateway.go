@@ -56,7 +56,7 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string, after
 	listening, dashboard, ended := make(chan string, 1), make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, settings, gateway.Options{
-			Log: log, Version: versionText(), Replica: "demo", Listening: func(doors, _ string) { listening <- doors },
+			Log: log, Version: "quaymaster " + t.version(), Replica: "demo", Listening: func(doors, _ string) { listening <- doors },
 			Dashboard: func(address string) { dashboard <- address },
 		})
 	}()

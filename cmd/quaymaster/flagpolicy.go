@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -344,31 +343,6 @@ func keyOf(name, hash string) (*verify.Key, error) {
 		return nil, fmt.Errorf("--key %s: %w", name, err)
 	}
 	return &verify.Key{Ref: string(pem), Hash: hash}, nil
-}
-
-func optionalFile(flag, name string) ([]byte, error) {
-	if name == "" {
-		return nil, nil
-	}
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	if len(content) == 0 {
-		return nil, fmt.Errorf("%s %s: the file is empty", flag, name)
-	}
-	return content, nil
-}
-
-func optionalTime(flag, value string) (time.Time, error) {
-	if value == "" {
-		return time.Time{}, nil
-	}
-	t, err := time.Parse(time.RFC3339, value)
-	if err != nil {
-		return t, fmt.Errorf("%s %s: want a time such as 2026-01-31T00:00:00Z", flag, value)
-	}
-	return t, nil
 }
 
 // flagRule has the same requirements for every image.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +44,7 @@ func (f *setupFlags) open(ctx context.Context, t terminal, clock func() time.Tim
 	if kubeconfig == "" {
 		kubeconfig = defaultKubeconfig(t)
 	}
-	version := strings.TrimPrefix(versionText(), "quaymaster ")
+	version := t.version()
 	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Context: f.cluster.context, Version: version})
 	if err != nil {
 		return nil, nil, fmt.Errorf("--from-cluster: %w", err)

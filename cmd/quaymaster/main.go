@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,33 +21,12 @@ import (
 // version is set by the linker in releases.
 var version string
 
-// Exit statuses. They are a contract, documented in docs/cli.md.
-const (
-	exitAllowed = 0
-	exitDenied  = 1
-	exitUsage   = 2
-	exitError   = 3
-)
-
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv})
+	status := run(ctx, os.Args[1:], terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, release: version})
 	stop()
 	os.Exit(status)
 }
-
-// terminal is the part of the process environment that a command uses.
-type terminal struct {
-	in       io.Reader
-	out, err io.Writer
-	env      func(string) string
-}
-
-// status is an error that is only an exit status: its message was already printed.
-type status int
-
-// Error implements error.
-func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // run executes one command line. A panic is an exit status too, and never 0.
 func run(ctx context.Context, args []string, t terminal) (code int) {
@@ -91,7 +68,7 @@ Try it without any setup:
   quaymaster demo`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       strings.TrimPrefix(versionText(), "quaymaster "),
+		Version:       t.version(),
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -105,26 +82,8 @@ func versionCommand(t terminal) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(t.out, versionText())
+			fmt.Fprintln(t.out, "quaymaster "+t.version())
 			return nil
 		},
 	}
-}
-
-// versionText returns the release, or the build information of the toolchain.
-func versionText() string {
-	if version != "" {
-		return "quaymaster " + version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "quaymaster (unknown version)"
-	}
-	text := "quaymaster " + info.Main.Version
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			text += " " + setting.Value
-		}
-	}
-	return text
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/finding"
@@ -21,53 +23,37 @@ import (
 	"github.com/quaymaster/quaymaster/report/sarif"
 )
 
-// telling is the result of a run, with a method for each format.
-type telling interface {
-	// on returns the result for a file, or for a terminal with colours.
-	on(file, color bool) telling
-
-	text(w io.Writer) error
-	json(w io.Writer) error
-	sarif(w io.Writer) error
-	junit(w io.Writer) error
-	markdown(w io.Writer) error
-	github(w io.Writer) error
-	policyReport(w io.Writer) error
-	openReport(w io.Writer) error
-	vsa(w io.Writer) error
+// destination is one requested output.
+type destination struct {
+	format  string
+	file    bool   // not standard output
+	color   bool   // a terminal that shows colours
+	release string // of this program
 }
 
-// outputFormat is one output format.
-type outputFormat struct {
-	name  string
-	write func(telling, io.Writer) error
+// runResult is the result of a run, which is written in each requested format.
+type runResult interface {
+	write(w io.Writer, to destination) error
 }
 
 // outputFormats are all formats, in the order of the help text.
-func outputFormats() []outputFormat {
-	return []outputFormat{
-		{textFormat, telling.text}, {jsonFormat, telling.json},
-		{"sarif", telling.sarif}, {"junit", telling.junit},
-		{"markdown", telling.markdown}, {githubFormat, telling.github},
-		{"policyreport", telling.policyReport}, {"openreports", telling.openReport},
-		{vsaFormat, telling.vsa},
-	}
+func outputFormats() []string {
+	return []string{textFormat, jsonFormat, "sarif", "junit", "markdown", githubFormat, policyReportFormat, openReportsFormat, vsaFormat}
 }
 
 // The formats with special treatment. The runner removes github's lines from the log, so that
 // github and text may share standard output.
 const (
-	textFormat   = "text"
-	jsonFormat   = "json"
-	githubFormat = "github"
+	textFormat         = "text"
+	jsonFormat         = "json"
+	githubFormat       = "github"
+	policyReportFormat = "policyreport"
+	openReportsFormat  = "openreports"
+	vsaFormat          = "vsa" // verification summaries
 )
 
 // formatNames lists them for messages.
-func formatNames(formats []outputFormat) string {
-	var names []string
-	for _, format := range formats {
-		names = append(names, format.name)
-	}
+func formatNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
@@ -84,8 +70,8 @@ type outputFlags struct {
 }
 
 // table is the formats that the command has.
-func (f *outputFlags) table() []outputFormat {
-	return slices.DeleteFunc(outputFormats(), func(format outputFormat) bool { return f.leavesOut != nil && f.leavesOut(format.name) })
+func (f *outputFlags) table() []string {
+	return slices.DeleteFunc(outputFormats(), func(name string) bool { return f.leavesOut != nil && f.leavesOut(name) })
 }
 
 // asksBeside reports whether a format other than these is requested.
@@ -112,7 +98,7 @@ func registerRequireMatch(cmd *cobra.Command, to *bool) {
 
 // output is one requested output.
 type output struct {
-	format outputFormat
+	format string
 	asked  string
 	to     io.Writer
 	file   *os.File // nil for standard output
@@ -153,8 +139,7 @@ func (f *outputFlags) outputs() ([]output, error) {
 	table := f.table()
 	for _, asked := range f.formats {
 		name, path, toFile := strings.Cut(asked, "=")
-		at := slices.IndexFunc(table, func(known outputFormat) bool { return known.name == name })
-		if at < 0 {
+		if !slices.Contains(table, name) {
 			return nil, fmt.Errorf("-o %s: want %s", name, formatNames(table))
 		}
 		if toFile && path == "" {
@@ -170,7 +155,7 @@ func (f *outputFlags) outputs() ([]output, error) {
 			return nil, errors.New("two outputs would be mixed on standard output: send one to a file, as in -o json=verdicts.json")
 		}
 		places[place] = asked
-		all = append(all, output{format: table[at], asked: asked})
+		all = append(all, output{format: name, asked: asked})
 	}
 	return all, nil
 }
@@ -189,8 +174,7 @@ type verdicts struct {
 	failure   error
 	reproduce func(report.Record, report.Image) string
 	summarize func([]gate.Outcome, io.Writer) error
-
-	toFile, color, verbose bool
+	verbose   bool
 }
 
 // tell writes every requested output, also when images are denied or nothing was decided, and
@@ -204,7 +188,7 @@ func (f *outputFlags) tell(t terminal, all []output, v *verdicts) error {
 }
 
 // writeAll writes every output. It returns the run's failure before errors of writing.
-func writeAll(t terminal, all []output, what telling, failure error) error {
+func writeAll(t terminal, all []output, what runResult, failure error) error {
 	var errs []error
 	for _, one := range all {
 		if err := one.write(t, what); err != nil {
@@ -221,10 +205,10 @@ func writeAll(t terminal, all []output, what telling, failure error) error {
 }
 
 // write writes one output as a whole, and closes its file.
-func (o *output) write(t terminal, what telling) error {
+func (o *output) write(t terminal, what runResult) error {
 	file := o.file != nil
 	var buffer bytes.Buffer
-	err := o.format.write(what.on(file, !file && t.color()), &buffer)
+	err := what.write(&buffer, destination{format: o.format, file: file, color: !file && t.color(), release: t.release})
 	if err == nil {
 		_, err = o.to.Write(buffer.Bytes())
 	}
@@ -234,10 +218,27 @@ func (o *output) write(t terminal, what telling) error {
 	return err
 }
 
-func (v *verdicts) on(file, color bool) telling {
-	there := *v
-	there.toFile, there.color = file, color
-	return &there
+// write implements runResult.
+func (v *verdicts) write(w io.Writer, to destination) error {
+	switch to.format {
+	case jsonFormat:
+		return v.list().Write(w)
+	case "sarif":
+		return sarif.Write(w, finding.Of(v.list()), to.release)
+	case "junit":
+		return junit.Write(w, finding.Of(v.list()))
+	case "markdown":
+		return markdown.Write(w, finding.Of(v.list()))
+	case githubFormat:
+		return markdown.Annotations(w, finding.Of(v.list()))
+	case policyReportFormat:
+		return v.reports(w, policyreport.PolicyReports)
+	case openReportsFormat:
+		return v.reports(w, policyreport.OpenReports)
+	case vsaFormat:
+		return v.vsa(w)
+	}
+	return v.text(w, to)
 }
 
 // list is the input of all formats.
@@ -258,25 +259,16 @@ func (v *verdicts) reason() string {
 }
 
 // text writes nothing to a terminal if nothing was decided: the reason is on standard error.
-func (v *verdicts) text(w io.Writer) error {
+func (v *verdicts) text(w io.Writer, to destination) error {
 	switch {
-	case v.failure != nil && v.toFile:
+	case v.failure != nil && to.file:
 		_, err := fmt.Fprintf(w, "nothing was decided: %s\n", report.Escape(v.reason()))
 		return err
 	case v.failure != nil:
 		return nil //nolint:nilerr // the caller reports the failure
 	}
-	return report.Text(w, v.outcomes, report.TextOptions{Color: v.color, Verbose: v.verbose, Reproduce: v.reproduce})
+	return report.Text(w, v.outcomes, report.TextOptions{Color: to.color, Verbose: v.verbose, Reproduce: v.reproduce})
 }
-
-func (v *verdicts) json(w io.Writer) error     { return v.list().Write(w) }
-func (v *verdicts) sarif(w io.Writer) error    { return sarif.Write(w, finding.Of(v.list()), version) }
-func (v *verdicts) junit(w io.Writer) error    { return junit.Write(w, finding.Of(v.list())) }
-func (v *verdicts) markdown(w io.Writer) error { return markdown.Write(w, finding.Of(v.list())) }
-func (v *verdicts) github(w io.Writer) error   { return markdown.Annotations(w, finding.Of(v.list())) }
-
-func (v *verdicts) policyReport(w io.Writer) error { return v.reports(w, policyreport.PolicyReports) }
-func (v *verdicts) openReport(w io.Writer) error   { return v.reports(w, policyreport.OpenReports) }
 
 // vsa leaves the file empty if nothing was decided, because there is no result to attest.
 func (v *verdicts) vsa(w io.Writer) error {
@@ -313,4 +305,40 @@ func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
 		return status(code)
 	}
 	return nil
+}
+
+// commandLine returns the command that explains one image's verdict, with the same flags.
+func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
+	var flags []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "output", "filename", "payload", "verbose", "require-match":
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, value := range list.GetSlice() {
+				flags = append(flags, "--"+f.Name+" "+engine.Quote(value))
+			}
+			return
+		}
+		if f.Value.Type() == "bool" {
+			flags = append(flags, "--"+f.Name+"="+f.Value.String())
+			return
+		}
+		flags = append(flags, "--"+f.Name+" "+engine.Quote(f.Value.String()))
+	})
+	return func(record report.Record, image report.Image) string {
+		words := append([]string{"quaymaster explain"}, flags...)
+		file, _, ofFile := strings.Cut(record.Object.Source, ", document")
+		switch {
+		case ofFile && file == standardInput:
+			file = "-"
+		case !ofFile:
+			return strings.Join(append(words, engine.Quote(image.Written)), " ")
+		}
+		if record.Object.Kind == "" {
+			return strings.Join(append(words, "--payload", engine.Quote(file)), " ")
+		}
+		return strings.Join(append(words, "-f", engine.Quote(file)), " ") // policies match the object, not the image alone
+	}
 }

@@ -32,7 +32,7 @@ func (h *harbor) read(t *testing.T, name string) string {
 func (h *harbor) everyFormat() []string {
 	var args []string
 	for _, format := range outputFormats() {
-		args = append(args, "-o", format.name+"="+h.path("out."+format.name))
+		args = append(args, "-o", format+"="+h.path("out."+format))
 	}
 	return append(args, "--vsa-verifier-id", "https://ci.example/verifier")
 }
@@ -85,7 +85,7 @@ func TestOutputsWithoutVerdict(t *testing.T) {
 		"interrupted": {"the user gave up", closed, []string{h.Registry.Host() + "/app:v1"}, exitError},
 	} {
 		for _, format := range outputFormats() {
-			h.file(t, "out."+format.name, "all is well: of a former run\n")
+			h.file(t, "out."+format, "all is well: of a former run\n")
 		}
 		args := append(append([]string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog"}, c.args...), h.everyFormat()...)
 		var out, errs bytes.Buffer

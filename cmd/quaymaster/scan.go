@@ -325,6 +325,6 @@ func (f *scanFlags) client(t terminal) (*cluster.Client, error) {
 	}
 	return cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)),
-		Version: strings.TrimPrefix(versionText(), "quaymaster "),
+		Version: t.version(),
 	})
 }

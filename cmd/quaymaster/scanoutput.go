@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -37,10 +36,21 @@ func scanOutput() outputFlags {
 	return outputFlags{leavesOut: func(name string) bool { return name == vsaFormat }}
 }
 
-func (s *scanned) on(file, color bool) telling {
-	there := *s
-	there.toFile, there.color = file, color
-	return &there
+// write implements runResult.
+func (s *scanned) write(w io.Writer, to destination) error {
+	switch {
+	case to.format == textFormat && s.failure == nil:
+		return s.text(w)
+	case to.format == jsonFormat && s.failure != nil:
+		return indented(w, scanFailure{report.APIVersion, "Scan", s.reason()})
+	case to.format == jsonFormat:
+		return indented(w, s.report())
+	case to.format == policyReportFormat && s.failure == nil:
+		return policyreport.Write(w, policyreport.PolicyReports, s.tally.decided)
+	case to.format == openReportsFormat && s.failure == nil:
+		return policyreport.Write(w, policyreport.OpenReports, s.tally.decided)
+	}
+	return s.verdicts.write(w, to)
 }
 
 // scanReport is its JSON, version report.APIVersion.
@@ -101,40 +111,11 @@ type scanFailure struct {
 	Error      string `json:"error"`
 }
 
-func (s *scanned) json(w io.Writer) error {
-	if s.failure != nil {
-		return indented(w, scanFailure{report.APIVersion, "Scan", s.reason()})
-	}
-	return indented(w, s.report())
-}
-
-// indented writes JSON for people.
-func indented(w io.Writer, what any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(what)
-}
-
-func (s *scanned) policyReport(w io.Writer) error { return s.reports(w, policyreport.PolicyReports) }
-func (s *scanned) openReport(w io.Writer) error   { return s.reports(w, policyreport.OpenReports) }
-
-// reports leaves the file of a failed round empty, as verify does.
-func (s *scanned) reports(w io.Writer, api policyreport.API) error {
-	if s.failure != nil {
-		return nil //nolint:nilerr // the caller reports the failure
-	}
-	return policyreport.Write(w, api, s.tally.decided)
-}
-
 // maxRows bounds the rows of the table unless all are requested.
 const maxRows = 50
 
 // text writes a table of the workloads that would be denied now, and one of the rules.
 func (s *scanned) text(w io.Writer) error {
-	if s.failure != nil {
-		return s.verdicts.text(w)
-	}
 	var b strings.Builder
 	held := s.tally.against()
 	shown := held

@@ -36,8 +36,6 @@ const (
 	// signerTimeout bounds one request to a gateway, and maxAnswer its response in bytes.
 	signerTimeout = 30 * time.Second
 	maxAnswer     = 32 << 20
-	// maxPEM bounds a key's file, in bytes.
-	maxPEM = 64 << 10
 )
 
 func (f *signerFlags) register(cmd *cobra.Command) {
@@ -125,17 +123,17 @@ func newStands() *stands {
 	return &stands{APIVersion: report.APIVersion, Kind: "SignerUses", Images: []inventory.Details{}}
 }
 
-func (s *stands) on(file, color bool) telling {
-	there := *s
-	there.toFile, there.color = file, color
-	return &there
-}
-
-func (s *stands) json(w io.Writer) error {
-	if s.failure != nil {
+// write implements runResult.
+func (s *stands) write(w io.Writer, to destination) error {
+	switch {
+	case to.format == jsonFormat && s.failure != nil:
 		return indented(w, scanFailure{report.APIVersion, "SignerUses", s.reason()})
+	case to.format == jsonFormat:
+		return indented(w, s)
+	case s.failure == nil:
+		return s.text(w)
 	}
-	return indented(w, s)
+	return s.verdicts.write(w, to)
 }
 
 // signerSource explains the access to a gateway's inventory. The dashboard listens on loopback
@@ -318,9 +316,6 @@ func firstLine(body []byte) string {
 
 // text writes a line for each image and workload.
 func (s *stands) text(w io.Writer) error {
-	if s.failure != nil {
-		return s.verdicts.text(w)
-	}
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	workloads, pods := 0, 0

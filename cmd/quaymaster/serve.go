@@ -92,7 +92,7 @@ func serve(cmd *cobra.Command, configuration config.Configuration, t terminal, d
 		debug.SetGCPercent(collectAt)
 	}
 	var said *slog.Logger
-	version, revision, _ := strings.Cut(strings.TrimPrefix(versionText(), "quaymaster "), " ")
+	version, revision, _ := strings.Cut(t.version(), " ")
 	err := gateway.Run(cmd.Context(), configuration, gateway.Options{
 		Log: t.err, Version: version, Revision: revision,
 		Replica: cmp.Or(t.env("POD_NAME"), gateway.Replica()), Address: t.env("POD_IP"),

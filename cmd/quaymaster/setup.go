@@ -22,7 +22,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
@@ -212,11 +211,6 @@ func (f *setupFlags) redirects(from *foundation) ([]gate.Option, error) {
 		return nil, err
 	}
 	return []gate.Option{gate.WithMirrors(chooser, from.pulls)}, nil
-}
-
-// warn prints a warning.
-func warn(t terminal, text string) {
-	fmt.Fprintf(t.err, "quaymaster: warning: %s\n", report.Escape(text))
 }
 
 // trust opens the trust store. It fetches nothing unless --refresh-trust is set.

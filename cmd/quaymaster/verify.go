@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -86,66 +84,6 @@ func (f *inputFlags) documents(t terminal) ([]workload.Object, error) {
 		all = append(all, read...)
 	}
 	return all, nil
-}
-
-func readPayload(name string, in io.Reader) ([]workload.Object, error) {
-	if name == "-" {
-		return workload.ReadDocuments(in, standardInput)
-	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return workload.ReadDocuments(file, name)
-}
-
-// standardInput is the source name of standard input.
-const standardInput = "standard input"
-
-// readManifests reads the evaluated objects, as kubectl reads a file or a folder.
-func readManifests(name string, in io.Reader) ([]workload.Object, error) {
-	return readObjects(name, in, manifestFiles)
-}
-
-// readPolicies reads policies and their look-ups, as a gateway reads them.
-func readPolicies(name string, in io.Reader) ([]workload.Object, error) {
-	return readObjects(name, in, policyFiles)
-}
-
-func readObjects(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
-	switch {
-	case name == "-" && in == nil:
-		return nil, errors.New("standard input is for manifests: give it with -f -")
-	case name == "-":
-		objects, err := workload.Read(in, standardInput)
-		if err == nil && len(objects) == 0 {
-			err = errors.New("nothing was read: the command before may have failed")
-		}
-		return objects, err
-	}
-	paths, err := files(name)
-	if err != nil {
-		return nil, err
-	}
-	var objects []workload.Object
-	for _, path := range paths {
-		read, err := readManifest(path)
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, read...)
-	}
-	return objects, nil
-}
-
-func readManifest(path string) ([]workload.Object, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return workload.Read(file, path)
 }
 
 func verifyCommand(t terminal) *cobra.Command {

@@ -24,9 +24,6 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
 
-// vsaFormat is that of verification summaries.
-const vsaFormat = "vsa"
-
 // cosignPassword is the variable that holds the password of cosign's private keys.
 const cosignPassword = "COSIGN_PASSWORD"
 
@@ -64,7 +61,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t terminal, formats []string, set
 		}
 		return nil
 	}
-	if _, _, err := f.by(time.Now()).Summaries(nil); err != nil {
+	if _, _, err := f.by(t.version(), time.Now()).Summaries(nil); err != nil {
 		return fmt.Errorf("-o vsa: --vsa-verifier-id, --vsa-policy-uri: %w", err)
 	}
 	switch {
@@ -118,15 +115,15 @@ func (k serviceKey) Sign(ctx context.Context, message []byte) ([]byte, crypto.Pu
 }
 
 // by is the verifier in the summaries.
-func (f *vsaFlags) by(now time.Time) vsa.Verifier {
-	return vsa.Verifier{ID: f.verifier, Policy: f.policy, Release: strings.TrimPrefix(versionText(), "quaymaster "), Time: now}
+func (f *vsaFlags) by(release string, now time.Time) vsa.Verifier {
+	return vsa.Verifier{ID: f.verifier, Policy: f.policy, Release: release, Time: now}
 }
 
 // writer returns a function that writes the summaries of outcomes, one on a line, and stores
 // them if requested. It reports images without a summary on standard error.
 func (f *vsaFlags) writer(ctx context.Context, t terminal, setup *setupFlags) func([]gate.Outcome, io.Writer) error {
 	return func(outcomes []gate.Outcome, w io.Writer) error {
-		summaries, left, err := f.by(time.Now()).Summaries(outcomes)
+		summaries, left, err := f.by(t.version(), time.Now()).Summaries(outcomes)
 		if err != nil {
 			return err
 		}

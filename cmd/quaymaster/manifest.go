@@ -1,58 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
-	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/workload"
 )
-
-// isTerminal reports whether w is a terminal and not a file or a pipe.
-func isTerminal(w any) bool {
-	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// color reports whether output may be coloured (https://no-color.org).
-func (t terminal) color() bool {
-	return isTerminal(t.out) && t.env("NO_COLOR") == "" && t.env("TERM") != "dumb"
-}
-
-// progress is a progress line on a terminal.
-type progress struct {
-	t     terminal
-	shown bool
-}
-
-// worthShowing is the number of references from which a progress line is shown.
-const worthShowing = 3
-
-func newProgress(t terminal) *progress { return &progress{t: t} }
-
-func (p *progress) draw(done, total int) {
-	if total >= worthShowing && isTerminal(p.t.err) {
-		p.shown = true
-		fmt.Fprintf(p.t.err, "\rverified %d of %d images", done, total)
-	}
-}
-
-func (p *progress) clear() {
-	if p.shown {
-		fmt.Fprint(p.t.err, "\r\x1b[K")
-	}
-}
 
 // manifestFiles returns the file itself, or the manifests in a folder, recursively and sorted.
 // Their names' suffixes identify them, as in kubectl, which reads hidden files too.
@@ -135,38 +94,62 @@ func withData(paths, data []string) ([]string, error) {
 	return append(paths, slices.DeleteFunc(data, func(path string) bool { return linked[path] })...), nil
 }
 
-// commandLine returns the command that explains one image's verdict, with the same flags.
-func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
-	var flags []string
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		switch f.Name {
-		case "output", "filename", "payload", "verbose", "require-match":
-			return
-		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			for _, value := range list.GetSlice() {
-				flags = append(flags, "--"+f.Name+" "+engine.Quote(value))
-			}
-			return
-		}
-		if f.Value.Type() == "bool" {
-			flags = append(flags, "--"+f.Name+"="+f.Value.String())
-			return
-		}
-		flags = append(flags, "--"+f.Name+" "+engine.Quote(f.Value.String()))
-	})
-	return func(record report.Record, image report.Image) string {
-		words := append([]string{"quaymaster explain"}, flags...)
-		file, _, ofFile := strings.Cut(record.Object.Source, ", document")
-		switch {
-		case ofFile && file == standardInput:
-			file = "-"
-		case !ofFile:
-			return strings.Join(append(words, engine.Quote(image.Written)), " ")
-		}
-		if record.Object.Kind == "" {
-			return strings.Join(append(words, "--payload", engine.Quote(file)), " ")
-		}
-		return strings.Join(append(words, "-f", engine.Quote(file)), " ") // policies match the object, not the image alone
+func readPayload(name string, in io.Reader) ([]workload.Object, error) {
+	if name == "-" {
+		return workload.ReadDocuments(in, standardInput)
 	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return workload.ReadDocuments(file, name)
+}
+
+// standardInput is the source name of standard input.
+const standardInput = "standard input"
+
+// readManifests reads the evaluated objects, as kubectl reads a file or a folder.
+func readManifests(name string, in io.Reader) ([]workload.Object, error) {
+	return readObjects(name, in, manifestFiles)
+}
+
+// readPolicies reads policies and their look-ups, as a gateway reads them.
+func readPolicies(name string, in io.Reader) ([]workload.Object, error) {
+	return readObjects(name, in, policyFiles)
+}
+
+func readObjects(name string, in io.Reader, files func(name string) ([]string, error)) ([]workload.Object, error) {
+	if name == "-" && in == nil {
+		return nil, errors.New("standard input is for manifests: give it with -f -")
+	}
+	if name == "-" {
+		objects, err := workload.Read(in, standardInput)
+		if err == nil && len(objects) == 0 {
+			err = errors.New("nothing was read: the command before may have failed")
+		}
+		return objects, err
+	}
+	paths, err := files(name)
+	if err != nil {
+		return nil, err
+	}
+	var objects []workload.Object
+	for _, path := range paths {
+		read, err := readManifest(path)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, read...)
+	}
+	return objects, nil
+}
+
+func readManifest(path string) ([]workload.Object, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return workload.Read(file, path)
 }
