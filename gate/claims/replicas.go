@@ -91,7 +91,7 @@ func (c *Cache) askOthers(ctx context.Context, queries []Query, others others) [
 	var keys []string
 	for _, q := range queries {
 		if q.mayAdopt() && len(keys) < maxAsked {
-			keys = append(keys, q.Key.String())
+			keys = append(keys, q.String())
 		}
 	}
 	if len(keys) == 0 {
@@ -100,7 +100,7 @@ func (c *Cache) askOthers(ctx context.Context, queries []Query, others others) [
 	known := c.recall(ctx, others, keys)
 	answers := make([]Adopted, len(queries))
 	for i, q := range queries {
-		if raw, ok := known[q.Key.String()]; ok && q.mayAdopt() {
+		if raw, ok := known[q.String()]; ok && q.mayAdopt() {
 			if found, err := others.decode(raw, q.Key, c.config.Now()); err == nil {
 				answers[i] = c.adopt(q, found)
 			}

@@ -63,7 +63,9 @@ func (t *Tags) Pin(scope string, ref image.Ref) (image.Pinned, error) {
 
 // Resolve returns the digest of a tag, from the cache while it is fresh. Concurrent callers
 // with the same tag, credentials and apart share one request.
-func (t *Tags) Resolve(ctx context.Context, scope, apart string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
+func (t *Tags) Resolve(
+	ctx context.Context, scope, apart string, ref image.Ref, ask func(context.Context, image.Ref) (image.Pinned, error),
+) (image.Pinned, error) {
 	key := Tag{Scope: scope, Reference: ref.String()}
 	known, ok := t.digests.Get(key)
 	t.config.asked(LayerTags, ok)

@@ -24,7 +24,8 @@ func (r ImageRecorder) Record(ctx context.Context, review imagepolicy.Review) {
 	const endpoint = "imagereview"
 	r.answered(endpoint, string(review.Cause), review.Allowed, r.Shadow)
 	if review.Cause == imagepolicy.Decided {
-		r.decided(ctx, report.Occasion{Endpoint: endpoint, Allowed: review.Allowed || r.Shadow, Shadow: r.Shadow}, review.Outcome, slog.String("namespace", review.Namespace))
+		occasion := report.Occasion{Endpoint: endpoint, Allowed: review.Allowed || r.Shadow, Shadow: r.Shadow}
+		r.decided(ctx, occasion, review.Outcome, slog.String("namespace", review.Namespace))
 		return
 	}
 	r.undecided(ctx, endpoint, string(review.Cause), review.Err, slog.String("namespace", review.Namespace))

@@ -66,7 +66,7 @@ func (a *azureCredential) ResolveContext(ctx context.Context, target authn.Resou
 	defer cancel()
 	token, err := a.refreshToken(ctx, host, domain, of)
 	if err != nil {
-		return authn.Anonymous, nil //nolint:nilerr // a public image needs no identity: the registry's refusal is the error
+		return authn.Anonymous, nil // a public image needs no identity: the registry's refusal is the error
 	}
 	return authn.FromConfig(authn.AuthConfig{Username: "<token>", IdentityToken: token}), nil
 }

@@ -70,7 +70,7 @@ func TestStandaloneAdmitsAndPins(t *testing.T) {
 func TestReadinessNamesWhatIsThere(t *testing.T) {
 	r := newDock(t).start(t, "")
 	status, page := get(t, "http://"+r.plain+"/readyz")
-	if want := "ok: drain\nok: certificate\nok: trust\nok: policies\nok: mirrors\nok: doors\n"; status != http.StatusOK || page != want {
+	if want := "ok: drain\nok: certificate\nok: trust\nok: policies\nok: mirrors\nok: endpoints\n"; status != http.StatusOK || page != want {
 		t.Errorf("HTTP %d:\n%s", status, page)
 	}
 }
