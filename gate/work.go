@@ -262,10 +262,10 @@ func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry
 	open := map[string][]*inquiry{}
 	var order []string
 	for _, in := range missing {
-		if open[in.query.Key.Sources] == nil {
-			order = append(order, in.query.Key.Sources)
+		if open[in.query.Sources] == nil {
+			order = append(order, in.query.Sources)
 		}
-		open[in.query.Key.Sources] = append(open[in.query.Key.Sources], in)
+		open[in.query.Sources] = append(open[in.query.Sources], in)
 	}
 	var group errgroup.Group
 	for _, sources := range order {

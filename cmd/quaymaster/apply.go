@@ -303,7 +303,8 @@ func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 	for place := range w.policies {
 		compiled := w.bench.Policy(place)
 		every := func(t policy.Target) bool {
-			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") && wildcard.Match(t.Subresource, "") // writes to one subresource of every kind are rare
+			// Writes to one subresource of every kind are rare.
+			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") && wildcard.Match(t.Subresource, "")
 		}
 		if len(objects) == 0 || !slices.ContainsFunc(targetsOf(compiled), every) {
 			continue

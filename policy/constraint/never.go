@@ -9,7 +9,7 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	core "k8s.io/api/core/v1"
-	segment "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -44,12 +44,13 @@ func (r *rule) checkReach(path string) error {
 // isNoName reports whether no object of the rule can have a name. Those of pods and their controllers
 // are domain names; of other kinds, as roles, they may have any character that a path can have.
 func (r *rule) isNoName(name string) bool {
-	if len(segment.IsValidPathSegmentName(name)) > 0 {
+	if len(content.IsPathSegmentName(name)) > 0 {
 		return true
 	}
 	runsPods := func(k kind) bool {
 		of, known := builtin.Find(k.group, k.name)
-		return known && !k.isGuess() && slices.Contains([]string{"pods", "replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}, of.Name)
+		return known && !k.isGuess() && slices.Contains(
+			[]string{"pods", "replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}, of.Name)
 	}
 	return len(validation.IsDNS1123Subdomain(name)) > 0 && !slices.ContainsFunc(r.kinds, func(k kind) bool { return !runsPods(k) })
 }
