@@ -17,7 +17,7 @@ var avoided = []struct {
 	instead string
 	left    int // declarations that remain; only ever lowered
 }{
-	{"", "door doors doorway entrance entrances", "endpoint, handler", 12},
+	{"", "door doors doorway entrance entrances", "endpoint, handler", 6},
 	{"", "couldNotLook unable", "indeterminate, error", 0},
 	{"", "journey planned", "batch, object evaluation", 3},
 	{"", "nobody somebody anybody whoever", "none, other, any", 2},
@@ -27,8 +27,8 @@ var avoided = []struct {
 	{"", "glass roads newRoads lanes calm newCalm", "break glass, transports, limiter, pacer", 10},
 	{"gateway policy/rollout policy/catalog cmd/quaymaster/gateway", "held inForce ledger standing besides guard", "rollout, effective version, approval store, rollout check", 11},
 	{"scan gateway cmd/quaymaster/gateway", "trial try trying", "dry run, impact analysis", 5},
-	{"gate", "work works task tasks few deepen question questions exchange", "image evaluation, a map, claim query", 17},
-	{"gate", "lasts last gone silent", "stale cache, last known good, negative entry, unresponsive", 7},
+	{"gate", "work works task tasks few deepen question questions exchange", "image evaluation, a map, claim query", 15},
+	{"gate", "lasts last gone silent", "stale cache, last known good, negative entry, unresponsive", 4},
 	{"gate", "place places home later placeless way ways", "evidence repository, primary, fallbacks, mirror plan", 15},
 	{"gate", "former standing slipped spared firm byLast wanting", "old object, skipped, exempt, enforced, from stale cache, incomplete", 7},
 	{"gate report", "recall recalls remember remembers forget", "restore, backfill, cache, evict", 14},
@@ -59,6 +59,9 @@ func TestNames(t *testing.T) {
 			if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, d.name) }) {
 				found = append(found, d.folder+": "+d.name)
 			}
+		}
+		if len(found) < row.left {
+			t.Errorf("%d declarations have a name of %q in %q: lower the bound %d", len(found), row.names, row.places, row.left)
 		}
 		if len(found) > row.left {
 			t.Errorf("%d declarations have a name of %q in %q, want at most %d; better are: %s\n\t%s",

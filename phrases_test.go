@@ -33,7 +33,7 @@ var phrases = []struct {
 var ordinary = regexp.MustCompile(`(?i)break[- ]glass|unable to|\x60unable\x60`)
 
 // phrasesLeft is the number of phrases that remain; only ever lowered.
-const phrasesLeft = 389
+const phrasesLeft = 110
 
 // TestPhrases holds the list of phrases.
 func TestPhrases(t *testing.T) {
@@ -79,6 +79,9 @@ func TestPhrases(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(found) < phrasesLeft {
+		t.Errorf("%d phrases that are not used: lower the bound %d", len(found), phrasesLeft)
 	}
 	if len(found) > phrasesLeft {
 		t.Errorf("%d phrases that are not used, want at most %d:\n\t%s", len(found), phrasesLeft, strings.Join(found, "\n\t"))
