@@ -29,7 +29,7 @@ func (r *rule) checkReach(path string) error {
 	}
 	if i := slices.IndexFunc(r.names, r.isNoName); i >= 0 {
 		return field.Fail(path+".resourceNames["+strconv.Itoa(i)+"]",
-			"%q is the name of none of the resources, and so it would match nothing: a name is in lower case, and * stands for no others", r.names[i])
+			"%q can be the name of none of the resources, and so it would match nothing: write whole names in lower case, without *", r.names[i])
 	}
 	if r.scope != admission.AllScopes && !slices.ContainsFunc(r.kinds, func(k kind) bool { return k.mayBeIn(r.scope) }) {
 		return field.Fail(path+".scope", "none of the resources has the scope %s, and so the rule would match nothing", r.scope)

@@ -327,7 +327,7 @@ func TestLatestDecides(t *testing.T) {
 	}{
 		{"the later one agrees", []said{{"A", "dirty", 1}, {"A", "clean", 2}}, policy.Pass, policy.Pass},
 		{"the earlier one agrees", []said{{"A", "clean", 1}, {"A", "dirty", 2}}, policy.Fail, policy.Pass},
-		{"whatever their order", []said{{"A", "dirty", 2}, {"A", "clean", 1}}, policy.Fail, policy.Pass},
+		{"in the other order", []said{{"A", "dirty", 2}, {"A", "clean", 1}}, policy.Fail, policy.Pass},
 		{"the later one cannot be read", []said{{"A", "clean", 1}, {"A", "unreadable", 2}}, policy.Fail, policy.Pass},
 		{"the later one is of another signer of the authority", []said{{"A", "clean", 1}, {"B", "dirty", 2}}, policy.Fail, policy.Pass},
 		{"both agree", []said{{"A", "clean", 1}, {"A", "clean too", 2}}, policy.Pass, policy.Pass},

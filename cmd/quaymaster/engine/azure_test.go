@@ -72,7 +72,7 @@ func TestAzureCredential(t *testing.T) {
 		environment  map[string]string
 		refuse       string
 		login        string // the endpoint that issues the token
-		proof        string // what it receives
+		sent         string // the secret that it receives
 		given        bool
 	}{
 		{"a client secret", "team.azurecr.io", with("AZURE_CLIENT_SECRET", "secret"), "", public, "secret", true},
@@ -103,7 +103,7 @@ func TestAzureCredential(t *testing.T) {
 			if err != nil || (found != authn.Anonymous) != c.given {
 				t.Fatalf("given %t, want %t: %v; sent %v", found != authn.Anonymous, c.given, err, service.sent)
 			}
-			if got := service.sent[c.login]; c.login != "" && (len(got) < 2 || got[0] != c.proof || !slices.Contains(strings.Fields(got[1]), scope)) {
+			if got := service.sent[c.login]; c.login != "" && (len(got) < 2 || got[0] != c.sent || !slices.Contains(strings.Fields(got[1]), scope)) {
 				t.Errorf("the login received %q", service.sent)
 			}
 			if c.login == "" && len(service.sent) != 0 {
