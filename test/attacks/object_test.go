@@ -53,6 +53,18 @@ func objectAttacks() []attack {
 				s.again(ample)
 			}
 		}),
+		row("controller-in-a-selected-namespace", "A ValidatingPolicy about pods selects namespaces by their labels, and a Deployment in one of them brings a template that it denies. The Deployment is denied, too.", "kyverno 1.19: autogen with a namespaceSelector", func(s *scene) {
+			s.policies("{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: p}, spec: {validationActions: [Deny], matchConstraints: {namespaceSelector: {matchExpressions: [{key: exempt, operator: DoesNotExist}]}, resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}, " +
+				"validations: [{expression: 'object.spec.containers.all(c, c.image == \"registry.example/app:1\")'}]}}")
+			s.admitted(request{now: deployment(image)})
+			s.refused(request{now: deployment("registry.example/other:1")}, policy.Violated)
+		}),
+		row("controller-at-the-operation-of-a-rule", "A ValidatingPolicy about the updates of pods denies an image, and the update of a Deployment brings a template with it. The generated rule has the operations of the policy, and the update is denied.", "kyverno 1.19: autogen keeps operations", func(s *scene) {
+			s.policies("{apiVersion: policies.kyverno.io/v1, kind: ValidatingPolicy, metadata: {name: p}, spec: {validationActions: [Deny], matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [pods]}]}, " +
+				"validations: [{expression: 'object.spec.containers.all(c, c.image == \"registry.example/app:1\")'}]}}")
+			s.admitted(request{operation: "UPDATE", old: deployment("registry.example/app:0"), now: deployment(image)})
+			s.refused(request{operation: "UPDATE", old: deployment(image), now: deployment("registry.example/other:1")}, policy.Violated)
+		}),
 		row("namespace-that-writes-its-own-labels", "An expression reads the labels of a Namespace's namespaceObject, and the update of the Namespace brings the label that it wants. The stored Namespace is read, and the update denied.", "namespaceObject of the new object", func(s *scene) {
 			of := func(labels object) object {
 				return object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace, "labels": labels}}
