@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -181,9 +182,37 @@ func TestListedTwice(t *testing.T) {
 			t.Errorf("%d signatures of a document: got %d and %d gaps, want %d", count, len(got), len(s.found.Gaps), gaps)
 		}
 	}
-	unknown := s.signersOf(&referrer{signers: []image.Descriptor{{ArtifactType: ""}, {ArtifactType: "something/else"}}}, image.Descriptor{})
+	unknown := s.signersOf(&referrer{signers: []image.Descriptor{{Digest: digest(0), ArtifactType: ""}, {Digest: digest(1), ArtifactType: "something/else"}}}, image.Descriptor{})
 	if len(unknown) != 1 {
-		t.Errorf("got %d, want the one that does not say what it is", len(unknown))
+		t.Errorf("got %d, want the one of an unspecific type", len(unknown))
+	}
+}
+
+// TestNotationSignatures: a bound cuts the same signatures in any listed order, and an entry that
+// is listed again takes no place.
+func TestNotationSignatures(t *testing.T) {
+	at := func(n byte, artifactType string) image.Descriptor {
+		return image.Descriptor{Digest: image.DigestOf([]byte{n}), ArtifactType: artifactType}
+	}
+	var list []image.Descriptor
+	for n := range byte(20) {
+		list = append(list, at(n, ArtifactTypeNotation), at(n+20, ""), at(n+40, "something/else"), at(n, ArtifactTypeNotation), at(n, ""))
+	}
+	want := notationSignatures(list)
+	if len(want) != 40 {
+		t.Fatalf("got %d signatures, want 20 of the specific type and 20 of an unspecific one", len(want))
+	}
+	for i, d := range want {
+		if specific := d.ArtifactType == ArtifactTypeNotation; specific != (i < 20) {
+			t.Errorf("signature %d has the type %q: want the specific type first", i, d.ArtifactType)
+		}
+	}
+	slices.Reverse(list)
+	if got := notationSignatures(list); !reflect.DeepEqual(got, want) {
+		t.Errorf("the reverse list gives other signatures or another order")
+	}
+	if got := notationSignatures([]image.Descriptor{{ArtifactType: ArtifactTypeNotation}}); len(got) != 0 {
+		t.Errorf("an entry without a digest is returned: %v", got)
 	}
 }
 

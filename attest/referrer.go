@@ -144,10 +144,7 @@ func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
 	where := r.origin().String()
 	of := &artifact{target: r.descriptor, artifactType: r.manifest.artifactType(), origin: r.origin(), layer: layer}
 	var signatures []*referrer
-	for _, d := range r.signers {
-		if d.ArtifactType != ArtifactTypeNotation && !saysNothing(d.ArtifactType) {
-			continue
-		}
+	for _, d := range notationSignatures(r.signers) {
 		if len(signatures) == MaxReferrers {
 			s.found.gap("signatures of "+where, overBound("signatures", "MaxReferrers", MaxReferrers))
 			break
@@ -158,4 +155,28 @@ func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
 		s.found.Unsigned = append(s.found.Unsigned, Evidence{Format: Notation, Role: Attestation, PredicateType: of.artifactType, Origin: of.origin})
 	}
 	return signatures
+}
+
+// notationSignatures returns the entries of a list that may be notation signatures, each digest
+// once: those of the specific type first, so that a bound cuts the same ones in any listed order.
+func notationSignatures(list []image.Descriptor) []image.Descriptor {
+	var specific, unspecific []image.Descriptor
+	for _, d := range list {
+		switch {
+		case d.Digest.IsZero():
+		case d.ArtifactType == ArtifactTypeNotation:
+			specific = append(specific, d)
+		case saysNothing(d.ArtifactType):
+			unspecific = append(unspecific, d)
+		}
+	}
+	byDigest := func(a, b image.Descriptor) int { return strings.Compare(a.Digest.String(), b.Digest.String()) }
+	slices.SortFunc(specific, byDigest)
+	slices.SortFunc(unspecific, byDigest)
+	seen := map[image.Digest]bool{}
+	return slices.DeleteFunc(append(specific, unspecific...), func(d image.Descriptor) bool {
+		again := seen[d.Digest]
+		seen[d.Digest] = true
+		return again
+	})
 }

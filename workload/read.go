@@ -57,8 +57,12 @@ func readAll(r io.Reader, reader reader) ([]Object, error) {
 	return reader.objects, nil
 }
 
-// isJSON distinguishes JSON from YAML's flow style by the first value.
+// isJSON distinguishes consecutive JSON values from YAML in flow style by the first value, and by
+// lines that separate YAML documents: in JSON a string contains no line break.
 func isJSON(b []byte) bool {
+	if bytes.Contains(b, []byte("\n---")) {
+		return false
+	}
 	var raw json.RawMessage
 	return json.NewDecoder(bytes.NewReader(b)).Decode(&raw) == nil
 }

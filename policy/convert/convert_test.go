@@ -11,9 +11,9 @@ import (
 // TestUnreadable has what is no policy at all.
 func TestUnreadable(t *testing.T) {
 	for _, row := range []struct{ reason, text, problem string }{
-		{"nothing", "", "no policy"}, {"comments", "# nothing\n---\n", "no policy"}, {"a list", "- a", "no object"}, {"no text", "\xff\xfe", "UTF-8"},
+		{"nothing", "", "no document"}, {"comments", "# nothing\n---\n", "no document"}, {"a list", "- a", "want an object"}, {"no text", "\xff\xfe", "document 1"},
 		{"unknown", "a: b", "what policy is this?"}, {"another kind", "apiVersion: v1\nkind: Pod", "what policy is this?"},
-		{"a key twice", `{"default": [], "default": []}`, `already set`}, {"no YAML", "a: [", "document 1"},
+		{"a key twice", `{"default": [], "default": []}`, `stands twice`}, {"no YAML", "a: [", "document 1"},
 		{"several formats", `{"default": []}` + "\n---\napiVersion: kyverno.io/v1\nkind: ClusterPolicy", "several formats"}, {"two of one a file", "trustPolicies: []\n---\ntrustPolicies: []", "2 documents"},
 		{"too many documents", strings.Repeat("a: b\n---\n", 101), "more than 100 documents"}, {"too much", strings.Repeat(" ", convert.MaxInput+1), "is larger than"},
 		{"validators without a policy", "validators: []", "what policy is this?"}, {"a policy without validators", "policy: []", "what policy is this?"}, {"both of them", "validators: []\npolicy: []", "policy: 0 rules"},

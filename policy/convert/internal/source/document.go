@@ -1,23 +1,18 @@
 package source
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // Document is one document, as JSON.
@@ -30,46 +25,29 @@ type Document struct {
 	fields map[string]json.RawMessage
 }
 
-// Split reads the documents of a file of YAML or JSON. Keys that are there twice
-// are an error.
+// Split parses the documents of a file of YAML or JSON. A key that is set twice is an error; a
+// YAML merge may be overridden.
 func Split(data []byte) ([]Document, error) {
-	if !utf8.Valid(data) {
-		return nil, errors.New("the policy is no text in UTF-8")
+	objects, err := workload.ReadDocuments(bytes.NewReader(data), "the policy")
+	if err != nil {
+		return nil, err
 	}
-	var documents []Document
-	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	for {
-		chunk, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	if len(objects) > maxDocuments {
+		return nil, fmt.Errorf("the file has more than %d documents: convert it in parts", maxDocuments)
+	}
+	documents := make([]Document, len(objects))
+	for i, o := range objects {
+		d := &documents[i]
+		if d.Text, err = json.Marshal(o.Content()); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Source(), err)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("read document %d: %w", len(documents)+1, err)
+		if err := json.Unmarshal(d.Text, &d.fields); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Source(), err)
 		}
-		text, err := yaml.YAMLToJSONStrict(chunk)
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", len(documents)+1, err)
-		}
-		if string(text) == "null" {
-			continue
-		}
-		if len(documents) == maxDocuments {
-			return nil, fmt.Errorf("the file has more than %d documents: convert it in parts", maxDocuments)
-		}
-		d := Document{Text: text}
-		if err := json.Unmarshal(text, &d.fields); err != nil {
-			return nil, fmt.Errorf("document %d is no object: a policy was expected", len(documents)+1)
-		}
-		_ = json.Unmarshal(d.fields["apiVersion"], &d.APIVersion) // a value that is no text stays empty
+		_ = json.Unmarshal(d.fields["apiVersion"], &d.APIVersion) // a value of another type stays empty
 		_ = json.Unmarshal(d.fields["kind"], &d.Kind)
-		documents = append(documents, d)
-	}
-	if len(documents) == 0 {
-		return nil, errors.New("the file holds no policy")
-	}
-	for i := range documents {
-		if len(documents) > 1 {
-			documents[i].Prefix = fmt.Sprintf("document %d: ", i+1)
+		if len(objects) > 1 {
+			d.Prefix = fmt.Sprintf("document %d: ", i+1)
 		}
 	}
 	return documents, nil

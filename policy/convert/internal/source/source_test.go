@@ -80,11 +80,13 @@ func TestSplit(t *testing.T) {
 func TestSplitRefuses(t *testing.T) {
 	for _, row := range []struct{ reason, text, problem string }{
 		{"the most", strings.Repeat("a: b\n---\n", 100), ""}, {"one more", strings.Repeat("a: b\n---\n", 101), "more than 100 documents"},
-		{"nothing", "", "holds no policy"}, {"comments alone", "# a\n---\n# b\n", "holds no policy"}, {"a list", "[a]", "document 1 is no object"},
-		{"a word", "kind: A\n---\nword", "document 2 is no object"}, {"no text", "kind: \xff", "no text in UTF-8"}, {"text in UTF-16", "\xff\xfea\x00:\x00 \x00b\x00", "no text in UTF-8"},
-		{"a word behind what parts documents", "a: b\n--- c\n---\nd: e\n", "read document 1: "}, {"a comment there", "a: b\n--- # c\nd: e\n", ""},
+		{"nothing", "", "there is no document in it"}, {"comments alone", "# a\n---\n# b\n", "there is no document in it"}, {"a list", "[a]", "document 1: "},
+		{"a word", "kind: A\n---\nword", "document 2: "}, {"no text", "kind: \xff", "document 1: "}, {"a text in UTF-16", "\xff\xfea\x00:\x00 \x00b\x00", "document 1: "},
+		{"a word after the line between documents", "a: b\n--- c\n---\nd: e\n", "document 1: "}, {"a comment there", "a: b\n--- # c\nd: e\n", ""},
 		{"no YAML", "kind: A\n---\na: [", "document 2: "},
-		{"a key twice", "a: b\na: c", "document 1: "},
+		{"a key twice", "a: b\na: c", "document 1: "}, {"a key twice in JSON", `{"a": 1, "a": 2}`, "document 1: "},
+		{"a merge that is overridden after it", "a: &a {b: c}\nd: {<<: *a, b: e}", ""},
+		{"a merge after the key that it brings", "a: &a {b: c}\nd: {b: e, <<: *a}", "write << first"},
 	} {
 		documents, err := source.Split([]byte(row.text))
 		if (row.problem == "") != (err == nil) || (err == nil) != (len(documents) > 0) || err != nil && !strings.Contains(err.Error(), row.problem) {
