@@ -31,7 +31,7 @@ var budgets = []budget{
 			"verify/trust":                       {2350, unsplit},
 			"cluster":                            {2300, unsplit},
 			"attest":                             {2250, unsplit},
-			"workload":                           {2100, unsplit},
+			"workload":                           {2000, unsplit},
 			"report/compare":                     {2050, unsplit},
 			"policy/dialect/kyverno":             {1855, unsplit},
 			"registry/registrytest":              {1800, unsplit},

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/quaymaster/quaymaster/workload/internal/merge"
+	"github.com/quaymaster/quaymaster/workload/internal/yamldocument"
 )
 
 // mark is one value of a YAML document, with its position and content. Marks are in the order of
@@ -27,7 +27,7 @@ type mark struct {
 // mergeKey is the member with a value that is merged into its object.
 const mergeKey = "<<"
 
-// readMarks returns the marks of a document that checkYAML has accepted; none if it cannot be
+// readMarks returns the marks of a document that yamldocument.ToJSON accepts; none if it cannot be
 // parsed.
 func readMarks(document string) []mark {
 	var root yaml.Node
@@ -53,7 +53,7 @@ func (m *marker) add(name string, n *yaml.Node) {
 	case yaml.MappingNode:
 		m.anchors[n] = at
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			m.add(merge.NameOf(n.Content[i]), n.Content[i+1])
+			m.add(yamldocument.NameOf(n.Content[i]), n.Content[i+1])
 		}
 	case yaml.SequenceNode:
 		m.anchors[n] = at

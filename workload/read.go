@@ -14,7 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	kyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/quaymaster/quaymaster/workload/internal/merge"
+	"github.com/quaymaster/quaymaster/workload/internal/yamldocument"
 )
 
 // Read parses manifests: YAML documents, or consecutive JSON objects. Lists are unfolded, empty
@@ -117,11 +117,7 @@ func (r *reader) readYAML(input []byte) error {
 		}
 		begin := line
 		line += bytes.Count(document, []byte("\n")) + 1 // with the following ---
-		overrides, err := checkYAML(document)
-		if err != nil {
-			return r.fail(fmt.Errorf("YAML: %w", err))
-		}
-		raw, err := merge.ToJSON(document, overrides)
+		raw, err := yamldocument.ToJSON(document)
 		if err != nil {
 			return r.fail(err)
 		}

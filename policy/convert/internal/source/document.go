@@ -38,7 +38,8 @@ func Split(data []byte) ([]Document, error) {
 	documents := make([]Document, len(objects))
 	for i, o := range objects {
 		d := &documents[i]
-		if d.Text, err = json.Marshal(o.Content()); err != nil {
+		d.Text, err = json.Marshal(o.Content())
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Source(), err)
 		}
 		if err := json.Unmarshal(d.Text, &d.fields); err != nil {

@@ -1,4 +1,4 @@
-package workload
+package yamldocument
 
 import (
 	"bytes"
@@ -7,15 +7,38 @@ import (
 	"io"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/quaymaster/quaymaster/workload/internal/merge"
+	k8syaml "sigs.k8s.io/yaml"
 )
 
-// checkYAML refuses a document that exceeds the bounds with expanded aliases, or that parsers
-// read differently. It reports whether a key is set again that a merge brings.
-func checkYAML(document []byte) (overrides bool, err error) {
-	if len(document) > MaxYAML {
-		return false, fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxYAML)
+// Bounds of a document.
+const (
+	// MaxSize is the size in bytes; parsing takes some fifty times as much memory.
+	MaxSize = 16 << 20
+	// MaxExpanded is the size with expanded aliases, in bytes, so that a few lines cannot become
+	// gigabytes.
+	MaxExpanded = 128 << 20
+	// MaxDepth is the depth of nesting. Custom resource definitions, the deepest common objects,
+	// reach about sixty.
+	MaxDepth = 256
+)
+
+// ToJSON converts one document; an empty one is null. It refuses documents that exceed the bounds
+// with expanded aliases, or that parsers read differently.
+func ToJSON(document []byte) ([]byte, error) {
+	overrides, err := check(document)
+	if err != nil {
+		return nil, fmt.Errorf("YAML: %w", err)
+	}
+	if overrides { // which a strict conversion takes for a key that is set twice
+		return k8syaml.YAMLToJSON(document)
+	}
+	return k8syaml.YAMLToJSONStrict(document)
+}
+
+// check reports whether a key is set again that a merge brings.
+func check(document []byte) (overrides bool, err error) {
+	if len(document) > MaxSize {
+		return false, fmt.Errorf("the document has more than %d bytes (MaxYAML); write it as JSON, or split it", MaxSize)
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(document))
 	var root yaml.Node
@@ -83,7 +106,7 @@ func (w *walk) measure(n *yaml.Node, depth int) (extent, error) {
 		}
 	}
 	if n.Kind == yaml.MappingNode {
-		overrides, err := merge.Check(n) // which was measured, and so contains no cycle
+		overrides, err := checkMerges(n) // which was measured, and so contains no cycle
 		if err != nil {
 			return extent{}, err
 		}

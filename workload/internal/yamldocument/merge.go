@@ -1,25 +1,14 @@
-// Package merge compares the keys of a YAML mapping with those that a merge (<<) brings into it.
-package merge
+package yamldocument
 
 import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
-	k8syaml "sigs.k8s.io/yaml"
 )
 
-// ToJSON converts a document in which Check found no error. A key that is set twice is an error in
-// a document without overrides; a strict conversion takes an override for one.
-func ToJSON(document []byte, overrides bool) ([]byte, error) {
-	if overrides {
-		return k8syaml.YAMLToJSON(document)
-	}
-	return k8syaml.YAMLToJSONStrict(document)
-}
-
-// Check reports whether a mapping sets a key again that a merge brings. A merge after such a key
+// checkMerges reports whether a mapping sets a key again that a merge brings. A merge after such a key
 // is an error: which of them counts depends on the parser. The mapping must not contain itself.
-func Check(mapping *yaml.Node) (overrides bool, err error) {
+func checkMerges(mapping *yaml.Node) (overrides bool, err error) {
 	for i := 0; i < len(mapping.Content); i += 2 {
 		if !isMerge(mapping.Content[i]) {
 			continue
