@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
@@ -31,7 +32,7 @@ type applyFlags struct {
 	setup                      setupFlags
 }
 
-func applyCommand(t terminal) *cobra.Command {
+func applyCommand(t command.Terminal) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply POLICY... -r RESOURCE...",
@@ -96,7 +97,7 @@ type applied struct {
 	warnings []string
 }
 
-func (f *applyFlags) run(cmd *cobra.Command, t terminal, policies []string) error {
+func (f *applyFlags) run(cmd *cobra.Command, t command.Terminal, policies []string) error {
 	if err := f.check(policies); err != nil {
 		return err
 	}
@@ -107,8 +108,8 @@ func (f *applyFlags) run(cmd *cobra.Command, t terminal, policies []string) erro
 	}
 	work.ask(ctx)
 	if ctx.Err() != nil {
-		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
-		return status(exitError)
+		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")
+		return command.Status(command.ExitError)
 	}
 	return f.output.tell(t, work)
 }
@@ -136,7 +137,7 @@ func (f *applyFlags) check(policies []string) error {
 }
 
 // open reads everything and compiles the policies.
-func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*applied, error) {
+func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []string) (*applied, error) {
 	from, err := f.read(t, policies)
 	if err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ func (f *applyFlags) open(ctx context.Context, t terminal, policies []string) (*
 
 // compile compiles the policies, and lists the objects of a cluster, which depend on the
 // policies.
-func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, options engine.CompilerOptions,
+func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read, options engine.CompilerOptions,
 	config bench.Config, live *liveCluster) (*applied, error) {
 	compilers, err := engine.NewCompilers(options)
 	if err != nil {
@@ -219,7 +220,7 @@ func (f *applyFlags) compile(ctx context.Context, t terminal, from *read, option
 }
 
 // registries returns the source of images and evidence; nowhere if offline.
-func (f *applyFlags) registries(t terminal, known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
+func (f *applyFlags) registries(t command.Terminal, known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
 	if f.setup.offline && len(f.setup.layouts) == 0 {
 		return nowhere{}, nil
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // applyFiles are what apply is tried on.
@@ -124,39 +126,39 @@ func TestApply(t *testing.T) {
 			err: "left.yaml, document 1: DeletingPolicy old is left aside: kind DeletingPolicy of policies.kyverno.io/v1 is not implemented"},
 		{reason: "and among others", arguments: "left.yaml policy.yaml -r bad.yaml", status: 1, out: "want an owner", err: "DeletingPolicy old is left aside"},
 		{reason: "admitted", arguments: "policy.yaml -r good.yaml", out: "pass: 2, fail: 0, warn: 0, error: 0, skip: 0\n"},
-		{reason: "denied", arguments: "policy.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "Pod/default/bad (FOLDER/bad.yaml, document 1): denied\n"},
-		{reason: "the plural of a flag", arguments: "policy.yaml --resources bad.yaml", status: exitDenied, out: "fail  ClusterPolicy/owner/owned: "},
+		{reason: "denied", arguments: "policy.yaml -r good.yaml -r bad.yaml", status: command.ExitDenied, out: "Pod/default/bad (FOLDER/bad.yaml, document 1): denied\n"},
+		{reason: "the plural of a flag", arguments: "policy.yaml --resources bad.yaml", status: command.ExitDenied, out: "fail  ClusterPolicy/owner/owned: "},
 		{reason: "an exception", arguments: "policy.yaml -r bad.yaml -e exception.yaml", out: "skip  ClusterPolicy/owner/owned (exception default/bad)"},
-		{reason: "not to be judged", arguments: "unknown.yaml -r good.yaml", status: exitError, out: "could not be judged"},
-		{reason: "denied is worse than not to be judged", arguments: "unknown.yaml policy.yaml -r bad.yaml", status: exitDenied},
+		{reason: "not to be judged", arguments: "unknown.yaml -r good.yaml", status: command.ExitError, out: "could not be judged"},
+		{reason: "denied is worse than not to be judged", arguments: "unknown.yaml policy.yaml -r bad.yaml", status: command.ExitDenied},
 		{reason: "a failure under audit", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b", out: "fail  ClusterPolicy/every/named (audit): ", err: "matches every kind of object: it was asked about 1 objects in"},
 		{reason: "a failure under audit as a warning", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b --audit-warn --warn-exit-code 4", status: 4, out: "warn: 1"},
 		{reason: "no warning", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=g --audit-warn --warn-exit-code 4", out: "warn: 0"},
 		{reason: "nothing passes", arguments: "audit.yaml -r good.yaml --set settings.data.prefix=b --warn-no-pass --warn-exit-code 4", status: 4},
 		{reason: "what is made of it", arguments: "policy.yaml -r good.yaml --mutated -", out: "  annotations:\n    stage: test\n", err: "pass: 2"},
-		{reason: "from standard input", arguments: "policy.yaml -r -", in: "bad.yaml", status: exitDenied, out: "Pod/default/bad (standard input"},
-		{reason: "nothing from standard input", arguments: "policy.yaml -r -", status: exitUsage, err: "-r -: nothing was read"},
+		{reason: "from standard input", arguments: "policy.yaml -r -", in: "bad.yaml", status: command.ExitDenied, out: "Pod/default/bad (standard input"},
+		{reason: "nothing from standard input", arguments: "policy.yaml -r -", status: command.ExitUsage, err: "-r -: nothing was read"},
 		{reason: "a parameter among the objects", arguments: "parameter.yaml -r good.yaml -r tiers.yaml", out: "pass: 1"},
-		{reason: "a parameter that denies", arguments: "parameter.yaml -r bad.yaml -r tiers.yaml", status: exitDenied, out: "fail  ClusterPolicy/tiers/owned: "},
-		{reason: "no parameter", arguments: "parameter.yaml -r good.yaml", status: exitError, out: "give it with -r FILE"},
+		{reason: "a parameter that denies", arguments: "parameter.yaml -r bad.yaml -r tiers.yaml", status: command.ExitDenied, out: "fail  ClusterPolicy/tiers/owned: "},
+		{reason: "no parameter", arguments: "parameter.yaml -r good.yaml", status: command.ExitError, out: "give it with -r FILE"},
 		{reason: "one custom resource", arguments: "fleet.yaml -r good.yaml", out: "pass: 0", without: "matches every kind"},
-		{reason: "an update without an old object", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE", status: exitError, out: "could not be judged"},
+		{reason: "an update without an old object", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE", status: command.ExitError, out: "could not be judged"},
 		{reason: "an update", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE --set request.oldObject.metadata.labels.owner=shop", out: "pass: 1"},
-		{reason: "an update that differs", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE --set request.oldObject.metadata.labels.owner=bank", status: exitDenied, out: "fail  ClusterPolicy/fixed/owner: "},
-		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: exitDenied, out: `"result": "deny"`},
+		{reason: "an update that differs", arguments: "update.yaml -r good.yaml --set request.operation=UPDATE --set request.oldObject.metadata.labels.owner=bank", status: command.ExitDenied, out: "fail  ClusterPolicy/fixed/owner: "},
+		{reason: "JSON", arguments: "policy.yaml -r bad.yaml -o json", status: command.ExitDenied, out: `"result": "deny"`},
 		{reason: "a global context entry, of the objects", arguments: "global.yaml entry.yaml -r good.yaml", out: "pass: 1"},
-		{reason: "of two objects", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml", status: exitDenied, out: "one pod is enough"},
+		{reason: "of two objects", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml", status: command.ExitDenied, out: "one pod is enough"},
 		{reason: "of another namespace", arguments: "global.yaml entry.yaml -r good.yaml -r bad.yaml -n shop", out: "pass: 2"},
 		{reason: "an entry among the objects", arguments: "global.yaml -r entry.yaml -r good.yaml", out: "pass: 1"},
-		{reason: "no entry", arguments: "global.yaml -r good.yaml", status: exitError, out: "could not be judged"},
-		{reason: "an entry that is a call", arguments: "global.yaml call.yaml -r good.yaml", status: exitError, out: "--values-file"},
-		{reason: "an entry that is none", arguments: "global.yaml wrong.yaml -r good.yaml", status: exitUsage, err: "wrong.yaml"},
-		{reason: "another namespace", arguments: "policy.yaml -r bad.yaml -n shop", status: exitDenied, out: "Pod/shop/bad"},
-		{reason: "nothing to judge", arguments: "policy.yaml", status: exitUsage, err: "nothing to judge"},
-		{reason: "no policy", arguments: "good.yaml -r good.yaml", status: exitUsage, err: "is not a policy"},
-		{reason: "standard input twice", arguments: "- -r -", status: exitUsage, err: "standard input can be read once"},
-		{reason: "a status that means something else", arguments: "policy.yaml -r good.yaml --warn-exit-code 1", status: exitUsage, err: "--warn-exit-code 1"},
-		{reason: "a value that is none", arguments: "policy.yaml -r good.yaml --set a", status: exitUsage, err: "--set"},
+		{reason: "no entry", arguments: "global.yaml -r good.yaml", status: command.ExitError, out: "could not be judged"},
+		{reason: "an entry that is a call", arguments: "global.yaml call.yaml -r good.yaml", status: command.ExitError, out: "--values-file"},
+		{reason: "an entry that is none", arguments: "global.yaml wrong.yaml -r good.yaml", status: command.ExitUsage, err: "wrong.yaml"},
+		{reason: "another namespace", arguments: "policy.yaml -r bad.yaml -n shop", status: command.ExitDenied, out: "Pod/shop/bad"},
+		{reason: "nothing to judge", arguments: "policy.yaml", status: command.ExitUsage, err: "nothing to judge"},
+		{reason: "no policy", arguments: "good.yaml -r good.yaml", status: command.ExitUsage, err: "is not a policy"},
+		{reason: "standard input twice", arguments: "- -r -", status: command.ExitUsage, err: "standard input can be read once"},
+		{reason: "a status that means something else", arguments: "policy.yaml -r good.yaml --warn-exit-code 1", status: command.ExitUsage, err: "--warn-exit-code 1"},
+		{reason: "a value that is none", arguments: "policy.yaml -r good.yaml --set a", status: command.ExitUsage, err: "--set"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -168,8 +170,8 @@ func TestApply(t *testing.T) {
 				args = append(args, word)
 			}
 			var out, errs bytes.Buffer
-			status := run(t.Context(), args, terminal{
-				in: strings.NewReader(applyFiles[c.in]), out: &out, err: &errs, env: func(string) string { return "" },
+			status := run(t.Context(), args, command.Terminal{
+				In: strings.NewReader(applyFiles[c.in]), Out: &out, Err: &errs, Env: func(string) string { return "" },
 			})
 			if status != c.status {
 				t.Errorf("exit status %d, want %d\n%s%s", status, c.status, &out, &errs)
@@ -196,23 +198,23 @@ func TestTestCommand(t *testing.T) {
 		last      string
 	}{
 		{"all hold", []string{"suite/testdata/older"}, 0, "2 passed, 0 failed, 0 skipped\n"},
-		{"one does not", []string{"suite/testdata/golden"}, exitDenied, "1 passed, 2 failed, 1 skipped\n"},
-		{"only what fails", []string{"suite/testdata/golden", "--fail-only"}, exitDenied, "1 passed, 2 failed, 1 skipped\n"},
-		{"a suite that cannot be run", []string{"suite/testdata/golden-broken"}, exitDenied, "0 passed, 2 failed, 0 skipped\n"},
+		{"one does not", []string{"suite/testdata/golden"}, command.ExitDenied, "1 passed, 2 failed, 1 skipped\n"},
+		{"only what fails", []string{"suite/testdata/golden", "--fail-only"}, command.ExitDenied, "1 passed, 2 failed, 1 skipped\n"},
+		{"a suite that cannot be run", []string{"suite/testdata/golden-broken"}, command.ExitDenied, "0 passed, 2 failed, 0 skipped\n"},
 		{"a selection", []string{"suite/testdata/golden", "-t", "resource=good"}, 0, "1 passed, 0 failed, 1 skipped\n"},
 		{"nothing", []string{"suite/testdata/formats"}, 0, "0 passed, 0 failed, 0 skipped\n"},
-		{"nothing, and that is wrong", []string{"suite/testdata/formats", "--require-tests"}, exitUsage, ""},
+		{"nothing, and that is wrong", []string{"suite/testdata/formats", "--require-tests"}, command.ExitUsage, ""},
 		{"JSON", []string{"suite/testdata/older", "-o", "json"}, 0, "\"skipped\": 0\n}\n"},
-		{"no format", []string{"suite/testdata/older", "-o", "sarif"}, exitUsage, ""},
-		{"no selector", []string{"suite/testdata/older", "-t", "kind=Pod"}, exitUsage, ""},
-		{"no path", []string{"suite/testdata/none"}, exitUsage, ""},
-		{"no arguments", nil, exitUsage, ""},
+		{"no format", []string{"suite/testdata/older", "-o", "sarif"}, command.ExitUsage, ""},
+		{"no selector", []string{"suite/testdata/older", "-t", "kind=Pod"}, command.ExitUsage, ""},
+		{"no path", []string{"suite/testdata/none"}, command.ExitUsage, ""},
+		{"no arguments", nil, command.ExitUsage, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
-			status := run(t.Context(), append([]string{"test"}, c.arguments...), terminal{
-				in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" },
+			status := run(t.Context(), append([]string{"test"}, c.arguments...), command.Terminal{
+				In: strings.NewReader(""), Out: &out, Err: &errs, Env: func(string) string { return "" },
 			})
 			if status != c.status || !strings.HasSuffix(out.String(), c.last) {
 				t.Errorf("exit status %d, want %d, and output that ends with %q:\n%s%s", status, c.status, c.last, &out, &errs)

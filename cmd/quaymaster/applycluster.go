@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -48,13 +49,13 @@ type served struct {
 }
 
 // openCluster makes a client and discovers the served kinds.
-func openCluster(t terminal, f *applyFlags) (*liveCluster, error) {
+func openCluster(t command.Terminal, f *applyFlags) (*liveCluster, error) {
 	kubeconfig := f.kubeconfig
 	if kubeconfig == "" {
-		kubeconfig = defaultKubeconfig(t)
+		kubeconfig = command.DefaultKubeconfig(t)
 	}
 	client, err := cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: kubeconfig, Context: f.context, Version: t.version(),
+		Kubeconfig: kubeconfig, Context: f.context, Version: t.Version(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--cluster: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
@@ -42,7 +43,7 @@ func (f *applyOutput) check() error {
 		return fmt.Errorf("-o %s: want text or json", f.format)
 	case f.mutated == "-" && f.generated == "-":
 		return errors.New("--mutated and --generated would be mixed on standard output: send one to a file")
-	case f.warnExit < 0 || f.warnExit > 255 || f.warnExit == exitDenied || f.warnExit == exitUsage || f.warnExit == exitError:
+	case f.warnExit < 0 || f.warnExit > 255 || f.warnExit == command.ExitDenied || f.warnExit == command.ExitUsage || f.warnExit == command.ExitError:
 		return fmt.Errorf("--warn-exit-code %d: want a status from 0 to 255 that does not mean something else (1, 2 and 3 do)", f.warnExit)
 	}
 	return nil
@@ -91,23 +92,23 @@ type (
 var applyResults = []string{bench.Pass, bench.Fail, bench.Warn, bench.Error, bench.Skip}
 
 // tell writes all requested output, and returns the status.
-func (f *applyOutput) tell(t terminal, work *applied) error {
+func (f *applyOutput) tell(t command.Terminal, work *applied) error {
 	report := f.report(work)
-	out := t.out
+	out := t.Out
 	if f.mutated == "-" || f.generated == "-" {
-		out = t.err // standard output carries the objects
+		out = t.Err // standard output carries the objects
 	}
 	var err error
 	if f.format == "json" {
 		err = writeApplyJSON(out, report)
 	} else {
-		err = f.text(out, report, !f.plain && out == t.out && t.color())
+		err = f.text(out, report, !f.plain && out == t.Out && t.Color())
 	}
 	if err != nil {
 		return err
 	}
 	for _, warning := range report.Warnings {
-		fmt.Fprintf(t.err, "quaymaster: warning: %s\n", warning)
+		fmt.Fprintf(t.Err, "quaymaster: warning: %s\n", warning)
 	}
 	if err := f.objects(t, work); err != nil {
 		return err
@@ -287,7 +288,7 @@ func (f *applyOutput) line(r *applyRule, color bool) string {
 func escaped(text string) string { return report.Escape(text) }
 
 // objects writes the requested objects as YAML documents.
-func (f *applyOutput) objects(t terminal, work *applied) error {
+func (f *applyOutput) objects(t command.Terminal, work *applied) error {
 	var mutated, generated []any
 	for i := range work.answers {
 		mutated = append(mutated, work.answers[i].Object.Content())
@@ -303,11 +304,11 @@ func (f *applyOutput) objects(t terminal, work *applied) error {
 	return writeObjects(t, "--generated", f.generated, generated)
 }
 
-func writeObjects(t terminal, flag, path string, objects []any) (err error) {
+func writeObjects(t command.Terminal, flag, path string, objects []any) (err error) {
 	if path == "" {
 		return nil
 	}
-	out, closing, err := written(t, path)
+	out, closing, err := command.Create(t, path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
@@ -335,11 +336,11 @@ func (f *applyOutput) exit(report applyReport) error {
 	}
 	switch {
 	case denied:
-		return status(exitDenied)
+		return command.Status(command.ExitDenied)
 	case failed:
-		return status(exitError)
+		return command.Status(command.ExitError)
 	case f.warnExit != 0 && (report.Summary[bench.Warn] > 0 || f.warnNoPass && report.Summary[bench.Pass] == 0):
-		return status(f.warnExit)
+		return command.Status(f.warnExit)
 	}
 	return nil
 }

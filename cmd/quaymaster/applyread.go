@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/policy"
@@ -56,10 +57,10 @@ func (f *applyFlags) given() (*given.Values, *policy.User, error) {
 }
 
 // read reads policies and objects.
-func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
+func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) {
 	from := &read{known: engine.NewResources().Advising("give it with -r FILE"), kinds: constraint.Known()}
 	for _, name := range policies {
-		objects, err := readPolicies(name, t.in)
+		objects, err := readPolicies(name, t.In)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -80,7 +81,7 @@ func (f *applyFlags) read(t terminal, policies []string) (*read, error) {
 		from.exceptions = append(from.exceptions, objects...)
 	}
 	for _, name := range f.resources {
-		objects, err := readManifests(name, t.in)
+		objects, err := readManifests(name, t.In)
 		if err != nil {
 			return nil, fmt.Errorf("-r %s: %w", name, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
 )
@@ -15,7 +16,7 @@ import (
 // errNoResource reports that no file has a resource that a policy names.
 var errNoResource = errors.New("give it with --resource FILE")
 
-func bundleCommand(t terminal) *cobra.Command {
+func bundleCommand(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Create and show bundles of policies",
@@ -26,7 +27,7 @@ func bundleCommand(t terminal) *cobra.Command {
 	return cmd
 }
 
-func bundleShowCommand(t terminal) *cobra.Command {
+func bundleShowCommand(t command.Terminal) *cobra.Command {
 	var format, digest string
 	cmd := &cobra.Command{
 		Use:   "show FILE",
@@ -66,23 +67,23 @@ type shown struct {
 	Files  []bundle.Entry `json:"files"`
 }
 
-func showBundle(t terminal, read *bundle.Read, format string) error {
+func showBundle(t command.Terminal, read *bundle.Read, format string) error {
 	told := shown{Digest: read.Digest.String(), AsAt: "files", Notes: read.Notes, Files: read.Entries}
 	if read.Gateway != nil {
 		told.AsAt = "admission"
 	}
 	if format == "json" {
-		encoder := json.NewEncoder(t.out)
+		encoder := json.NewEncoder(t.Out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(told)
 	}
-	fmt.Fprintf(t.out, "%s\njudges as %s does\n\n", told.Digest,
+	fmt.Fprintf(t.Out, "%s\njudges as %s does\n\n", told.Digest,
 		map[string]string{"admission": "the gateway at admission", "files": "verify with files"}[told.AsAt])
 	for _, entry := range told.Files {
-		fmt.Fprintf(t.out, "%s  %8d  %-24s %s\n", entry.SHA256[:12], entry.Size, entry.Path, report.Escape(entry.Name))
+		fmt.Fprintf(t.Out, "%s  %8d  %-24s %s\n", entry.SHA256[:12], entry.Size, entry.Path, report.Escape(entry.Name))
 	}
 	for _, note := range told.Notes {
-		fmt.Fprintf(t.out, "\nnot carried: %s\n", report.Escape(note))
+		fmt.Fprintf(t.Out, "\nnot carried: %s\n", report.Escape(note))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -87,7 +88,7 @@ data: {ours: %q}
 	file, again := h.path("bundle.tar.gz"), h.path("again.tar.gz")
 	create := []string{"bundle", "create", "--policy", policy, "--resource", keys, "--trusted-root", h.path("trusted_root.json"), "-o"}
 	code, out, errs := quaymaster(t, append(create, file)...)
-	if code != exitAllowed {
+	if code != command.ExitAllowed {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	digest := digestOf(t, out)
@@ -107,16 +108,16 @@ data: {ours: %q}
 		code   int
 		says   string
 	}{
-		{"signed", offline(signed.Name), exitAllowed, "1 allowed"},
-		{"unsigned", offline(unsigned.Name), exitDenied, "no signature found"},
-		{"signed by a stranger", offline(foreign.Name), exitDenied, "another key"},
-		{"an image that the layout lacks", offline(h.Registry.Host() + "/other:v1"), exitError, "could not be verified"},
-		{"another digest", []string{"verify", "--bundle", file, "--bundle-digest", "sha256:" + strings.Repeat("0", 64), signed.Name}, exitUsage, "is wanted"},
-		{"a digest without a bundle", []string{"verify", "--bundle-digest", digest, signed.Name}, exitUsage, "--bundle FILE"},
-		{"a policy beside it", offline("--policy", policy, signed.Name), exitUsage, "make another bundle"},
-		{"a root beside it", offline("--trusted-root", h.path("trusted_root.json"), signed.Name), exitUsage, "make another bundle"},
-		{"a file that is none", []string{"verify", "--bundle", policy, signed.Name}, exitUsage, "no gzip file"},
-		{"explain", append([]string{"explain"}, offline(unsigned.Name)[1:]...), exitDenied, "no signature"},
+		{"signed", offline(signed.Name), command.ExitAllowed, "1 allowed"},
+		{"unsigned", offline(unsigned.Name), command.ExitDenied, "no signature found"},
+		{"signed by a stranger", offline(foreign.Name), command.ExitDenied, "another key"},
+		{"an image that the layout lacks", offline(h.Registry.Host() + "/other:v1"), command.ExitError, "could not be verified"},
+		{"another digest", []string{"verify", "--bundle", file, "--bundle-digest", "sha256:" + strings.Repeat("0", 64), signed.Name}, command.ExitUsage, "is wanted"},
+		{"a digest without a bundle", []string{"verify", "--bundle-digest", digest, signed.Name}, command.ExitUsage, "--bundle FILE"},
+		{"a policy beside it", offline("--policy", policy, signed.Name), command.ExitUsage, "make another bundle"},
+		{"a root beside it", offline("--trusted-root", h.path("trusted_root.json"), signed.Name), command.ExitUsage, "make another bundle"},
+		{"a file that is none", []string{"verify", "--bundle", policy, signed.Name}, command.ExitUsage, "no gzip file"},
+		{"explain", append([]string{"explain"}, offline(unsigned.Name)[1:]...), command.ExitDenied, "no signature"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, c.args...)
@@ -128,7 +129,7 @@ data: {ours: %q}
 	code, out, errs = quaymaster(t, "bundle", "show", file, "-o", "json")
 	var told shown
 	ok(t, json.Unmarshal([]byte(out), &told))
-	if code != exitAllowed || told.Digest != digest || told.AsAt != "files" || len(told.Files) != 3 {
+	if code != command.ExitAllowed || told.Digest != digest || told.AsAt != "files" || len(told.Files) != 3 {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }
@@ -140,10 +141,10 @@ func TestBundleKeys(t *testing.T) {
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))
 	file := h.path("keys.tar.gz")
-	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub")); code != exitAllowed {
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub")); code != command.ExitAllowed {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
-	for written, want := range map[string]int{signed.Name: exitAllowed, foreign.Name: exitDenied} {
+	for written, want := range map[string]int{signed.Name: command.ExitAllowed, foreign.Name: command.ExitDenied} {
 		if code, out, errs := quaymaster(t, "verify", "--bundle", file, "--insecure-ignore-tlog", written); code != want {
 			t.Errorf("%s: exit %d, want %d:\n%s%s", written, code, want, out, errs)
 		}
@@ -168,7 +169,7 @@ stringData:
 `, h.key.PublicPEM(), string(h.key.PublicPEM())+"\npassword: hunter4", "-----BEGIN PUBLIC KEY-----\nhunter5\n"+string(h.key.PublicPEM())))
 	file := h.path("secrets.tar.gz")
 	code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub"), "--resource", secrets)
-	if code != exitAllowed || !strings.Contains(errs, "cosign.password of Secret keys/cosign") {
+	if code != command.ExitAllowed || !strings.Contains(errs, "cosign.password of Secret keys/cosign") {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	read, err := readBundle(file, image.Digest{})
@@ -191,7 +192,7 @@ func TestBundleOfAStranger(t *testing.T) {
 	})
 	ok(t, err)
 	code, out, errs := quaymaster(t, "bundle", "show", file)
-	if code != exitAllowed || strings.Contains(out+errs, "\x1b") || !strings.Contains(out, `not carried: \x1b]0;yours`) || !strings.Contains(out, "not carried: a sentence\n") {
+	if code != command.ExitAllowed || strings.Contains(out+errs, "\x1b") || !strings.Contains(out, `not carried: \x1b]0;yours`) || !strings.Contains(out, "not carried: a sentence\n") {
 		t.Errorf("exit %d: %q%q", code, out, errs)
 	}
 }
@@ -229,13 +230,13 @@ spec: {effect: Allow, reason: a bad day, expires: %q, match: {digests: ["%s"]}}
 		code          int
 		says          string
 	}{
-		{"today", unsigned.Name, nil, exitAllowed, "a bad day"},
-		{"before it ends", unsigned.Name, at(30 * time.Minute), exitAllowed, "a bad day"},
-		{"tomorrow", unsigned.Name, at(24 * time.Hour), exitDenied, "no signature found"},
-		{"tomorrow, signed", signed.Name, at(24 * time.Hour), exitAllowed, "1 allowed"},
-		{"in ten years, signed", signed.Name, at(87600 * time.Hour), exitAllowed, "1 allowed"},
-		{"yesterday", unsigned.Name, at(-24 * time.Hour), exitUsage, "in the past"},
-		{"no time", unsigned.Name, []string{"--effective-time", "tomorrow"}, exitUsage, "--effective-time"},
+		{"today", unsigned.Name, nil, command.ExitAllowed, "a bad day"},
+		{"before it ends", unsigned.Name, at(30 * time.Minute), command.ExitAllowed, "a bad day"},
+		{"tomorrow", unsigned.Name, at(24 * time.Hour), command.ExitDenied, "no signature found"},
+		{"tomorrow, signed", signed.Name, at(24 * time.Hour), command.ExitAllowed, "1 allowed"},
+		{"in ten years, signed", signed.Name, at(87600 * time.Hour), command.ExitAllowed, "1 allowed"},
+		{"yesterday", unsigned.Name, at(-24 * time.Hour), command.ExitUsage, "in the past"},
+		{"no time", unsigned.Name, []string{"--effective-time", "tomorrow"}, command.ExitUsage, "--effective-time"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, append([]string{"verify", "--policy", policy, "--policy", override, c.image}, c.args...)...)
@@ -273,12 +274,12 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 		args           []string
 		code           int
 	}{
-		{"without settings every exception counts", "", nil, exitAllowed},
-		{"by default none does", config("none.yaml", ""), nil, exitDenied},
-		{"that of its namespace does", config("office.yaml", "exceptions: {namespaces: [office]}\n"), nil, exitAllowed},
-		{"that of another does not", config("other.yaml", "exceptions: {namespaces: [shop]}\n"), nil, exitDenied},
-		{"nobody asks in a namespace that is excluded", config("none.yaml", ""), []string{"-n", "kube-system"}, exitAllowed},
-		{"a policy that is not selected", config("selector.yaml", "policies: {selector: team=a}\n"), nil, exitAllowed},
+		{"without settings every exception counts", "", nil, command.ExitAllowed},
+		{"by default none does", config("none.yaml", ""), nil, command.ExitDenied},
+		{"that of its namespace does", config("office.yaml", "exceptions: {namespaces: [office]}\n"), nil, command.ExitAllowed},
+		{"that of another does not", config("other.yaml", "exceptions: {namespaces: [shop]}\n"), nil, command.ExitDenied},
+		{"nobody asks in a namespace that is excluded", config("none.yaml", ""), []string{"-n", "kube-system"}, command.ExitAllowed},
+		{"a policy that is not selected", config("selector.yaml", "policies: {selector: team=a}\n"), nil, command.ExitAllowed},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "b.tar.gz")
@@ -286,7 +287,7 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 			if c.config != "" {
 				create = append(create, "--gateway-config", c.config)
 			}
-			if code, out, errs := quaymaster(t, create...); code != exitAllowed {
+			if code, out, errs := quaymaster(t, create...); code != command.ExitAllowed {
 				t.Fatalf("exit %d: %s%s", code, out, errs)
 			}
 			code, out, errs := quaymaster(t, append([]string{"verify", "--bundle", file, unsigned.Name}, c.args...)...)
@@ -303,7 +304,7 @@ func TestMirrorOfABundle(t *testing.T) {
 	policy := f.path("policy.yaml")
 	bundled := func(name string, args ...string) string {
 		file := f.path(name)
-		if code, out, errs := quaymaster(t, append([]string{"bundle", "create", "-o", file, "--policy", policy}, args...)...); code != exitAllowed {
+		if code, out, errs := quaymaster(t, append([]string{"bundle", "create", "-o", file, "--policy", policy}, args...)...); code != command.ExitAllowed {
 			t.Fatalf("exit %d: %s%s", code, out, errs)
 		}
 		return file
@@ -317,11 +318,11 @@ func TestMirrorOfABundle(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"proved and redirected", []string{"--bundle", with, f.signed.Name}, exitAllowed, "becomes " + f.near.Registry.Host() + "/hub/shop/web:v1"},
-		{"a copy that is not proved", []string{"--bundle", with, late}, exitDenied, "denied"},
-		{"a bundle without a mapping", []string{"--bundle", without, f.signed.Name}, exitUsage, "no mapping"},
-		{"a mapping beside it", []string{"--bundle", with, "--mirrors", mapping, f.signed.Name}, exitUsage, "make another bundle"},
-		{"nobody is asked", []string{"--bundle", with, "--offline", f.signed.Name}, exitUsage, "ask nobody"},
+		{"proved and redirected", []string{"--bundle", with, f.signed.Name}, command.ExitAllowed, "becomes " + f.near.Registry.Host() + "/hub/shop/web:v1"},
+		{"a copy that is not proved", []string{"--bundle", with, late}, command.ExitDenied, "denied"},
+		{"a bundle without a mapping", []string{"--bundle", without, f.signed.Name}, command.ExitUsage, "no mapping"},
+		{"a mapping beside it", []string{"--bundle", with, "--mirrors", mapping, f.signed.Name}, command.ExitUsage, "make another bundle"},
+		{"nobody is asked", []string{"--bundle", with, "--offline", f.signed.Name}, command.ExitUsage, "ask nobody"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, append([]string{"mirror"}, c.args...)...)
@@ -347,12 +348,12 @@ spec:
 `)
 	settings := h.file(t, "gateway.yaml", "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n")
 	file := h.path("named.tar.gz")
-	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--policy", policy, "--gateway-config", settings); code != exitAllowed {
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--policy", policy, "--gateway-config", settings); code != command.ExitAllowed {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	for manifest, want := range map[string]int{
-		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}": exitAllowed,
-		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}":                             exitDenied,
+		"{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}}": command.ExitAllowed,
+		"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}":                             command.ExitDenied,
 	} {
 		code, out, errs := quaymaster(t, "verify", "--bundle", file, "-n", "shop", "-f", h.file(t, "manifest.yaml", manifest))
 		if code != want {

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -30,7 +31,7 @@ type bundleCreate struct {
 	output string
 }
 
-func bundleCreateCommand(t terminal) *cobra.Command {
+func bundleCreateCommand(t command.Terminal) *cobra.Command {
 	var f bundleCreate
 	cmd := &cobra.Command{
 		Use:   "create -o FILE [--policy FILE] [--from-cluster CONTEXT]",
@@ -82,7 +83,7 @@ func (f *bundleCreate) check() error {
 	return nil
 }
 
-func (f *bundleCreate) run(ctx context.Context, t terminal) error {
+func (f *bundleCreate) run(ctx context.Context, t command.Terminal) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -95,13 +96,13 @@ func (f *bundleCreate) run(ctx context.Context, t terminal) error {
 	slices.Sort(contents.Notes)
 	contents.Notes = slices.Compact(contents.Notes)
 	for _, note := range contents.Notes {
-		warn(t, note)
+		command.Warn(t, note)
 	}
 	digest, err := writeBundle(f.output, contents)
 	if err != nil {
 		return fmt.Errorf("-o %s: %w", f.output, err)
 	}
-	fmt.Fprintf(t.out, "%s  %s\n", digest, f.output)
+	fmt.Fprintf(t.Out, "%s  %s\n", digest, f.output)
 	return nil
 }
 
@@ -130,7 +131,7 @@ func writeBundle(path string, contents *bundle.Contents) (digest image.Digest, e
 }
 
 // contents gathers everything.
-func (f *bundleCreate) contents(ctx context.Context, t terminal) (*bundle.Contents, error) {
+func (f *bundleCreate) contents(ctx context.Context, t command.Terminal) (*bundle.Contents, error) {
 	c := &bundle.Contents{}
 	var from *foundation
 	var err error
@@ -151,7 +152,7 @@ func (f *bundleCreate) contents(ctx context.Context, t terminal) (*bundle.Conten
 }
 
 // ofFiles reads files, and a gateway's settings if given.
-func (f *bundleCreate) ofFiles(ctx context.Context, t terminal, c *bundle.Contents) (*foundation, error) {
+func (f *bundleCreate) ofFiles(ctx context.Context, t command.Terminal, c *bundle.Contents) (*foundation, error) {
 	if f.setup.cluster.gatewayConfig != "" {
 		settings, notes, err := f.setup.settings(ctx, nil)
 		if err != nil {
@@ -178,7 +179,7 @@ func (f *bundleCreate) ofFiles(ctx context.Context, t terminal, c *bundle.Conten
 }
 
 // ofCluster reads a cluster and additional files.
-func (f *bundleCreate) ofCluster(ctx context.Context, t terminal, c *bundle.Contents) (*foundation, error) {
+func (f *bundleCreate) ofCluster(ctx context.Context, t command.Terminal, c *bundle.Contents) (*foundation, error) {
 	reader, notes, err := f.setup.open(ctx, t, time.Now)
 	if err != nil {
 		return nil, err
@@ -192,8 +193,8 @@ func (f *bundleCreate) ofCluster(ctx context.Context, t terminal, c *bundle.Cont
 	return from, nil
 }
 
-func (f *bundleCreate) export(ctx context.Context, t terminal, c *bundle.Contents, reader *gateway.Reader) (*foundation, error) {
-	root, err := optionalFile("--trusted-root", f.setup.trustedRoot)
+func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle.Contents, reader *gateway.Reader) (*foundation, error) {
+	root, err := command.OptionalFile("--trusted-root", f.setup.trustedRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -312,7 +313,7 @@ func itemOf(prefix string, object workload.Object, twins map[string]int) (bundle
 // trust adds the trusted root and the keys.
 func (f *bundleCreate) trust(ctx context.Context, c *bundle.Contents) error {
 	var err error
-	c.TrustedRoot, err = optionalFile("--trusted-root", f.setup.trustedRoot)
+	c.TrustedRoot, err = command.OptionalFile("--trusted-root", f.setup.trustedRoot)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
@@ -96,13 +97,13 @@ func (f *setupFlags) unpack(authorities *authorityFlags) error {
 }
 
 // fromBundle makes a foundation from a bundle.
-func (f *setupFlags) fromBundle(ctx context.Context, t terminal, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) fromBundle(ctx context.Context, t command.Terminal, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	read, err := f.bundle.open()
 	if err != nil {
 		return nil, err
 	}
 	for _, note := range read.Notes {
-		warn(t, "the bundle: "+note)
+		command.Warn(t, "the bundle: "+note)
 	}
 	answers := map[string][]byte{}
 	for _, item := range read.Roots {
@@ -134,7 +135,7 @@ func (f *setupFlags) fromBundle(ctx context.Context, t terminal, fromFlags *poli
 }
 
 // bundledFiles evaluates policies as if the bundle's source files were read.
-func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.Read, known *engine.Resources, answers map[string][]byte,
+func (f *setupFlags) bundledFiles(ctx context.Context, t command.Terminal, read *bundle.Read, known *engine.Resources, answers map[string][]byte,
 	fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	found := material{known: known, root: read.TrustedRoot, answers: answers}
 	var err error
@@ -160,7 +161,7 @@ func (f *setupFlags) bundledFiles(ctx context.Context, t terminal, read *bundle.
 }
 
 // bundledGateway evaluates policies as the gateway that the bundle was created from.
-func (f *setupFlags) bundledGateway(ctx context.Context, t terminal, read *bundle.Read, resources []workload.Object, known *engine.Resources,
+func (f *setupFlags) bundledGateway(ctx context.Context, t command.Terminal, read *bundle.Read, resources []workload.Object, known *engine.Resources,
 	answers map[string][]byte, clock func() time.Time) (*foundation, error) {
 	settings, err := config.Parse(read.Gateway)
 	if err != nil {
@@ -181,7 +182,7 @@ func (f *setupFlags) bundledGateway(ctx context.Context, t terminal, read *bundl
 		found.Globals = append(found.Globals, value)
 	}
 	reader, err := gateway.NewReader(ctx, settings, gateway.ReaderOptions{
-		Version: t.version(), Material: found, Offline: f.offline, Now: clock,
+		Version: t.Version(), Material: found, Offline: f.offline, Now: clock,
 	})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/report/compare"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
@@ -59,7 +60,7 @@ func (f *scanFlags) checkCompare() error {
 }
 
 // runCompare shows where the verdicts differ.
-func (f *scanFlags) runCompare(ctx context.Context, t terminal) error {
+func (f *scanFlags) runCompare(ctx context.Context, t command.Terminal) error {
 	if err := f.checkCompare(); err != nil {
 		return err
 	}
@@ -74,8 +75,8 @@ func (f *scanFlags) runCompare(ctx context.Context, t terminal) error {
 	found.all = f.all
 	err = writeAll(t, files, found, found.failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
-		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
-		return status(exitError)
+		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
+		return command.Status(command.ExitError)
 	}
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (f *scanFlags) runCompare(ctx context.Context, t terminal) error {
 }
 
 // compared reads both sides.
-func (f *scanFlags) compared(ctx context.Context, t terminal) (*compared, error) {
+func (f *scanFlags) compared(ctx context.Context, t command.Terminal) (*compared, error) {
 	into := compare.New()
 	found := &compared{}
 	if err := f.readBeside(t, into); err != nil {
@@ -104,7 +105,7 @@ func (f *scanFlags) compared(ctx context.Context, t terminal) (*compared, error)
 }
 
 // readBeside reads files: decision logs, audit logs, scrapes.
-func (f *scanFlags) readBeside(t terminal, into *compare.Collector) error {
+func (f *scanFlags) readBeside(t command.Terminal, into *compare.Collector) error {
 	for _, name := range f.signer.decisionLogs {
 		if err := readDecisions(name, into); err != nil {
 			return roundError{fmt.Errorf("--decision-log %s: %w", name, err)}
@@ -124,9 +125,9 @@ func (f *scanFlags) readBeside(t terminal, into *compare.Collector) error {
 }
 
 // readObjects reads files in place of a cluster.
-func (f *scanFlags) readObjects(t terminal, into *compare.Collector) error {
+func (f *scanFlags) readObjects(t command.Terminal, into *compare.Collector) error {
 	for _, name := range f.files {
-		objects, err := readManifests(name, t.in)
+		objects, err := readManifests(name, t.In)
 		if err != nil {
 			return roundError{fmt.Errorf("-f %s: %w", name, err)}
 		}
@@ -142,9 +143,9 @@ func (f *scanFlags) readObjects(t terminal, into *compare.Collector) error {
 }
 
 // readLines opens a file, which may be compressed, or standard input.
-func readLines(t terminal, name string, read func(io.Reader) error) error {
+func readLines(t command.Terminal, name string, read func(io.Reader) error) error {
 	if name == "-" {
-		return read(t.in)
+		return read(t.In)
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -169,7 +170,7 @@ func readDecisions(name string, into *compare.Collector) error {
 		return err
 	}
 	if !info.IsDir() {
-		return readLines(terminal{}, name, into.Log)
+		return readLines(command.Terminal{}, name, into.Log)
 	}
 	entries, err := os.ReadDir(name)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // comparing are the arguments that name testdata/compare.
@@ -20,7 +22,7 @@ func comparing(more ...string) []string {
 func TestCompareGolden(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		code, out, errs := quaymaster(t, comparing("-o", format)...)
-		if code != exitDenied || errs != "" {
+		if code != command.ExitDenied || errs != "" {
 			t.Errorf("%s: status %d: %s", format, code, errs)
 		}
 		out = regexp.MustCompile(`(?m)^  "time": ".*",$`).ReplaceAllString(out, `  "time": "2026-11-22T12:30:00Z",`)
@@ -58,29 +60,29 @@ func TestCompareStatus(t *testing.T) {
 		code   int
 		want   string
 	}{
-		{"nothing differs that we would deny newly", []string{"-f", cluster, "--decision-log", write(all[3] + all[4])}, exitAllowed, "we would deny 0"},
-		{"we deny what the other admits", []string{"-f", cluster, "--decision-log", write(all[0])}, exitDenied, "ADMITTED THERE, AND DENIED HERE"},
-		{"and under audit would only tell it", []string{"-f", cluster, "--decision-log", write(strings.NewReplacer(`"Enforce"`, `"Audit"`, `"result":"deny"`, `"result":"allow"`).Replace(all[0]) + all[4])}, exitAllowed, "deny (audit): unsigned"},
-		{"we could not look", []string{"-f", cluster, "--decision-log", write(all[2] + all[4])}, exitError, "WE COULD NOT LOOK"},
-		{"a line that makes no sense", []string{"-f", cluster, "--decision-log", write(all[4] + "no\n")}, exitError, "not read: 1 objects or lines"},
-		{"a log that is not there", []string{"-f", cluster, "--decision-log", "none"}, exitError, "--decision-log none"},
-		{"a folder without a log", []string{"-f", cluster, "--decision-log", t.TempDir()}, exitError, "there is no decision log in it"},
-		{"an audit log that is not there", []string{"-f", cluster, "--audit-log", "none"}, exitError, "--audit-log none"},
-		{"a scrape that is not there", []string{"-f", cluster, "--metrics", "none"}, exitError, "--metrics none"},
-		{"objects that are not there", []string{"-f", "none"}, exitError, "-f none"},
-		{"two of standard input", []string{"-f", "-", "--audit-log", "-"}, exitUsage, "standard input can be read once"},
-		{"a new policy", []string{"-f", cluster, "--policy", cluster}, exitUsage, "asks no policies"},
-		{"a gateway", []string{"-f", cluster, "--gateway", "http://localhost"}, exitUsage, "reads reports and decision logs"},
-		{"another format", []string{"-f", cluster, "-o", "sarif"}, exitUsage, "want text or json"},
-		{"a cluster and files", []string{"-f", cluster, "--context", "x"}, exitUsage, "in place of one"},
-		{"no cluster", []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}, exitUsage, "none"},
+		{"nothing differs that we would deny newly", []string{"-f", cluster, "--decision-log", write(all[3] + all[4])}, command.ExitAllowed, "we would deny 0"},
+		{"we deny what the other admits", []string{"-f", cluster, "--decision-log", write(all[0])}, command.ExitDenied, "ADMITTED THERE, AND DENIED HERE"},
+		{"and under audit would only tell it", []string{"-f", cluster, "--decision-log", write(strings.NewReplacer(`"Enforce"`, `"Audit"`, `"result":"deny"`, `"result":"allow"`).Replace(all[0]) + all[4])}, command.ExitAllowed, "deny (audit): unsigned"},
+		{"we could not look", []string{"-f", cluster, "--decision-log", write(all[2] + all[4])}, command.ExitError, "WE COULD NOT LOOK"},
+		{"a line that makes no sense", []string{"-f", cluster, "--decision-log", write(all[4] + "no\n")}, command.ExitError, "not read: 1 objects or lines"},
+		{"a log that is not there", []string{"-f", cluster, "--decision-log", "none"}, command.ExitError, "--decision-log none"},
+		{"a folder without a log", []string{"-f", cluster, "--decision-log", t.TempDir()}, command.ExitError, "there is no decision log in it"},
+		{"an audit log that is not there", []string{"-f", cluster, "--audit-log", "none"}, command.ExitError, "--audit-log none"},
+		{"a scrape that is not there", []string{"-f", cluster, "--metrics", "none"}, command.ExitError, "--metrics none"},
+		{"objects that are not there", []string{"-f", "none"}, command.ExitError, "-f none"},
+		{"two of standard input", []string{"-f", "-", "--audit-log", "-"}, command.ExitUsage, "standard input can be read once"},
+		{"a new policy", []string{"-f", cluster, "--policy", cluster}, command.ExitUsage, "asks no policies"},
+		{"a gateway", []string{"-f", cluster, "--gateway", "http://localhost"}, command.ExitUsage, "reads reports and decision logs"},
+		{"another format", []string{"-f", cluster, "-o", "sarif"}, command.ExitUsage, "want text or json"},
+		{"a cluster and files", []string{"-f", cluster, "--context", "x"}, command.ExitUsage, "in place of one"},
+		{"no cluster", []string{"--kubeconfig", filepath.Join(t.TempDir(), "none")}, command.ExitUsage, "none"},
 	} {
 		code, out, errs := quaymaster(t, append([]string{"scan", "--compare"}, row.args...)...)
 		if code != row.code || !strings.Contains(out+errs, row.want) {
 			t.Errorf("%s: status %d, want %d and %q\n%s%s", row.reason, code, row.code, row.want, out, errs)
 		}
 	}
-	if code, _, errs := quaymaster(t, "scan", "--audit-log", "x"); code != exitUsage || !strings.Contains(errs, "for --compare") {
+	if code, _, errs := quaymaster(t, "scan", "--audit-log", "x"); code != command.ExitUsage || !strings.Contains(errs, "for --compare") {
 		t.Errorf("without --compare: status %d: %s", code, errs)
 	}
 }

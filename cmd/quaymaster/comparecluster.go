@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/report/compare"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
@@ -22,7 +23,7 @@ const comparePage = 500
 
 // readCluster reads both engines' reports, the other's events, the times of policy changes, and
 // the owners of pods. It returns the resources that it may not read.
-func (f *scanFlags) readCluster(ctx context.Context, t terminal, into *compare.Collector) (untold []string, err error) {
+func (f *scanFlags) readCluster(ctx context.Context, t command.Terminal, into *compare.Collector) (untold []string, err error) {
 	client, err := f.client(t)
 	if err != nil {
 		return nil, err

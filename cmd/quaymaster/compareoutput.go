@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/compare"
 )
@@ -23,9 +24,9 @@ type compared struct {
 func (c *compared) write(w io.Writer, to destination) error {
 	switch {
 	case to.format == jsonFormat && c.failure != nil:
-		return indented(w, scanFailure{report.APIVersion, "Comparison", c.reason()})
+		return command.WriteJSON(w, scanFailure{report.APIVersion, "Comparison", c.reason()})
 	case to.format == jsonFormat:
-		return indented(w, compareReport{report.APIVersion, "Comparison", c.comparison, c.untold})
+		return command.WriteJSON(w, compareReport{report.APIVersion, "Comparison", c.comparison, c.untold})
 	case c.failure == nil:
 		return c.text(w)
 	}
@@ -179,9 +180,9 @@ func (c *compared) exit() error {
 	s := &c.comparison.Summary
 	switch {
 	case s.Newly > 0:
-		return status(exitDenied)
+		return command.Status(command.ExitDenied)
 	case s.NewErrors > 0 || s.Differ[compare.ErrorHere] > 0 || s.Unreadable > 0 || s.LeftOut > 0 || len(c.untold) > 0:
-		return status(exitError)
+		return command.Status(command.ExitError)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/convert"
 )
@@ -17,7 +18,7 @@ type convertFlags struct {
 	dropIdentity bool
 }
 
-func convertCommand(t terminal) *cobra.Command {
+func convertCommand(t command.Terminal) *cobra.Command {
 	var f convertFlags
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
@@ -58,9 +59,9 @@ Exit status: 0 if the policy was converted, 2 if it cannot be converted or read.
 }
 
 // readPolicy reads the file, or standard input for -.
-func readPolicy(t terminal, name string) ([]byte, error) {
+func readPolicy(t command.Terminal, name string) ([]byte, error) {
 	if name == "-" {
-		return readBounded(t.in, "standard input")
+		return readBounded(t.In, "standard input")
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -78,7 +79,7 @@ func readBounded(r io.Reader, name string) ([]byte, error) {
 	return data, nil
 }
 
-func (f *convertFlags) convert(t terminal, data []byte, name string) error {
+func (f *convertFlags) convert(t command.Terminal, data []byte, name string) error {
 	options := convert.Options{From: convert.Format(f.from), DropSignedIdentity: f.dropIdentity}
 	if f.root != "" {
 		root, err := os.OpenRoot(f.root)
@@ -92,6 +93,6 @@ func (f *convertFlags) convert(t terminal, data []byte, name string) error {
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", name, err)
 	}
-	_, err = t.out.Write(out)
+	_, err = t.Out.Write(out)
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 func TestConvert(t *testing.T) {
@@ -28,18 +30,18 @@ func TestConvert(t *testing.T) {
 	}{
 		"a file":                   {args: []string{file, "--root", root}, out: string(golden)},
 		"standard input":           {args: []string{"-", "--root", root, "--from", "notation"}, in: string(policy), out: string(golden)},
-		"what cannot be carried":   {args: []string{"-"}, in: string(policy), code: exitUsage, err: "trustPolicies[1].trustStores[0]: names the trust store ca:wabbit: give --root"},
-		"another format":           {args: []string{file, "--from", "cosign"}, code: exitUsage, err: `no format is called "cosign": want one of connaisseur, notation`},
-		"nothing known":            {args: []string{"-"}, in: "hello: world", code: exitUsage, err: "what policy is this?"},
-		"no file":                  {args: []string{"nothing.json"}, code: exitUsage, err: "no such file"},
-		"no root":                  {args: []string{file, "--root", "nothing"}, code: exitUsage, err: "--root"},
-		"a root that does not fit": {args: []string{file, "--root", samples}, code: exitUsage, err: "the trust store truststore/x509/ca/wabbit cannot be read"},
-		"too much":                 {args: []string{"-"}, in: strings.Repeat("#", 1<<20+1), code: exitUsage, err: "standard input is larger than 1048576 bytes"},
+		"what cannot be carried":   {args: []string{"-"}, in: string(policy), code: command.ExitUsage, err: "trustPolicies[1].trustStores[0]: names the trust store ca:wabbit: give --root"},
+		"another format":           {args: []string{file, "--from", "cosign"}, code: command.ExitUsage, err: `no format is called "cosign": want one of connaisseur, notation`},
+		"nothing known":            {args: []string{"-"}, in: "hello: world", code: command.ExitUsage, err: "what policy is this?"},
+		"no file":                  {args: []string{"nothing.json"}, code: command.ExitUsage, err: "no such file"},
+		"no root":                  {args: []string{file, "--root", "nothing"}, code: command.ExitUsage, err: "--root"},
+		"a root that does not fit": {args: []string{file, "--root", samples}, code: command.ExitUsage, err: "the trust store truststore/x509/ca/wabbit cannot be read"},
+		"too much":                 {args: []string{"-"}, in: strings.Repeat("#", 1<<20+1), code: command.ExitUsage, err: "standard input is larger than 1048576 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			code := run(context.Background(), append([]string{"convert"}, c.args...),
-				terminal{in: strings.NewReader(c.in), out: &out, err: &errs, env: func(string) string { return "" }})
+				command.Terminal{In: strings.NewReader(c.in), Out: &out, Err: &errs, Env: func(string) string { return "" }})
 			if code != c.code {
 				t.Errorf("status %d, want %d: %s", code, c.code, errs.String())
 			}

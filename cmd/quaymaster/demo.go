@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
@@ -20,7 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-func demoCommand(t terminal) *cobra.Command {
+func demoCommand(t command.Terminal) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -53,7 +54,7 @@ type signers struct {
 
 const workflow = "https://github.com/example/shop/.github/workflows/release.yaml@refs/tags/v1.4.0"
 
-func runDemo(ctx context.Context, t terminal, keep bool) error {
+func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
 	started := time.Now()
 	folder, err := os.MkdirTemp("", "quaymaster-demo-")
 	if err != nil {
@@ -80,16 +81,16 @@ func runDemo(ctx context.Context, t terminal, keep bool) error {
 	if err := writeDemo(folder, sigstore, people); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	fmt.Fprintf(t.out, "A registry on %s with %d images, policies from examples/demo:\n\n", registry.Host(), len(scenes))
+	fmt.Fprintf(t.Out, "A registry on %s with %d images, policies from examples/demo:\n\n", registry.Host(), len(scenes))
 	for _, s := range scenes {
-		fmt.Fprintf(t.out, "  %-44s %s\n", strings.TrimPrefix(s.image.Name, registry.Host()+"/"), s.story)
+		fmt.Fprintf(t.Out, "  %-44s %s\n", strings.TrimPrefix(s.image.Name, registry.Host()+"/"), s.story)
 	}
-	fmt.Fprintln(t.out)
+	fmt.Fprintln(t.Out)
 	outcomes, err := judgeScenes(ctx, t, folder, scenes)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
-	if err := report.Text(t.out, outcomes, report.TextOptions{Color: t.color(), Reproduce: tryAgain(folder, keep)}); err != nil {
+	if err := report.Text(t.Out, outcomes, report.TextOptions{Color: t.Color(), Reproduce: tryAgain(folder, keep)}); err != nil {
 		return err
 	}
 	if err := asExpected(scenes, outcomes); err != nil {
@@ -99,11 +100,11 @@ func runDemo(ctx context.Context, t terminal, keep bool) error {
 		return fmt.Errorf("demo: mirror: %w", err)
 	}
 	return demoGateway(ctx, t, folder, registry.Host(), func(dashboard string) error {
-		fmt.Fprintf(t.out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
-		if keep || isTerminal(t.out) {
-			return linger(ctx, t.out, folder, dashboard, scenes)
+		fmt.Fprintf(t.Out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
+		if keep || command.IsTerminal(t.Out) {
+			return linger(ctx, t.Out, folder, dashboard, scenes)
 		}
-		fmt.Fprintf(t.out, "The dashboard was at %s; with --keep it stays, and the images to try the command line on.\n", dashboard)
+		fmt.Fprintf(t.Out, "The dashboard was at %s; with --keep it stays, and the images to try the command line on.\n", dashboard)
 		return nil
 	})
 }
@@ -211,7 +212,7 @@ func block(key string, text []byte) string {
 	return "  " + key + ": |\n    " + strings.Join(lines, "\n    ") + "\n"
 }
 
-func judgeScenes(ctx context.Context, t terminal, folder string, scenes []scene) ([]gate.Outcome, error) {
+func judgeScenes(ctx context.Context, t command.Terminal, folder string, scenes []scene) ([]gate.Outcome, error) {
 	setup := demoSetup(folder)
 	requests := make([]gate.Request, len(scenes))
 	for i, s := range scenes {

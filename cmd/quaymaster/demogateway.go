@@ -17,6 +17,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	demo "github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -41,7 +42,7 @@ func demoCalls() []call {
 
 // demoGateway starts the gateway with the demo's policies, sends it the requests, and prints the
 // responses. It ends with afterwards, which gets the address of the dashboard.
-func demoGateway(ctx context.Context, t terminal, folder, registry string, afterwards func(dashboard string) error) error {
+func demoGateway(ctx context.Context, t command.Terminal, folder, registry string, afterwards func(dashboard string) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	log, err := os.Create(filepath.Join(folder, "gateway.log"))
@@ -56,7 +57,7 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string, after
 	listening, dashboard, ended := make(chan string, 1), make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, settings, gateway.Options{
-			Log: log, Version: "quaymaster " + t.version(), Replica: "demo", Listening: func(doors, _ string) { listening <- doors },
+			Log: log, Version: "quaymaster " + t.Version(), Replica: "demo", Listening: func(doors, _ string) { listening <- doors },
 			Dashboard: func(address string) { dashboard <- address },
 		})
 	}()
@@ -70,9 +71,9 @@ func demoGateway(ctx context.Context, t terminal, folder, registry string, after
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.out, "\nThe gateway on https://%s, asked as an API server asks:\n", address)
+	fmt.Fprintf(t.Out, "\nThe gateway on https://%s, asked as an API server asks:\n", address)
 	for _, c := range demoCalls() {
-		if err := c.send(ctx, t.out, client, address, registry); err != nil {
+		if err := c.send(ctx, t.Out, client, address, registry); err != nil {
 			return fmt.Errorf("gateway: %s: %w", c.review, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -15,7 +16,7 @@ import (
 // demoMirror starts a mirror of the demo's registry. It serves one of two signed images
 // unchanged, and other bytes under the name of the second. demoMirror prints the registry that
 // each image would be pulled from.
-func demoMirror(ctx context.Context, t terminal, folder, registry string) error {
+func demoMirror(ctx context.Context, t command.Terminal, folder, registry string) error {
 	server, err := registrytest.Listen(registrytest.Options{})
 	if err != nil {
 		return err
@@ -50,8 +51,8 @@ spec:
 		return err
 	}
 	outcomes := wired.gate.DecideAll(ctx, requests, nil)
-	fmt.Fprintf(t.out, "\nA mirror on %s: web is there byte by byte, and other bytes are under the name of api.\n\n", server.Host())
-	if err := report.Text(t.out, outcomes, report.TextOptions{Color: t.color()}); err != nil {
+	fmt.Fprintf(t.Out, "\nA mirror on %s: web is there byte by byte, and other bytes are under the name of api.\n\n", server.Host())
+	if err := report.Text(t.Out, outcomes, report.TextOptions{Color: t.Color()}); err != nil {
 		return err
 	}
 	for i, redirected := range []bool{true, false} {

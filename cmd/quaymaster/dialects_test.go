@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -52,16 +53,16 @@ spec: {effect: %s, reason: a bad day, expires: %q, match: {digests: ["%s"]}}
 		code     int
 		says     string
 	}{
-		{"signed", []string{all}, nil, signed.Name, exitAllowed, "ImageValidatingPolicy/signed"},
-		{"unsigned", []string{all}, nil, unsigned.Name, exitDenied, "not ours"},
-		{"signed by a stranger", []string{all}, nil, foreign.Name, exitDenied, "not ours"},
-		{"a policy of the namespace", []string{ofShop}, []string{"-n", "shop"}, unsigned.Name, exitDenied, "not ours"},
-		{"a policy of another namespace", []string{ofShop}, []string{"-n", "market"}, unsigned.Name, exitAllowed, ""},
-		{"an exception", []string{all, exception}, nil, unsigned.Name, exitAllowed, "office/legacy"},
-		{"an override allows", []string{all, override("Allow", unsigned.Manifest.Digest)}, nil, unsigned.Name, exitAllowed, "a bad day"},
-		{"an override of another image", []string{all, override("Allow", foreign.Manifest.Digest)}, nil, unsigned.Name, exitDenied, "not ours"},
-		{"an override denies", []string{all, override("Deny", signed.Manifest.Digest)}, nil, signed.Name, exitDenied, "a bad day"},
-		{"a field that is none", []string{broken}, nil, signed.Name, exitUsage, "spec.validationz"},
+		{"signed", []string{all}, nil, signed.Name, command.ExitAllowed, "ImageValidatingPolicy/signed"},
+		{"unsigned", []string{all}, nil, unsigned.Name, command.ExitDenied, "not ours"},
+		{"signed by a stranger", []string{all}, nil, foreign.Name, command.ExitDenied, "not ours"},
+		{"a policy of the namespace", []string{ofShop}, []string{"-n", "shop"}, unsigned.Name, command.ExitDenied, "not ours"},
+		{"a policy of another namespace", []string{ofShop}, []string{"-n", "market"}, unsigned.Name, command.ExitAllowed, ""},
+		{"an exception", []string{all, exception}, nil, unsigned.Name, command.ExitAllowed, "office/legacy"},
+		{"an override allows", []string{all, override("Allow", unsigned.Manifest.Digest)}, nil, unsigned.Name, command.ExitAllowed, "a bad day"},
+		{"an override of another image", []string{all, override("Allow", foreign.Manifest.Digest)}, nil, unsigned.Name, command.ExitDenied, "not ours"},
+		{"an override denies", []string{all, override("Deny", signed.Manifest.Digest)}, nil, signed.Name, command.ExitDenied, "a bad day"},
+		{"a field that is none", []string{broken}, nil, signed.Name, command.ExitUsage, "spec.validationz"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			args := append([]string{"verify", c.image}, c.args...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
@@ -56,7 +57,7 @@ Generated from the commands; flags, formats and exit statuses are a contract.
 | 3 | no image is denied, and one could not be verified: network, registry, trust, time |
 
 `)
-	root := rootCommand(terminal{in: &bytes.Buffer{}, out: &bytes.Buffer{}, err: &bytes.Buffer{}, env: os.Getenv})
+	root := rootCommand(command.Terminal{In: &bytes.Buffer{}, Out: &bytes.Buffer{}, Err: &bytes.Buffer{}, Env: os.Getenv})
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultHelpCmd()
 	describe(&b, root)

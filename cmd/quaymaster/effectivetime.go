@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // effectiveTolerance is the greatest age of --effective-time: a pipeline computes the present
@@ -15,7 +17,7 @@ func (f *setupFlags) clock() (func() time.Time, error) {
 	if f.effective == "" {
 		return time.Now, nil
 	}
-	at, err := optionalTime("--effective-time", f.effective)
+	at, err := command.OptionalTime("--effective-time", f.effective)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -233,7 +234,7 @@ func (f *authorityFlags) keyHolders(common verify.Authority) (out []verify.Autho
 // certified are the authorities with a certificate: of the identity if one is named, else of any
 // identity under the chain.
 func (f *authorityFlags) certified(common verify.Authority) ([]verify.Authority, error) {
-	chain, err := optionalFile("--certificate-chain", f.certificateChain)
+	chain, err := command.OptionalFile("--certificate-chain", f.certificateChain)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (f *authorityFlags) certified(common verify.Authority) ([]verify.Authority,
 
 // notary is the authority of --notation-cert; notation uses no transparency log.
 func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, error) {
-	ca, err := optionalFile("--notation-cert", f.notationCert)
+	ca, err := command.OptionalFile("--notation-cert", f.notationCert)
 	if err != nil {
 		return verify.Authority{}, err
 	}
@@ -280,7 +281,7 @@ func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, erro
 func (f *authorityFlags) common() (verify.Authority, error) {
 	a := verify.Authority{Log: verify.Log{Ignore: f.ignoreTlog}}
 	var err error
-	a.Log.Keys, err = optionalFile("--rekor-key", f.rekorKey)
+	a.Log.Keys, err = command.OptionalFile("--rekor-key", f.rekorKey)
 	if err != nil {
 		return a, err
 	}
@@ -297,11 +298,11 @@ func (f *authorityFlags) common() (verify.Authority, error) {
 		}
 		a.Annotations[key] = value
 	}
-	a.NotBefore, err = optionalTime("--signed-not-before", f.notBefore)
+	a.NotBefore, err = command.OptionalTime("--signed-not-before", f.notBefore)
 	if err != nil {
 		return a, err
 	}
-	a.NotAfter, err = optionalTime("--signed-not-after", f.notAfter)
+	a.NotAfter, err = command.OptionalTime("--signed-not-after", f.notAfter)
 	return a, err
 }
 

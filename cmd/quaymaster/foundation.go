@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
@@ -67,7 +68,7 @@ func (from *foundation) excludes(request *gate.Request) bool {
 }
 
 // found reads the inputs that the flags name.
-func (f *setupFlags) found(ctx context.Context, t terminal, authorities *authorityFlags, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) found(ctx context.Context, t command.Terminal, authorities *authorityFlags, clock func() time.Time) (*foundation, error) {
 	reading, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	fromFlags, err := f.flagPolicy(authorities)
@@ -128,7 +129,7 @@ type material struct {
 }
 
 // fromFiles reads files and folders.
-func (f *setupFlags) fromFiles(ctx context.Context, t terminal, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) fromFiles(ctx context.Context, t command.Terminal, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	read, err := f.readFiles()
 	if err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (f *setupFlags) fromFiles(ctx context.Context, t terminal, fromFlags *polic
 func (f *setupFlags) readFiles() (material, error) {
 	var read material
 	var err error
-	read.root, err = optionalFile("--trusted-root", f.trustedRoot)
+	read.root, err = command.OptionalFile("--trusted-root", f.trustedRoot)
 	if err != nil {
 		return read, err
 	}
@@ -157,7 +158,7 @@ func (f *setupFlags) readFiles() (material, error) {
 }
 
 // compile compiles documents into policies.
-func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) compile(ctx context.Context, t command.Terminal, read material, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
 	from := &foundation{known: read.known, mirrors: read.mirrors}
 	var err error
 	from.store, err = f.trustStore(ctx, read.root, read.known, nil)
@@ -185,15 +186,15 @@ func (f *setupFlags) compile(ctx context.Context, t terminal, read material, fro
 }
 
 // asAdmitted makes a foundation from the inputs of a gateway.
-func (f *setupFlags) asAdmitted(ctx context.Context, t terminal, reader *gateway.Reader, root []byte,
+func (f *setupFlags) asAdmitted(ctx context.Context, t command.Terminal, reader *gateway.Reader, root []byte,
 	known *engine.Resources, answers map[string][]byte) (*foundation, error) {
 	for _, entry := range reader.Entries() {
 		if entry.State != catalog.NotOurs && entry.Why != "" {
-			warn(t, entry.Source+": "+entry.Why)
+			command.Warn(t, entry.Source+": "+entry.Why)
 		}
 	}
 	for _, fault := range reader.Faults() {
-		warn(t, fault)
+		command.Warn(t, fault)
 	}
 	from := &foundation{mirrors: reader.Mirrors(), images: reader.Images(), known: known, pulls: reader.PullSecrets(), reader: reader}
 	var err error

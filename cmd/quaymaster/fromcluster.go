@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // clusterFlags name the cluster and the gateway's configuration.
@@ -39,12 +40,12 @@ func (f *clusterFlags) check(setup *setupFlags) error {
 }
 
 // open makes a reader of the cluster.
-func (f *setupFlags) open(ctx context.Context, t terminal, clock func() time.Time) (*gateway.Reader, []string, error) {
+func (f *setupFlags) open(ctx context.Context, t command.Terminal, clock func() time.Time) (*gateway.Reader, []string, error) {
 	kubeconfig := f.cluster.kubeconfig
 	if kubeconfig == "" {
-		kubeconfig = defaultKubeconfig(t)
+		kubeconfig = command.DefaultKubeconfig(t)
 	}
-	version := t.version()
+	version := t.Version()
 	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Context: f.cluster.context, Version: version})
 	if err != nil {
 		return nil, nil, fmt.Errorf("--from-cluster: %w", err)
@@ -99,12 +100,12 @@ func (f *setupFlags) follow(read config.Configuration) {
 }
 
 // fromCluster reads the inputs of a cluster's gateway.
-func (f *setupFlags) fromCluster(ctx context.Context, t terminal, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) fromCluster(ctx context.Context, t command.Terminal, clock func() time.Time) (*foundation, error) {
 	known, err := loadResources(f.resources)
 	if err != nil {
 		return nil, err
 	}
-	root, err := optionalFile("--trusted-root", f.trustedRoot)
+	root, err := command.OptionalFile("--trusted-root", f.trustedRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (f *setupFlags) fromCluster(ctx context.Context, t terminal, clock func() t
 		return nil, err
 	}
 	for _, note := range notes {
-		warn(t, note)
+		command.Warn(t, note)
 	}
 	from, err := f.asAdmitted(ctx, t, reader, root, known, nil)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/layout"
@@ -13,7 +14,7 @@ import (
 )
 
 // openLayouts opens the layouts of --oci-layout for the requested images.
-func openLayouts(t terminal, names []string, requests []gate.Request) (gate.Registries, error) {
+func openLayouts(t command.Terminal, names []string, requests []gate.Request) (gate.Registries, error) {
 	var opened []*layout.Layout
 	shut := func(err error) error {
 		for _, one := range opened {
@@ -33,7 +34,7 @@ func openLayouts(t terminal, names []string, requests []gate.Request) (gate.Regi
 		return nil, shut(fmt.Errorf("--oci-layout: %w", err))
 	}
 	for _, note := range joined.Notes() {
-		warn(t, "--oci-layout "+note)
+		command.Warn(t, "--oci-layout "+note)
 	}
 	if repositories(requests) > 1 {
 		joined = joined.OnlyFullNames()

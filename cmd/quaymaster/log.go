@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
@@ -26,15 +27,15 @@ const (
 	maxPublicKeys = 1 << 20
 )
 
-func logCommand(t terminal) *cobra.Command {
-	command := &cobra.Command{
+func logCommand(t command.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
 		Use: "log", Short: "Read and check decision logs", Args: cobra.NoArgs,
 		Long: `Read and check the decision logs that the gateway writes
 (docs/decision-log.md).`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	command.AddCommand(logVerifyCommand(t), logShowCommand(t))
-	return command
+	cmd.AddCommand(logVerifyCommand(t), logShowCommand(t))
+	return cmd
 }
 
 // logVerification are the flags of log verify.
@@ -43,9 +44,9 @@ type logVerification struct {
 	json          bool
 }
 
-func logVerifyCommand(t terminal) *cobra.Command {
+func logVerifyCommand(t command.Terminal) *cobra.Command {
 	var v logVerification
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "verify FILE|DIR...",
 		Short: "Verify the hash chain of a decision log",
 		Long: `Check the chain of a decision log: that each line has the hash of the line
@@ -68,14 +69,14 @@ not be read; 2 for wrong use.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return v.run(t, args) },
 	}
-	flags := command.Flags()
+	flags := cmd.Flags()
 	flags.StringArrayVar(&v.keys, "key", nil, "`FILE` of public keys (PEM) that sign checkpoints; may be repeated")
 	flags.StringArrayVar(&v.anchors, "anchor", nil, "`FILE` of lines that the log must contain; may be repeated")
 	flags.BoolVar(&v.json, "json", false, "print the summary of each log as a line of JSON")
-	return command
+	return cmd
 }
 
-func (v *logVerification) run(t terminal, args []string) error {
+func (v *logVerification) run(t command.Terminal, args []string) error {
 	var o decisionlog.VerifyOptions
 	for _, name := range v.keys {
 		text, err := readWhole(name, maxPublicKeys)
@@ -98,26 +99,26 @@ func (v *logVerification) run(t terminal, args []string) error {
 		}
 		o.Anchors = append(o.Anchors, lines...)
 	}
-	code := exitAllowed
+	code := command.ExitAllowed
 	for _, name := range args {
 		logs, err := logsIn(name)
 		if err != nil {
 			return err
 		}
 		for _, each := range logs {
-			if found := v.one(t, each, o); code != exitDenied && found != exitAllowed {
+			if found := v.one(t, each, o); code != command.ExitDenied && found != command.ExitAllowed {
 				code = found
 			}
 		}
 	}
-	if code != exitAllowed {
-		return status(code)
+	if code != command.ExitAllowed {
+		return command.Status(code)
 	}
 	return nil
 }
 
 // one checks one log, prints the result, and returns the exit status.
-func (v *logVerification) one(t terminal, name string, o decisionlog.VerifyOptions) int {
+func (v *logVerification) one(t command.Terminal, name string, o decisionlog.VerifyOptions) int {
 	summary, err := verifyLog(name, o)
 	if v.json {
 		said := struct {
@@ -129,21 +130,21 @@ func (v *logVerification) one(t terminal, name string, o decisionlog.VerifyOptio
 			said.Error = err.Error()
 		}
 		if text, failed := json.Marshal(said); failed == nil {
-			fmt.Fprintf(t.out, "%s\n", text)
+			fmt.Fprintf(t.Out, "%s\n", text)
 		}
 	} else {
-		tellLog(t.out, name, summary, o.Keys != nil, err)
+		tellLog(t.Out, name, summary, o.Keys != nil, err)
 	}
 	switch _, broken := errors.AsType[*decisionlog.BrokenError](err); {
 	case err == nil:
-		return exitAllowed
+		return command.ExitAllowed
 	case broken:
-		return exitDenied
+		return command.ExitDenied
 	default:
 		if v.json {
-			fmt.Fprintf(t.err, "quaymaster: %s: %v\n", name, err)
+			fmt.Fprintf(t.Err, "quaymaster: %s: %v\n", name, err)
 		}
-		return exitError
+		return command.ExitError
 	}
 }
 
@@ -248,12 +249,12 @@ func readWhole(name string, most int64) ([]byte, error) {
 	return limit.ReadAll(file, most, name)
 }
 
-func logShowCommand(t terminal) *cobra.Command {
+func logShowCommand(t command.Terminal) *cobra.Command {
 	var (
 		last int
 		from uint64
 	)
-	command := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "show DIR",
 		Short: "Print the lines of a decision log",
 		Long: `Print the lines of a decision log across its files, compressed ones too, as
@@ -264,15 +265,15 @@ verify does that.
     jq -r 'select(.decision.result == "deny") | .decision.image.written'`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			out := bufio.NewWriter(t.out)
+			out := bufio.NewWriter(t.Out)
 			err := showLog(out, args[0], from, last)
 			return errors.Join(err, out.Flush())
 		},
 	}
-	command.Flags().IntVar(&last, "last", 0, "print only the last `N` lines")
-	command.Flags().Uint64Var(&from, "from", 1, "print from line number `N` on")
-	command.MarkFlagsMutuallyExclusive("last", "from")
-	return command
+	cmd.Flags().IntVar(&last, "last", 0, "print only the last `N` lines")
+	cmd.Flags().Uint64Var(&from, "from", 1, "print from line number `N` on")
+	cmd.MarkFlagsMutuallyExclusive("last", "from")
+	return cmd
 }
 
 // maxLast bounds the lines that are buffered to reverse their order.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
@@ -83,24 +84,24 @@ func TestLog(t *testing.T) {
 		out    string
 		errs   string
 	}{
-		{"the folder of a replica", []string{"verify", own, "--key", public}, exitAllowed, "whole\n  numbers 1 to 4 in 1 files, written by replica-a: 3 decisions, 1 checkpoints\n", ""},
-		{"the folder of all", []string{"verify", folder, "--key", public}, exitAllowed, "replica-a: whole", ""},
-		{"a file, as JSON", []string{"verify", "--json", file}, exitAllowed, `"first":1,"last":4,`, ""},
-		{"without a key", []string{"verify", file}, exitAllowed, "the signatures of checkpoints were not checked: give --key", ""},
-		{"another key", []string{"verify", file, "--key", otherKey}, exitDenied, "signed with a key that was not given", ""},
-		{"what was seen elsewhere", []string{"verify", file, "--anchor", seen}, exitAllowed, "whole", ""},
-		{"something else was seen elsewhere", []string{"verify", file, "--anchor", unseen}, exitDenied, "another line was seen under its number", ""},
-		{"a line was changed", []string{"verify", changed, file}, exitDenied, "changed: BROKEN\n  changed, line 3 (number 3 of the log): the hash of the line before it: expected ", ""},
-		{"it is not signed yet", []string{"verify", open}, exitAllowed, "2 lines after the last checkpoint are not signed yet", ""},
-		{"no such file", []string{"verify", "nothing"}, exitUsage, "", "no such file"},
-		{"no log", []string{"verify", t.TempDir()}, exitUsage, "", "there is no decision log in it"},
-		{"no key", []string{"verify", file, "--key", seen}, exitUsage, "", "there is no public key"},
-		{"all of it", []string{"show", own}, exitAllowed, string(text), ""},
-		{"its end", []string{"show", own, "--last", "2"}, exitAllowed, lines[2] + lines[3], ""},
-		{"from a number on", []string{"show", own, "--from", "4"}, exitAllowed, lines[3], ""},
+		{"the folder of a replica", []string{"verify", own, "--key", public}, command.ExitAllowed, "whole\n  numbers 1 to 4 in 1 files, written by replica-a: 3 decisions, 1 checkpoints\n", ""},
+		{"the folder of all", []string{"verify", folder, "--key", public}, command.ExitAllowed, "replica-a: whole", ""},
+		{"a file, as JSON", []string{"verify", "--json", file}, command.ExitAllowed, `"first":1,"last":4,`, ""},
+		{"without a key", []string{"verify", file}, command.ExitAllowed, "the signatures of checkpoints were not checked: give --key", ""},
+		{"another key", []string{"verify", file, "--key", otherKey}, command.ExitDenied, "signed with a key that was not given", ""},
+		{"what was seen elsewhere", []string{"verify", file, "--anchor", seen}, command.ExitAllowed, "whole", ""},
+		{"something else was seen elsewhere", []string{"verify", file, "--anchor", unseen}, command.ExitDenied, "another line was seen under its number", ""},
+		{"a line was changed", []string{"verify", changed, file}, command.ExitDenied, "changed: BROKEN\n  changed, line 3 (number 3 of the log): the hash of the line before it: expected ", ""},
+		{"it is not signed yet", []string{"verify", open}, command.ExitAllowed, "2 lines after the last checkpoint are not signed yet", ""},
+		{"no such file", []string{"verify", "nothing"}, command.ExitUsage, "", "no such file"},
+		{"no log", []string{"verify", t.TempDir()}, command.ExitUsage, "", "there is no decision log in it"},
+		{"no key", []string{"verify", file, "--key", seen}, command.ExitUsage, "", "there is no public key"},
+		{"all of it", []string{"show", own}, command.ExitAllowed, string(text), ""},
+		{"its end", []string{"show", own, "--last", "2"}, command.ExitAllowed, lines[2] + lines[3], ""},
+		{"from a number on", []string{"show", own, "--from", "4"}, command.ExitAllowed, lines[3], ""},
 	} {
 		var out, errs bytes.Buffer
-		code := run(t.Context(), append([]string{"log"}, c.args...), terminal{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }})
+		code := run(t.Context(), append([]string{"log"}, c.args...), command.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Env: func(string) string { return "" }})
 		if code != c.code || !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) || c.errs == "" && errs.Len() > 0 {
 			t.Errorf("%s: status %d, want %d\n%s%s", c.reason, code, c.code, out.String(), errs.String())
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 )
 
@@ -23,39 +24,39 @@ var version string
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], terminal{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv, release: version})
+	status := run(ctx, os.Args[1:], command.Terminal{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv, Release: version})
 	stop()
 	os.Exit(status)
 }
 
 // run executes one command line. A panic is an exit status too, and never 0.
-func run(ctx context.Context, args []string, t terminal) (code int) {
+func run(ctx context.Context, args []string, t command.Terminal) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
-			fmt.Fprintf(t.err, "quaymaster: internal error: %v\n%s", p, debug.Stack())
-			code = exitError
+			fmt.Fprintf(t.Err, "quaymaster: internal error: %v\n%s", p, debug.Stack())
+			code = command.ExitError
 		}
 	}()
 	if imageverifier.IsAsked(args) {
-		return nodeVerify(ctx, args, t.in, t.out, t.err)
+		return nodeVerify(ctx, args, t.In, t.Out, t.Err)
 	}
 	root := rootCommand(t)
 	root.SetArgs(args)
-	root.SetIn(t.in)
-	root.SetOut(t.out)
-	root.SetErr(t.err)
+	root.SetIn(t.In)
+	root.SetOut(t.Out)
+	root.SetErr(t.Err)
 	err := root.ExecuteContext(ctx)
-	if said, ok := errors.AsType[status](err); ok {
+	if said, ok := errors.AsType[command.Status](err); ok {
 		return int(said)
 	}
 	if err != nil {
-		fmt.Fprintf(t.err, "quaymaster: %v\n", err)
-		return exitUsage
+		fmt.Fprintf(t.Err, "quaymaster: %v\n", err)
+		return command.ExitUsage
 	}
-	return exitAllowed
+	return command.ExitAllowed
 }
 
-func rootCommand(t terminal) *cobra.Command {
+func rootCommand(t command.Terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quaymaster",
 		Short: "Verify container images against policies",
@@ -68,7 +69,7 @@ Try it without any setup:
   quaymaster demo`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       t.version(),
+		Version:       t.Version(),
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -78,11 +79,11 @@ Try it without any setup:
 	return root
 }
 
-func versionCommand(t terminal) *cobra.Command {
+func versionCommand(t command.Terminal) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(t.out, "quaymaster "+t.version())
+			fmt.Fprintln(t.Out, "quaymaster "+t.Version())
 			return nil
 		},
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -52,7 +53,7 @@ func (h *harbor) path(name string) string { return filepath.Join(h.folder, name)
 func quaymaster(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), args, terminal{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }})
+	code = run(t.Context(), args, command.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Env: func(string) string { return "" }})
 	return code, out.String(), errs.String()
 }
 
@@ -79,33 +80,33 @@ func TestExitStatus(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"signed", append(key, signed.Name), exitAllowed, "1 allowed"},
-		{"unsigned", append(key, unsigned.Name), exitDenied, "no signature found"},
-		{"signed by a stranger", append(key, foreign.Name), exitDenied, "another key"},
-		{"registry down", append(key, nowhere), exitError, "could not be verified"},
-		{"denied outweighs unable", append(key, nowhere, unsigned.Name), exitDenied, "1 denied"},
-		{"no such image", append(key, h.Registry.Host()+"/none:v1"), exitError, "could not be verified"},
-		{"the log is on unless switched off", []string{"verify", "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json"), signed.Name}, exitDenied, "transparency log"},
-		{"nothing to verify", []string{"verify", "--key", h.path("key.pub")}, exitUsage, "nothing to verify"},
-		{"nobody to believe", []string{"verify", signed.Name}, exitUsage, "what must be proved?"},
-		{"an identity without an issuer", []string{"verify", "--certificate-identity", "x", signed.Name}, exitUsage, "--certificate-oidc-issuer"},
-		{"a missing key file", []string{"verify", "--key", "no-such-file", signed.Name}, exitUsage, "no-such-file"},
-		{"a key file that is no key", []string{"verify", "--key", h.path("trusted_root.json"), signed.Name}, exitUsage, "trusted_root.json"},
-		{"a certificate file that is none", []string{"verify", "--notation-cert", h.path("key.pub"), signed.Name}, exitUsage, "--notation-cert"},
-		{"a chain that is none", []string{"verify", "--certificate-chain", h.path("key.pub"), signed.Name}, exitUsage, "--certificate-chain"},
-		{"a missing manifest", append(key, "-f", "no-such-file"), exitUsage, "no-such-file"},
-		{"an unknown flag", append(key, "--no-such-flag", signed.Name), exitUsage, "no-such-flag"},
-		{"an unknown output", append(key, "-o", "xml", signed.Name), exitUsage, "sarif, junit, markdown"},
-		{"offline without a layout", append(key, "--offline", signed.Name), exitUsage, "--oci-layout"},
-		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), exitUsage, "sha256"},
-		{"flags that would be ignored", []string{"verify", "--signed-not-before", "2030-01-01T00:00:00Z", "--policy", "x", signed.Name}, exitUsage, "--signed-not-before"},
-		{"an identity from a variable that is unset", []string{"verify", "--certificate-chain", h.path("key.pub"), "--certificate-identity", "", signed.Name}, exitUsage, "given and empty"},
-		{"an annotation with two values", append(key, "-a", "team=web", "-a", "team=prod", signed.Name), exitUsage, "cannot be both"},
-		{"signers of two kinds", append(key, "--notation-cert", h.path("key.pub"), signed.Name), exitUsage, "one kind"},
-		{"a type of attestation that is none", append(key, "--attestation", "slsaprovenence", signed.Name), exitUsage, "slsaprovenance"},
-		{"standard input for policies", []string{"verify", "--policy", "-", signed.Name}, exitUsage, "standard input"},
-		{"two outputs in one place", append(key, "-o", "json", "-o", "text", signed.Name), exitUsage, "mixed"},
-		{"an annotation that is there not", append(key, "-a", "team=web", signed.Name), exitDenied, "annotation"},
+		{"signed", append(key, signed.Name), command.ExitAllowed, "1 allowed"},
+		{"unsigned", append(key, unsigned.Name), command.ExitDenied, "no signature found"},
+		{"signed by a stranger", append(key, foreign.Name), command.ExitDenied, "another key"},
+		{"registry down", append(key, nowhere), command.ExitError, "could not be verified"},
+		{"denied outweighs unable", append(key, nowhere, unsigned.Name), command.ExitDenied, "1 denied"},
+		{"no such image", append(key, h.Registry.Host()+"/none:v1"), command.ExitError, "could not be verified"},
+		{"the log is on unless switched off", []string{"verify", "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json"), signed.Name}, command.ExitDenied, "transparency log"},
+		{"nothing to verify", []string{"verify", "--key", h.path("key.pub")}, command.ExitUsage, "nothing to verify"},
+		{"nobody to believe", []string{"verify", signed.Name}, command.ExitUsage, "what must be proved?"},
+		{"an identity without an issuer", []string{"verify", "--certificate-identity", "x", signed.Name}, command.ExitUsage, "--certificate-oidc-issuer"},
+		{"a missing key file", []string{"verify", "--key", "no-such-file", signed.Name}, command.ExitUsage, "no-such-file"},
+		{"a key file that is no key", []string{"verify", "--key", h.path("trusted_root.json"), signed.Name}, command.ExitUsage, "trusted_root.json"},
+		{"a certificate file that is none", []string{"verify", "--notation-cert", h.path("key.pub"), signed.Name}, command.ExitUsage, "--notation-cert"},
+		{"a chain that is none", []string{"verify", "--certificate-chain", h.path("key.pub"), signed.Name}, command.ExitUsage, "--certificate-chain"},
+		{"a missing manifest", append(key, "-f", "no-such-file"), command.ExitUsage, "no-such-file"},
+		{"an unknown flag", append(key, "--no-such-flag", signed.Name), command.ExitUsage, "no-such-flag"},
+		{"an unknown output", append(key, "-o", "xml", signed.Name), command.ExitUsage, "sarif, junit, markdown"},
+		{"offline without a layout", append(key, "--offline", signed.Name), command.ExitUsage, "--oci-layout"},
+		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), command.ExitUsage, "sha256"},
+		{"flags that would be ignored", []string{"verify", "--signed-not-before", "2030-01-01T00:00:00Z", "--policy", "x", signed.Name}, command.ExitUsage, "--signed-not-before"},
+		{"an identity from a variable that is unset", []string{"verify", "--certificate-chain", h.path("key.pub"), "--certificate-identity", "", signed.Name}, command.ExitUsage, "given and empty"},
+		{"an annotation with two values", append(key, "-a", "team=web", "-a", "team=prod", signed.Name), command.ExitUsage, "cannot be both"},
+		{"signers of two kinds", append(key, "--notation-cert", h.path("key.pub"), signed.Name), command.ExitUsage, "one kind"},
+		{"a type of attestation that is none", append(key, "--attestation", "slsaprovenence", signed.Name), command.ExitUsage, "slsaprovenance"},
+		{"standard input for policies", []string{"verify", "--policy", "-", signed.Name}, command.ExitUsage, "standard input"},
+		{"two outputs in one place", append(key, "-o", "json", "-o", "text", signed.Name), command.ExitUsage, "mixed"},
+		{"an annotation that is there not", append(key, "-a", "team=web", signed.Name), command.ExitDenied, "annotation"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, c.args...)
@@ -134,10 +135,10 @@ spec:
 	good := h.file(t, "good.yaml", workload(signed.Name)+"---\n"+workload(signed.Name))
 	bad := h.file(t, "bad.yaml", workload(signed.Name)+"---\n"+workload(unsigned.Name))
 	key := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "-f"}
-	if code, out, errs := quaymaster(t, append(key, good)...); code != exitAllowed {
+	if code, out, errs := quaymaster(t, append(key, good)...); code != command.ExitAllowed {
 		t.Errorf("exit status %d for signed images:\n%s%s", code, out, errs)
 	}
-	if code, out, errs := quaymaster(t, append(key, bad)...); code != exitDenied || !strings.Contains(out, "unsigned") {
+	if code, out, errs := quaymaster(t, append(key, bad)...); code != command.ExitDenied || !strings.Contains(out, "unsigned") {
 		t.Errorf("exit status %d for an unsigned image:\n%s%s", code, out, errs)
 	}
 }
@@ -146,7 +147,7 @@ func TestJSONIsWrittenOnFailureToo(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	unsigned := h.Build("unsigned", "v1", "2")
 	code, out, errs := quaymaster(t, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "-o", "json="+h.path("out.json"), "-o", "text", unsigned.Name)
-	if code != exitDenied || !strings.Contains(out, "denied") {
+	if code != command.ExitDenied || !strings.Contains(out, "denied") {
 		t.Fatalf("exit status %d:\n%s%s", code, out, errs)
 	}
 	content, err := os.ReadFile(h.path("out.json"))
@@ -172,15 +173,15 @@ func TestKeyless(t *testing.T) {
 		reason, expression string
 		code               int
 	}{
-		{"the whole subject", `https://github\.com/org/app/.*`, exitAllowed},
-		{"a part of the subject is not the subject", `github\.com/org/app`, exitDenied},
-		{"another organisation", `https://github\.com/evil/.*`, exitDenied},
+		{"the whole subject", `https://github\.com/org/app/.*`, command.ExitAllowed},
+		{"a part of the subject is not the subject", `github\.com/org/app`, command.ExitDenied},
+		{"another organisation", `https://github\.com/evil/.*`, command.ExitDenied},
 	} {
 		if code, out, errs := quaymaster(t, append(base, "--certificate-identity-regexp", c.expression, image.Name)...); code != c.code {
 			t.Errorf("%s: exit status %d, want %d:\n%s%s", c.reason, code, c.code, out, errs)
 		}
 	}
-	if code, _, _ := quaymaster(t, "verify", "--certificate-oidc-issuer", "https://token.actions.githubusercontent.com", "--certificate-identity-regexp", ".*", image.Name); code != exitDenied {
+	if code, _, _ := quaymaster(t, "verify", "--certificate-oidc-issuer", "https://token.actions.githubusercontent.com", "--certificate-identity-regexp", ".*", image.Name); code != command.ExitDenied {
 		t.Errorf("the public-good root believes a throw-away Sigstore: exit status %d", code)
 	}
 }
@@ -189,7 +190,7 @@ func TestExplainAndVersion(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	image := h.Build("app", "v1", "1")
 	code, out, errs := quaymaster(t, "explain", "--key", h.path("key.pub"), "--insecure-ignore-tlog", image.Name)
-	if code != exitDenied || !strings.Contains(out, image.Manifest.Digest[:40]) {
+	if code != command.ExitDenied || !strings.Contains(out, image.Manifest.Digest[:40]) {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
 	if code, out, _ := quaymaster(t, "version"); code != 0 || !strings.HasPrefix(out, "quaymaster ") {
@@ -240,11 +241,11 @@ func TestResources(t *testing.T) {
 		code                                int
 		says                                string
 	}{
-		{"selected and signed", "blue", resources, signed.Name, exitAllowed, "1 allowed"},
-		{"selected and unsigned", "blue", resources, unsigned.Name, exitDenied, "no signature found"},
-		{"another team", "red", resources, unsigned.Name, exitAllowed, "no policy"},
-		{"a namespace that nobody described", "green", resources, unsigned.Name, exitError, "labels of the object's namespace"},
-		{"a Secret that nobody gave", "blue", noSecret, signed.Name, exitError, "--resource"},
+		{"selected and signed", "blue", resources, signed.Name, command.ExitAllowed, "1 allowed"},
+		{"selected and unsigned", "blue", resources, unsigned.Name, command.ExitDenied, "no signature found"},
+		{"another team", "red", resources, unsigned.Name, command.ExitAllowed, "no policy"},
+		{"a namespace that nobody described", "green", resources, unsigned.Name, command.ExitError, "labels of the object's namespace"},
+		{"a Secret that nobody gave", "blue", noSecret, signed.Name, command.ExitError, "--resource"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, "verify", "--policy", policies, "--resource", c.resources, "-n", c.namespace, c.image)
@@ -261,12 +262,12 @@ func TestRequireMatch(t *testing.T) {
 	policies := h.file(t, "policy.yaml", strings.ReplaceAll(byNamespace, `["*"]`, `["other.test/*"]`))
 	resources := h.file(t, "ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: blue, labels: {team: blue}}\n")
 	args := []string{"--policy", policies, "--resource", resources, "-n", "blue", image.Name}
-	if code, out, errs := quaymaster(t, append([]string{"verify"}, args...)...); code != exitAllowed {
+	if code, out, errs := quaymaster(t, append([]string{"verify"}, args...)...); code != command.ExitAllowed {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
-	for _, command := range []string{"verify", "explain"} {
-		if code, _, errs := quaymaster(t, append([]string{command, "--require-match"}, args...)...); code != exitDenied || !strings.Contains(errs, "no policy matches 1") {
-			t.Errorf("%s --require-match: exit status %d: %s", command, code, errs)
+	for _, verb := range []string{"verify", "explain"} {
+		if code, _, errs := quaymaster(t, append([]string{verb, "--require-match"}, args...)...); code != command.ExitDenied || !strings.Contains(errs, "no policy matches 1") {
+			t.Errorf("%s --require-match: exit status %d: %s", verb, code, errs)
 		}
 	}
 }
@@ -297,9 +298,9 @@ spec:
 		image    string
 		code     int
 	}{
-		{"a certificate that nobody vouches for", false, signed.Name, exitError},
-		{"the policy gives TLS up", true, signed.Name, exitAllowed},
-		{"and no more than TLS", true, unsigned.Name, exitDenied},
+		{"a certificate that nobody vouches for", false, signed.Name, command.ExitError},
+		{"the policy gives TLS up", true, signed.Name, command.ExitAllowed},
+		{"and no more than TLS", true, unsigned.Name, command.ExitDenied},
 	} {
 		if code, out, errs := quaymaster(t, "verify", "--policy", policyOf(c.insecure), c.image); code != c.code {
 			t.Errorf("%s: exit status %d, want %d:\n%s%s", c.reason, code, c.code, out, errs)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // folderOf makes a folder of files, by their paths; what begins with "-> " is a link.
@@ -116,11 +118,11 @@ func TestHiddenFiles(t *testing.T) {
 		reason, policies, resources string
 		status                      int
 	}{
-		{"nothing is bad", "policies", "none", exitAllowed},
-		{"a bad object", "policies", "shown", exitDenied},
-		{"a bad object in a hidden file", "policies", "hidden", exitDenied},
-		{"an exception", "excepted", "shown", exitAllowed},
-		{"an exception in a hidden file", "secretly", "shown", exitDenied},
+		{"nothing is bad", "policies", "none", command.ExitAllowed},
+		{"a bad object", "policies", "shown", command.ExitDenied},
+		{"a bad object in a hidden file", "policies", "hidden", command.ExitDenied},
+		{"an exception", "excepted", "shown", command.ExitAllowed},
+		{"an exception in a hidden file", "secretly", "shown", command.ExitDenied},
 	} {
 		status, out, errs := piped(t, "", nil, "apply", filepath.Join(folder, c.policies), "-r", filepath.Join(folder, c.resources))
 		if status != c.status {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -28,7 +29,7 @@ type mirrorFlags struct {
 	output         string
 }
 
-func mirrorCommand(t terminal) *cobra.Command {
+func mirrorCommand(t command.Terminal) *cobra.Command {
 	var f mirrorFlags
 	cmd := &cobra.Command{
 		Use:   "mirror IMAGE... --mirrors FILE | --bundle FILE | --from-cluster CONTEXT | --check --mirrors FILE",
@@ -101,7 +102,7 @@ func (f *mirrorFlags) elsewhere() bool {
 }
 
 // lint writes the errors of the mapping.
-func (f *mirrorFlags) lint(t terminal, mirrors *mirror.Set) error {
+func (f *mirrorFlags) lint(t command.Terminal, mirrors *mirror.Set) error {
 	found := report.Findings{APIVersion: report.APIVersion, Kind: "FindingList", Items: []report.Finding{}}
 	for _, one := range mirrors.Check() {
 		found.Items = append(found.Items, report.Finding{Where: one.Where, Message: one.Message, Hint: one.Hint})
@@ -110,13 +111,13 @@ func (f *mirrorFlags) lint(t terminal, mirrors *mirror.Set) error {
 		return err
 	}
 	if len(found.Items) > 0 {
-		return status(exitDenied)
+		return command.Status(command.ExitDenied)
 	}
 	return nil
 }
 
 // show writes the result for each image.
-func (f *mirrorFlags) show(cmd *cobra.Command, t terminal, mirrors *mirror.Set, images []string) error {
+func (f *mirrorFlags) show(cmd *cobra.Command, t command.Terminal, mirrors *mirror.Set, images []string) error {
 	refs, requests, err := f.requests(images)
 	if err != nil {
 		return err
@@ -139,9 +140,9 @@ func (f *mirrorFlags) show(cmd *cobra.Command, t terminal, mirrors *mirror.Set, 
 	}
 	switch {
 	case has(report.DeniedThere):
-		return status(exitDenied)
+		return command.Status(command.ExitDenied)
 	case has(report.ErrorThere):
-		return status(exitError)
+		return command.Status(command.ExitError)
 	}
 	return nil
 }
@@ -152,11 +153,11 @@ type writer interface {
 	JSON(w io.Writer) error
 }
 
-func (f *mirrorFlags) write(t terminal, what writer) error {
+func (f *mirrorFlags) write(t command.Terminal, what writer) error {
 	if f.output == "json" {
-		return what.JSON(t.out)
+		return what.JSON(t.Out)
 	}
-	return what.Text(t.out, report.TreeOptions{Color: t.color(), Verbose: f.verbose})
+	return what.Text(t.Out, report.TreeOptions{Color: t.Color(), Verbose: f.verbose})
 }
 
 // requests makes a Pod with the labels for each image.

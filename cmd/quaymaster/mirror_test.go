@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/report"
@@ -117,22 +118,22 @@ func TestMirror(t *testing.T) {
 		args         []string // "web", "other" and "copy" stand for images
 		code         int
 	}{
-		{"first", "the first target serves the digest", f.targets("near", "late"), "", []string{"web"}, exitAllowed},
-		{"failover", "one is down, one has another image, the third serves the digest", f.targets("down", "late", "near"), "", []string{"web"}, exitAllowed},
-		{"differs", "the only target has other bytes: the image stays, and both digests are told", f.targets("late"), "", []string{"web"}, exitAllowed},
-		{"differs-denied", "and the mapping denies that", f.targets("late"), "      otherwise: Deny\n", []string{"web"}, exitDenied},
-		{"down-denied", "nobody could look, which is no denial", f.targets("down"), "      otherwise: Deny\n", []string{"web"}, exitError},
-		{"missing", "no target has the image", f.targets("near"), "", []string{"other"}, exitAllowed},
-		{"resolve-target", "the target's answer counts", f.targets("late"), "      resolve: Target\n", []string{"web"}, exitAllowed},
-		{"always", "the target is not asked", f.targets("down"), "      when: Always\n", []string{"web"}, exitAllowed},
-		{"copy", "inside a target", f.targets("near"), "", []string{"copy"}, exitAllowed},
-		{"not-mapped", "no mapping speaks of it", f.targets("near"), "", []string{"registry.example/app:v1"}, exitAllowed},
-		{"no-source", "the source is down, and nobody knows which digest is meant", f.targets("near"), "", []string{"none"}, exitError},
-		{"offline", "nobody is asked", f.targets("down", "near"), "      pullSecrets: [near-corp]\n      evidence: [Target, Source, {repository: \"" + f.near.Registry.Host() + "/signatures\"}]\n", []string{"--offline", "web"}, exitAllowed},
-		{"proved", "the policy proves it", f.targets("late", "near"), "", []string{"--policy", f.path("policy.yaml"), "web"}, exitAllowed},
-		{"unproved", "no policy speaks of it, and the entry wants proof", f.targets("near"), "", []string{"--policy", f.path("policy.yaml"), "other"}, exitAllowed},
-		{"denied", "the copy is judged by its source's name, and is not proved", f.targets("late"), "", []string{"--policy", f.path("policy.yaml"), "late"}, exitDenied},
-		{"proved-denied", "proved, and no target qualifies", f.targets("late"), "      otherwise: Deny\n", []string{"--policy", f.path("policy.yaml"), "web"}, exitDenied},
+		{"first", "the first target serves the digest", f.targets("near", "late"), "", []string{"web"}, command.ExitAllowed},
+		{"failover", "one is down, one has another image, the third serves the digest", f.targets("down", "late", "near"), "", []string{"web"}, command.ExitAllowed},
+		{"differs", "the only target has other bytes: the image stays, and both digests are told", f.targets("late"), "", []string{"web"}, command.ExitAllowed},
+		{"differs-denied", "and the mapping denies that", f.targets("late"), "      otherwise: Deny\n", []string{"web"}, command.ExitDenied},
+		{"down-denied", "nobody could look, which is no denial", f.targets("down"), "      otherwise: Deny\n", []string{"web"}, command.ExitError},
+		{"missing", "no target has the image", f.targets("near"), "", []string{"other"}, command.ExitAllowed},
+		{"resolve-target", "the target's answer counts", f.targets("late"), "      resolve: Target\n", []string{"web"}, command.ExitAllowed},
+		{"always", "the target is not asked", f.targets("down"), "      when: Always\n", []string{"web"}, command.ExitAllowed},
+		{"copy", "inside a target", f.targets("near"), "", []string{"copy"}, command.ExitAllowed},
+		{"not-mapped", "no mapping speaks of it", f.targets("near"), "", []string{"registry.example/app:v1"}, command.ExitAllowed},
+		{"no-source", "the source is down, and nobody knows which digest is meant", f.targets("near"), "", []string{"none"}, command.ExitError},
+		{"offline", "nobody is asked", f.targets("down", "near"), "      pullSecrets: [near-corp]\n      evidence: [Target, Source, {repository: \"" + f.near.Registry.Host() + "/signatures\"}]\n", []string{"--offline", "web"}, command.ExitAllowed},
+		{"proved", "the policy proves it", f.targets("late", "near"), "", []string{"--policy", f.path("policy.yaml"), "web"}, command.ExitAllowed},
+		{"unproved", "no policy speaks of it, and the entry wants proof", f.targets("near"), "", []string{"--policy", f.path("policy.yaml"), "other"}, command.ExitAllowed},
+		{"denied", "the copy is judged by its source's name, and is not proved", f.targets("late"), "", []string{"--policy", f.path("policy.yaml"), "late"}, command.ExitDenied},
+		{"proved-denied", "proved, and no target qualifies", f.targets("late"), "      otherwise: Deny\n", []string{"--policy", f.path("policy.yaml"), "web"}, command.ExitDenied},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"mirror", "--mirrors", f.mapping(t, "hub", c.settings, c.targets...)}
@@ -167,11 +168,11 @@ func TestMirrorCheck(t *testing.T) {
 	f := newFairway(t)
 	good := f.file(t, "good.yaml", "apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: hub}\nspec: {mirrors: [{sources: [docker.io], targets: [{location: near.example/hub}]}]}\n")
 	loop := f.file(t, "loop.yaml", "apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: loop}\nspec: {mirrors: [{sources: [near.example/hub], targets: [{location: far.example}]}]}\n")
-	if code, out, errs := quaymaster(t, "mirror", "--check", "--mirrors", good); code != exitAllowed || out != "0 findings\n" {
+	if code, out, errs := quaymaster(t, "mirror", "--check", "--mirrors", good); code != command.ExitAllowed || out != "0 findings\n" {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
 	code, out, errs := quaymaster(t, "mirror", "--check", "--mirrors", good, "--mirrors", loop)
-	if code != exitDenied {
+	if code != command.ExitDenied {
 		t.Errorf("exit status %d:\n%s%s", code, out, errs)
 	}
 	goldenOutput(t, "mirror/check.txt", f.named(out))
@@ -202,7 +203,7 @@ func TestMirrorUsage(t *testing.T) {
 		{"the same mapping twice", "twice", []string{"--mirrors", good, "--mirrors", good, "nginx"}},
 		{"a file without a mapping", "policy.yaml", []string{"--mirrors", f.path("policy.yaml"), "nginx"}},
 	} {
-		if code, out, errs := quaymaster(t, append([]string{"mirror"}, c.args...)...); code != exitUsage || !strings.Contains(errs, c.says) {
+		if code, out, errs := quaymaster(t, append([]string{"mirror"}, c.args...)...); code != command.ExitUsage || !strings.Contains(errs, c.says) {
 			t.Errorf("%s: exit status %d; want %q in:\n%s%s", c.reason, code, c.says, out, errs)
 		}
 	}
@@ -215,20 +216,20 @@ func TestVerifyWithMirrors(t *testing.T) {
 	ok(t, f.near.SignBundle(gatetest.Image{Repository: "hub/shop/web", Manifest: f.signed.Manifest}, verifytest.Claim{Signer: f.stranger, NoLog: true}, nil))
 	mirrors := f.mapping(t, "hub", "", f.targets("down", "near")...)
 	key := []string{"--key", f.path("key.pub"), "--insecure-ignore-tlog", "--mirrors", mirrors}
-	for command, part := range map[string]func(string) string{"verify": scrub, "explain": mirrorBranch} {
-		code, out, errs := quaymaster(t, append([]string{command, f.signed.Name}, key...)...)
-		if code != exitAllowed {
-			t.Errorf("%s: exit status %d:\n%s%s", command, code, out, errs)
+	for verb, part := range map[string]func(string) string{"verify": scrub, "explain": mirrorBranch} {
+		code, out, errs := quaymaster(t, append([]string{verb, f.signed.Name}, key...)...)
+		if code != command.ExitAllowed {
+			t.Errorf("%s: exit status %d:\n%s%s", verb, code, out, errs)
 		}
-		goldenOutput(t, "mirror/"+command+".txt", part(f.named(out)))
+		goldenOutput(t, "mirror/"+verb+".txt", part(f.named(out)))
 	}
 	copied := f.near.Registry.Host() + "/hub/shop/web:v1"
 	for _, c := range []struct {
 		reason, mirrors string
 		code            int
 	}{
-		{"the copy is proved by the signature at its source", mirrors, exitAllowed},
-		{"of another mapping nothing is known", f.mapping(t, "far", "", f.targets("late")...), exitDenied},
+		{"the copy is proved by the signature at its source", mirrors, command.ExitAllowed},
+		{"of another mapping nothing is known", f.mapping(t, "far", "", f.targets("late")...), command.ExitDenied},
 	} {
 		args := []string{"verify", "--policy", f.path("policy.yaml"), "--mirrors", c.mirrors, copied}
 		if code, out, errs := quaymaster(t, args...); code != c.code {
@@ -300,16 +301,16 @@ func TestMirrorsPage(t *testing.T) {
 	}
 	commands := 0
 	for line := range strings.Lines(string(page)) {
-		command, isCommand := strings.CutPrefix(strings.TrimSpace(line), "$ quaymaster ")
-		if !isCommand || !strings.Contains(command, "--check") && !strings.Contains(command, "--offline") {
+		line, isCommand := strings.CutPrefix(strings.TrimSpace(line), "$ quaymaster ")
+		if !isCommand || !strings.Contains(line, "--check") && !strings.Contains(line, "--offline") {
 			continue
 		}
-		args := strings.Fields(command)
+		args := strings.Fields(line)
 		for i, arg := range args {
 			args[i] = strings.NewReplacer("examples/", "../../examples/", "hub.yaml", filepath.Join(folder, "hub.yaml")).Replace(arg)
 		}
-		if code, out, errs := quaymaster(t, args...); code != exitAllowed {
-			t.Errorf("%s: exit status %d:\n%s%s", command, code, out, errs)
+		if code, out, errs := quaymaster(t, args...); code != command.ExitAllowed {
+			t.Errorf("%s: exit status %d:\n%s%s", line, code, out, errs)
 		}
 		commands++
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
@@ -23,7 +24,7 @@ type looking struct {
 }
 
 // look prepares the evaluation. With policies, it runs the whole evaluation.
-func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set, requests []gate.Request) (*looking, error) {
+func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mirror.Set, requests []gate.Request) (*looking, error) {
 	if f.setup.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
 	}
@@ -47,7 +48,7 @@ func (f *mirrorFlags) look(ctx context.Context, t terminal, mirrors *mirror.Set,
 }
 
 // judge evaluates all requests by the gate.
-func (f *mirrorFlags) judge(ctx context.Context, t terminal, requests []gate.Request) (*looking, error) {
+func (f *mirrorFlags) judge(ctx context.Context, t command.Terminal, requests []gate.Request) (*looking, error) {
 	authorities := authorityFlags{platforms: "index", digestAlgorithm: "sha256"}
 	if err := f.setup.unpack(&authorities); err != nil {
 		return nil, err

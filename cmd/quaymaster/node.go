@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -18,13 +19,13 @@ import (
 func nodeVerify(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := imageverifier.Process{In: stdin, Out: stdout, Err: stderr, Env: os.Getenv}
 	look := func(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
-		return lookLocally(ctx, settings, question, terminal{in: stdin, out: stdout, err: stderr, env: os.Getenv})
+		return lookLocally(ctx, settings, question, command.Terminal{In: stdin, Out: stdout, Err: stderr, Env: os.Getenv})
 	}
 	return imageverifier.Run(ctx, args, p, look)
 }
 
 // lookLocally verifies an image with the files that a node's settings name.
-func lookLocally(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question, t terminal) (imageverifier.Verdict, error) {
+func lookLocally(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question, t command.Terminal) (imageverifier.Verdict, error) {
 	local := settings.Local
 	if local == nil {
 		return imageverifier.Verdict{}, errors.New("the settings have no section local; quaymaster-node asks a gateway")

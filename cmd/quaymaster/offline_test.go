@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -22,7 +23,7 @@ func TestOfflineChild(t *testing.T) {
 	if args == "" {
 		t.Skip("it is run by TestOffline")
 	}
-	os.Exit(run(t.Context(), strings.Split(args, "\n"), terminal{in: strings.NewReader(""), out: os.Stdout, err: os.Stderr, env: func(string) string { return "" }}))
+	os.Exit(run(t.Context(), strings.Split(args, "\n"), command.Terminal{In: strings.NewReader(""), Out: os.Stdout, Err: os.Stderr, Env: func(string) string { return "" }}))
 }
 
 // TestOffline: in a network namespace that has no interface that is up, so that no
@@ -36,7 +37,7 @@ func TestOffline(t *testing.T) {
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	images, file := h.pulled(t, signed, unsigned), h.path("bundle.tar.gz")
-	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json")); code != exitAllowed {
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--key", h.path("key.pub"), "--trusted-root", h.path("trusted_root.json")); code != command.ExitAllowed {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	base := []string{"verify", "--bundle", file, "--insecure-ignore-tlog"}
@@ -46,9 +47,9 @@ func TestOffline(t *testing.T) {
 		args   []string
 		code   int
 	}{
-		{"signed", append(offline, signed.Name), exitAllowed},
-		{"unsigned", append(offline, unsigned.Name), exitDenied},
-		{"from the registry, which cannot be reached", append(base, signed.Name), exitError},
+		{"signed", append(offline, signed.Name), command.ExitAllowed},
+		{"unsigned", append(offline, unsigned.Name), command.ExitDenied},
+		{"from the registry, which cannot be reached", append(base, signed.Name), command.ExitError},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			var out bytes.Buffer
@@ -80,7 +81,7 @@ spec:
       match: {any: [{resources: {kinds: [ConfigMap]}}]}
       validate: {message: want a name, pattern: {metadata: {name: "?*"}}}
 `)
-	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--policy", policy, "--gateway-config", settings); code != exitAllowed {
+	if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--policy", policy, "--gateway-config", settings); code != command.ExitAllowed {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	key := []string{"--key", h.path("key.pub"), "--insecure-ignore-tlog"}
@@ -89,10 +90,10 @@ spec:
 		args                     []string
 		code                     int
 	}{
-		{"signed", signed.Name, "kube-system", key, exitAllowed},
-		{"unsigned", unsigned.Name, "kube-system", key, exitDenied},
-		{"unsigned, elsewhere", unsigned.Name, "shop", key, exitDenied},
-		{"unsigned, and nobody asks", unsigned.Name, "kube-system", nil, exitAllowed},
+		{"signed", signed.Name, "kube-system", key, command.ExitAllowed},
+		{"unsigned", unsigned.Name, "kube-system", key, command.ExitDenied},
+		{"unsigned, elsewhere", unsigned.Name, "shop", key, command.ExitDenied},
+		{"unsigned, and nobody asks", unsigned.Name, "kube-system", nil, command.ExitAllowed},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			pod := h.file(t, "pod.yaml", fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: %s}\nspec: {containers: [{name: web, image: %q}]}\n", c.namespace, c.image))

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -74,7 +75,7 @@ spec:
 		t.Fatalf("the page has the commands %q: this test must know them", commands)
 	}
 	code, out, errs := quaymaster(t, strings.Fields(commands[at])...)
-	if code != exitAllowed {
+	if code != command.ExitAllowed {
 		t.Fatalf("%s: exit %d: %s%s", commands[at], code, out, errs)
 	}
 	tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
@@ -85,14 +86,14 @@ spec:
 			if args[0] == "verify" && !slices.Contains(args, "--offline") {
 				args = append(args, "--offline", "--oci-layout", "app/") // there is no registry
 			}
-			if code, out, errs := quaymaster(t, args...); code != exitAllowed {
+			if code, out, errs := quaymaster(t, args...); code != command.ExitAllowed {
 				t.Errorf("exit %d: %s%s", code, out, errs)
 			}
 			if args[0] != "verify" {
 				return
 			}
 			args[slices.Index(args, "app/")] = "bare/"
-			if code, out, errs := quaymaster(t, args...); code != exitDenied {
+			if code, out, errs := quaymaster(t, args...); code != command.ExitDenied {
 				t.Errorf("of an image that is not signed: exit %d: %s%s", code, out, errs)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/finding"
@@ -107,7 +108,7 @@ type output struct {
 // open refuses unknown formats, and two formats for one destination, before any work is done. It
 // truncates files at once: if the run ends early, results of a previous run must not be taken
 // for its results.
-func (f *outputFlags) open(t terminal) ([]output, error) {
+func (f *outputFlags) open(t command.Terminal) ([]output, error) {
 	all, err := f.outputs()
 	if err != nil {
 		return nil, err
@@ -115,11 +116,11 @@ func (f *outputFlags) open(t terminal) ([]output, error) {
 	for i := range all {
 		_, path, toFile := strings.Cut(all[i].asked, "=")
 		if !toFile {
-			all[i].to = t.out
+			all[i].to = t.Out
 			continue
 		}
 		flags := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
-		if path == t.env(stepSummary) {
+		if path == t.Env(stepSummary) {
 			flags = os.O_CREATE | os.O_WRONLY | os.O_APPEND // other commands of the step append to it as well
 		}
 		file, err := os.OpenFile(path, flags, 0o644)
@@ -179,7 +180,7 @@ type verdicts struct {
 
 // tell writes every requested output, also when images are denied or nothing was decided, and
 // returns the command's error.
-func (f *outputFlags) tell(t terminal, all []output, v *verdicts) error {
+func (f *outputFlags) tell(t command.Terminal, all []output, v *verdicts) error {
 	v.verbose = f.verbose
 	if err := writeAll(t, all, v, v.failure); err != nil {
 		return err
@@ -188,7 +189,7 @@ func (f *outputFlags) tell(t terminal, all []output, v *verdicts) error {
 }
 
 // writeAll writes every output. It returns the run's failure before errors of writing.
-func writeAll(t terminal, all []output, what runResult, failure error) error {
+func writeAll(t command.Terminal, all []output, what runResult, failure error) error {
 	var errs []error
 	for _, one := range all {
 		if err := one.write(t, what); err != nil {
@@ -205,10 +206,10 @@ func writeAll(t terminal, all []output, what runResult, failure error) error {
 }
 
 // write writes one output as a whole, and closes its file.
-func (o *output) write(t terminal, what runResult) error {
+func (o *output) write(t command.Terminal, what runResult) error {
 	file := o.file != nil
 	var buffer bytes.Buffer
-	err := what.write(&buffer, destination{format: o.format, file: file, color: !file && t.color(), release: t.release})
+	err := what.write(&buffer, destination{format: o.format, file: file, color: !file && t.Color(), release: t.Release})
 	if err == nil {
 		_, err = o.to.Write(buffer.Bytes())
 	}
@@ -252,7 +253,7 @@ func (v *verdicts) list() report.List {
 // reason returns why nothing was decided. If the failure is only a status, the reason is already
 // on standard error.
 func (v *verdicts) reason() string {
-	if _, said := errors.AsType[status](v.failure); said {
+	if _, said := errors.AsType[command.Status](v.failure); said {
 		return "the run was interrupted"
 	}
 	return v.failure.Error()
@@ -296,13 +297,13 @@ func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
 
 // exit returns the exit status for the outcomes, and reports images that no policy matches,
 // which the text does not show.
-func exit(t terminal, outcomes []gate.Outcome, requireMatch bool) error {
+func exit(t command.Terminal, outcomes []gate.Outcome, requireMatch bool) error {
 	summary := report.Count(outcomes)
 	if requireMatch && summary.Unchecked > 0 {
-		fmt.Fprintf(t.err, "quaymaster: --require-match: no policy matches %d of the images and documents\n", summary.Unchecked)
+		fmt.Fprintf(t.Err, "quaymaster: --require-match: no policy matches %d of the images and documents\n", summary.Unchecked)
 	}
-	if code := summary.ExitStatus(requireMatch); code != exitAllowed {
-		return status(code)
+	if code := summary.ExitStatus(requireMatch); code != command.ExitAllowed {
+		return command.Status(code)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -17,7 +18,7 @@ import (
 func piped(t *testing.T, in string, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), args, terminal{in: strings.NewReader(in), out: &out, err: &errs, env: func(name string) string { return env[name] }})
+	code = run(t.Context(), args, command.Terminal{In: strings.NewReader(in), Out: &out, Err: &errs, Env: func(name string) string { return env[name] }})
 	return code, out.String(), errs.String()
 }
 
@@ -45,7 +46,7 @@ func TestEveryFormat(t *testing.T) {
 	manifest := h.file(t, "web.yaml", fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - {name: a, image: %q}\n  - {name: b, image: %q}\n  - {name: c, image: %q}\n",
 		signed.Name, unsigned.Name, h.Registry.Host()+"/none:v1"))
 	args := append([]string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "-f", manifest}, h.everyFormat()...)
-	if code, out, errs := quaymaster(t, args...); code != exitDenied || out != "" {
+	if code, out, errs := quaymaster(t, args...); code != command.ExitDenied || out != "" {
 		t.Fatalf("exit status %d:\n%s%s", code, out, errs)
 	}
 	for format, wants := range map[string][]string{
@@ -80,16 +81,16 @@ func TestOutputsWithoutVerdict(t *testing.T) {
 		args   []string
 		code   int
 	}{
-		"nothing":     {"a file without objects", t.Context(), []string{"-f", h.path("empty.yaml")}, exitUsage},
-		"no file":     {"a file that is not there", t.Context(), []string{"-f", h.path("none.yaml")}, exitUsage},
-		"interrupted": {"the user gave up", closed, []string{h.Registry.Host() + "/app:v1"}, exitError},
+		"nothing":     {"a file without objects", t.Context(), []string{"-f", h.path("empty.yaml")}, command.ExitUsage},
+		"no file":     {"a file that is not there", t.Context(), []string{"-f", h.path("none.yaml")}, command.ExitUsage},
+		"interrupted": {"the user gave up", closed, []string{h.Registry.Host() + "/app:v1"}, command.ExitError},
 	} {
 		for _, format := range outputFormats() {
 			h.file(t, "out."+format, "all is well: of a former run\n")
 		}
 		args := append(append([]string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog"}, c.args...), h.everyFormat()...)
 		var out, errs bytes.Buffer
-		if code := run(c.ctx, args, terminal{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }}); code != c.code {
+		if code := run(c.ctx, args, command.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Env: func(string) string { return "" }}); code != c.code {
 			t.Errorf("%s: exit status %d, want %d: %s", name, code, c.code, errs.String())
 		}
 		for format, want := range map[string]string{
@@ -115,13 +116,13 @@ func TestOutputFlags(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"an unknown format names those that are known", []string{"-o", "html"}, exitUsage, "-o html: want text, json, sarif, junit, markdown, github, policyreport, openreports or vsa"},
-		{"two in one file", []string{"-o", "json=" + both, "-o", "sarif=" + both}, exitUsage, "over one another"},
-		{"two on standard output", []string{"-o", "json", "-o", "sarif"}, exitUsage, "mixed"},
-		{"github twice", []string{"-o", "github", "-o", "github"}, exitUsage, "mixed"},
-		{"no path", []string{"-o", "json="}, exitUsage, "the path is empty"},
-		{"a folder that is not there", []string{"-o", "json=" + h.path("none/x")}, exitUsage, "none/x"},
-		{"annotations stand in a log with text", []string{"-o", "text", "-o", "github"}, exitDenied, "::error title="},
+		{"an unknown format names those that are known", []string{"-o", "html"}, command.ExitUsage, "-o html: want text, json, sarif, junit, markdown, github, policyreport, openreports or vsa"},
+		{"two in one file", []string{"-o", "json=" + both, "-o", "sarif=" + both}, command.ExitUsage, "over one another"},
+		{"two on standard output", []string{"-o", "json", "-o", "sarif"}, command.ExitUsage, "mixed"},
+		{"github twice", []string{"-o", "github", "-o", "github"}, command.ExitUsage, "mixed"},
+		{"no path", []string{"-o", "json="}, command.ExitUsage, "the path is empty"},
+		{"a folder that is not there", []string{"-o", "json=" + h.path("none/x")}, command.ExitUsage, "none/x"},
+		{"annotations stand in a log with text", []string{"-o", "text", "-o", "github"}, command.ExitDenied, "::error title="},
 	} {
 		if code, out, errs := quaymaster(t, append(append([]string{}, key...), c.args...)...); code != c.code || !strings.Contains(out+errs, c.says) {
 			t.Errorf("%s: exit status %d:\n%s%s", c.reason, code, out, errs)
@@ -130,7 +131,7 @@ func TestOutputFlags(t *testing.T) {
 	const before = "what the step wrote\n"
 	for name, env := range map[string]map[string]string{"appended": {stepSummary: h.path("summary")}, "written": nil} {
 		h.file(t, "summary", before)
-		if code, _, errs := piped(t, "", env, append(key, "-o", "markdown="+h.path("summary"))...); code != exitDenied {
+		if code, _, errs := piped(t, "", env, append(key, "-o", "markdown="+h.path("summary"))...); code != command.ExitDenied {
 			t.Fatalf("exit status %d: %s", code, errs)
 		}
 		if text := h.read(t, "summary"); strings.HasPrefix(text, before) != (env != nil) || !strings.Contains(text, "1 denied") {
@@ -155,7 +156,7 @@ func TestEachImageOnce(t *testing.T) {
 	args := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "-o", "json=" + h.path("out.json"), "-o", "sarif=" + h.path("out.sarif"), "-o", "text"}
 	requests := func(in string, args ...string) int {
 		before := len(h.Registry.Requests())
-		if code, out, errs := piped(t, in, nil, args...); code != exitDenied {
+		if code, out, errs := piped(t, in, nil, args...); code != command.ExitDenied {
 			t.Fatalf("exit status %d:\n%s%s", code, out, errs)
 		}
 		return len(h.Registry.Requests()) - before

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -43,24 +44,24 @@ spec:
 		code                    int
 		says                    string
 	}{
-		{"signed", ofDocuments, stages(signed.ByDigest()), nil, exitAllowed, "ImageValidatingPolicy/bases"},
-		{"unsigned", ofDocuments, stages(unsigned.ByDigest()), nil, exitDenied, "no signature found"},
-		{"signed by a stranger", ofDocuments, stages(foreign.ByDigest()), nil, exitDenied, "another key"},
-		{"YAML", ofDocuments, "stages:\n- from: " + signed.ByDigest() + "\n---\nstages:\n- from: " + unsigned.ByDigest() + "\n", nil, exitDenied, "document 2"},
-		{"a tag that nobody pins", ofDocuments, stages(signed.Name), nil, exitDenied, "the object cannot be changed here"},
-		{"an expression that fails", ofDocuments, `{"stage":"x"}`, nil, exitError, "no such key"},
-		{"a registry that is down", ofDocuments, stages(nowhere + "@" + signed.Manifest.Digest), nil, exitError, "could not be verified"},
-		{"no image that is meant", ofDocuments, stages("other.example/a:1"), nil, exitAllowed, "no policy matches this document"},
-		{"and that is wanted", ofDocuments, stages("other.example/a:1"), []string{"--require-match"}, exitDenied, "--require-match"},
-		{"wanted and there", ofDocuments, stages(signed.ByDigest()), []string{"--require-match"}, exitAllowed, "1 allowed"},
-		{"a policy for pods", ofPods, stages(unsigned.ByDigest()), nil, exitAllowed, "no policy matches this document"},
-		{"and a pod", ofPods, pod, nil, exitAllowed, "no policy matches this document"},
-		{"a pod as a document", ofDocuments, pod, nil, exitAllowed, "ImageValidatingPolicy/bases"},
-		{"no JSON", ofDocuments, "FROM nginx\n", nil, exitUsage, "want an object, got text"},
-		{"cut", ofDocuments, `{"stages":[`, nil, exitUsage, "--payload"},
-		{"a name twice", ofDocuments, `{"stages":[],"stages":[]}`, nil, exitUsage, "stands twice"},
-		{"nothing", ofDocuments, "", nil, exitUsage, "no document"},
-		{"a key", ofDocuments, stages(signed.ByDigest()), []string{"--key", h.path("key.pub")}, exitUsage, "evaluation.mode"},
+		{"signed", ofDocuments, stages(signed.ByDigest()), nil, command.ExitAllowed, "ImageValidatingPolicy/bases"},
+		{"unsigned", ofDocuments, stages(unsigned.ByDigest()), nil, command.ExitDenied, "no signature found"},
+		{"signed by a stranger", ofDocuments, stages(foreign.ByDigest()), nil, command.ExitDenied, "another key"},
+		{"YAML", ofDocuments, "stages:\n- from: " + signed.ByDigest() + "\n---\nstages:\n- from: " + unsigned.ByDigest() + "\n", nil, command.ExitDenied, "document 2"},
+		{"a tag that nobody pins", ofDocuments, stages(signed.Name), nil, command.ExitDenied, "the object cannot be changed here"},
+		{"an expression that fails", ofDocuments, `{"stage":"x"}`, nil, command.ExitError, "no such key"},
+		{"a registry that is down", ofDocuments, stages(nowhere + "@" + signed.Manifest.Digest), nil, command.ExitError, "could not be verified"},
+		{"no image that is meant", ofDocuments, stages("other.example/a:1"), nil, command.ExitAllowed, "no policy matches this document"},
+		{"and that is wanted", ofDocuments, stages("other.example/a:1"), []string{"--require-match"}, command.ExitDenied, "--require-match"},
+		{"wanted and there", ofDocuments, stages(signed.ByDigest()), []string{"--require-match"}, command.ExitAllowed, "1 allowed"},
+		{"a policy for pods", ofPods, stages(unsigned.ByDigest()), nil, command.ExitAllowed, "no policy matches this document"},
+		{"and a pod", ofPods, pod, nil, command.ExitAllowed, "no policy matches this document"},
+		{"a pod as a document", ofDocuments, pod, nil, command.ExitAllowed, "ImageValidatingPolicy/bases"},
+		{"no JSON", ofDocuments, "FROM nginx\n", nil, command.ExitUsage, "want an object, got text"},
+		{"cut", ofDocuments, `{"stages":[`, nil, command.ExitUsage, "--payload"},
+		{"a name twice", ofDocuments, `{"stages":[],"stages":[]}`, nil, command.ExitUsage, "stands twice"},
+		{"nothing", ofDocuments, "", nil, command.ExitUsage, "no document"},
+		{"a key", ofDocuments, stages(signed.ByDigest()), []string{"--key", h.path("key.pub")}, command.ExitUsage, "evaluation.mode"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			file := h.file(t, "payload.json", c.payload)
@@ -73,28 +74,28 @@ spec:
 	}
 	from := func(in string, args ...string) (int, string) {
 		var out bytes.Buffer
-		code := run(t.Context(), append(args, "--policy", ofDocuments), terminal{in: strings.NewReader(in), out: &out, err: &out, env: func(string) string { return "" }})
+		code := run(t.Context(), append(args, "--policy", ofDocuments), command.Terminal{In: strings.NewReader(in), Out: &out, Err: &out, Env: func(string) string { return "" }})
 		return code, out.String()
 	}
 	code, out := from(stages(unsigned.ByDigest()), "verify", "--payload", "-")
-	command := strings.Join(strings.Fields(strings.ReplaceAll(out, "\\", "")), " ") // a long path breaks the line
-	if code != exitDenied || !strings.Contains(command, "--payload -") {
+	line := strings.Join(strings.Fields(strings.ReplaceAll(out, "\\", "")), " ") // a long path breaks the line
+	if code != command.ExitDenied || !strings.Contains(line, "--payload -") {
 		t.Errorf("from standard input: exit %d:\n%s", code, out)
 	}
-	if code, out := from(stages(signed.ByDigest()), "explain", "--payload", "-"); code != exitAllowed || !strings.Contains(out, "/stages/0/from") {
+	if code, out := from(stages(signed.ByDigest()), "explain", "--payload", "-"); code != command.ExitAllowed || !strings.Contains(out, "/stages/0/from") {
 		t.Errorf("explained: exit %d:\n%s", code, out)
 	}
-	if code, out := from(`{"stages":[]}`, "explain", "--payload", "-"); code != exitAllowed || !strings.Contains(out, "none matches this document") {
+	if code, out := from(`{"stages":[]}`, "explain", "--payload", "-"); code != command.ExitAllowed || !strings.Contains(out, "none matches this document") {
 		t.Errorf("explained: exit %d:\n%s", code, out)
 	}
-	if code, out := from("{}", "verify", "--payload", "-", "-f", "-"); code != exitUsage || !strings.Contains(out, "read once") {
+	if code, out := from("{}", "verify", "--payload", "-", "-f", "-"); code != command.ExitUsage || !strings.Contains(out, "read once") {
 		t.Errorf("standard input for two: exit %d:\n%s", code, out)
 	}
-	if code, out := from("", "verify", "-f", h.file(t, "plan.json", stages(signed.Name))); code != exitUsage || !strings.Contains(out, "--payload") {
+	if code, out := from("", "verify", "-f", h.file(t, "plan.json", stages(signed.Name))); code != command.ExitUsage || !strings.Contains(out, "--payload") {
 		t.Errorf("a manifest without kind: exit %d:\n%s", code, out)
 	}
 	both := []string{"verify", "--payload", h.file(t, "good.json", stages(signed.ByDigest())), "--payload", h.file(t, "bad.json", stages(unsigned.ByDigest()))}
-	if code, out := from("", both...); code != exitDenied || !strings.Contains(out, "1 allowed, 1 denied") {
+	if code, out := from("", both...); code != command.ExitDenied || !strings.Contains(out, "1 allowed, 1 denied") {
 		t.Errorf("two of them: exit %d:\n%s", code, out)
 	}
 }

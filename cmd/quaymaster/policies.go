@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
@@ -124,7 +125,7 @@ func (d *documents) set() (*set.Set, error) {
 // readRoots reads the TUF repositories that policies and TrustRoots name. Offline it reads only
 // those that TrustRoots embed. A repository that cannot be read is unknown, and signatures that
 // depend on it could not be verified.
-func (d *documents) readRoots(ctx context.Context, offline bool, t terminal) {
+func (d *documents) readRoots(ctx context.Context, offline bool, t command.Terminal) {
 	fetch := engine.NewFetcher()
 	if d.answers == nil {
 		d.answers = map[string][]byte{}
@@ -141,7 +142,7 @@ func (d *documents) readRoots(ctx context.Context, offline bool, t terminal) {
 	}
 	failed := func(what string, err error) {
 		if err != nil {
-			fmt.Fprintf(t.err, "quaymaster: %s: %s\n", what, err)
+			fmt.Fprintf(t.Err, "quaymaster: %s: %s\n", what, err)
 		}
 	}
 	for _, root := range d.roots {

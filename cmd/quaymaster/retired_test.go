@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -29,7 +30,7 @@ func TestRetiredKey(t *testing.T) {
 		fingerprint, at, _ := strings.Cut(entry, "=")
 		settings := h.file(t, name+".yaml", "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\ntrust: {retiredKeys: {\""+fingerprint+"\": "+at+"}}\n")
 		file := h.path(name + ".tar.gz")
-		if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--gateway-config", settings, "--trusted-root", h.path("trusted_root.json"), "--key", h.path("key.pub")); code != exitAllowed {
+		if code, out, errs := quaymaster(t, "bundle", "create", "-o", file, "--gateway-config", settings, "--trusted-root", h.path("trusted_root.json"), "--key", h.path("key.pub")); code != command.ExitAllowed {
 			t.Fatalf("exit %d: %s%s", code, out, errs)
 		}
 		return []string{"--bundle", file}
@@ -41,15 +42,15 @@ func TestRetiredKey(t *testing.T) {
 		code          int
 		says          string
 	}{
-		{"not retired", signed.Name, plain, exitAllowed, ""},
-		{"another key is", signed.Name, append(plain, "--retired-key", another), exitAllowed, ""},
-		{"signed before", signed.Name, append(plain, "--retired-key", late), exitAllowed, ""},
-		{"signed after", signed.Name, append(plain, "--retired-key", early), exitDenied, "outside-validity"},
-		{"signed nobody knows when", untimed.Name, append(plain, "--insecure-ignore-tlog", "--retired-key", late), exitDenied, "no-timestamp"},
-		{"no time", signed.Name, append(plain, "--retired-key", early[:64]), exitUsage, "want SHA256=TIME"},
-		{"no key", signed.Name, append(plain, "--retired-key", early[1:]), exitUsage, "64 hexadecimal digits"},
-		{"a gateway's, signed before", signed.Name, from("late", late), exitAllowed, ""},
-		{"a gateway's, signed after", signed.Name, from("early", early), exitDenied, "outside-validity"},
+		{"not retired", signed.Name, plain, command.ExitAllowed, ""},
+		{"another key is", signed.Name, append(plain, "--retired-key", another), command.ExitAllowed, ""},
+		{"signed before", signed.Name, append(plain, "--retired-key", late), command.ExitAllowed, ""},
+		{"signed after", signed.Name, append(plain, "--retired-key", early), command.ExitDenied, "outside-validity"},
+		{"signed nobody knows when", untimed.Name, append(plain, "--insecure-ignore-tlog", "--retired-key", late), command.ExitDenied, "no-timestamp"},
+		{"no time", signed.Name, append(plain, "--retired-key", early[:64]), command.ExitUsage, "want SHA256=TIME"},
+		{"no key", signed.Name, append(plain, "--retired-key", early[1:]), command.ExitUsage, "64 hexadecimal digits"},
+		{"a gateway's, signed before", signed.Name, from("late", late), command.ExitAllowed, ""},
+		{"a gateway's, signed after", signed.Name, from("early", early), command.ExitDenied, "outside-validity"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			code, out, errs := quaymaster(t, append([]string{"verify", c.image}, c.args...)...)

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/listing"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
@@ -72,7 +73,7 @@ workloads, the others every object.
 Exit status: 0 if everything would be admitted (a failure under audit is reported),
 1 if an object would be denied, 3 if one could not be verified, 2 for wrong use.`
 
-func scanCommand(t terminal) *cobra.Command {
+func scanCommand(t command.Terminal) *cobra.Command {
 	f := scanFlags{outputs: scanOutput()}
 	cmd := &cobra.Command{
 		Use:   "scan [-f FILE...] [--policy NEW...]",
@@ -133,7 +134,7 @@ func (f *scanFlags) check(cmd *cobra.Command) error {
 	return f.authorities.check(cmd)
 }
 
-func (f *scanFlags) run(cmd *cobra.Command, t terminal) error {
+func (f *scanFlags) run(cmd *cobra.Command, t command.Terminal) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
@@ -148,8 +149,8 @@ func (f *scanFlags) run(cmd *cobra.Command, t terminal) error {
 	found.all = f.all
 	err = writeAll(t, files, found, found.failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
-		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
-		return status(exitError)
+		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
+		return command.Status(command.ExitError)
 	}
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func (f *scanFlags) run(cmd *cobra.Command, t terminal) error {
 type roundError struct{ error }
 
 // look runs the round.
-func (f *scanFlags) look(ctx context.Context, t terminal) (*scanned, error) {
+func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, error) {
 	from, err := f.foundation(ctx, t)
 	if err != nil {
 		return nil, err
@@ -176,8 +177,8 @@ func (f *scanFlags) look(ctx context.Context, t terminal) (*scanned, error) {
 	summary, err := scanner.Round(ctx)
 	told.clear()
 	if ctx.Err() != nil {
-		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is said of what was not looked at")
-		return nil, status(exitError)
+		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is said of what was not looked at")
+		return nil, command.Status(command.ExitError)
 	}
 	if err != nil {
 		return nil, roundError{err}
@@ -193,7 +194,7 @@ func (f *scanFlags) look(ctx context.Context, t terminal) (*scanned, error) {
 func (f *scanFlags) whatIf() bool { return len(f.setup.policies) > 0 || f.authorities.given() }
 
 // foundation reads the policies and their look-ups.
-func (f *scanFlags) foundation(ctx context.Context, t terminal) (*foundation, error) {
+func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*foundation, error) {
 	if len(f.files) > 0 {
 		if f.setup.cluster != (clusterFlags{}) {
 			return nil, errors.New("--kubeconfig, --context and --gateway-config are about a cluster, and -f is in place of one")
@@ -238,9 +239,9 @@ func onlyNew(active *set.Set) (*set.Set, error) {
 }
 
 // currentContext is the kubeconfig's.
-func currentContext(t terminal, kubeconfig string) (string, error) {
+func currentContext(t command.Terminal, kubeconfig string) (string, error) {
 	if kubeconfig == "" {
-		kubeconfig = defaultKubeconfig(t)
+		kubeconfig = command.DefaultKubeconfig(t)
 	}
 	if kubeconfig == "" {
 		return "", errors.New("what is to be scanned? there is no kubeconfig: name one with --kubeconfig, or manifests with -f FILE")
@@ -256,7 +257,7 @@ func currentContext(t terminal, kubeconfig string) (string, error) {
 }
 
 // scanner wires the scan.
-func (f *scanFlags) scanner(t terminal, from *foundation, tally report.Sink, told scan.Observer) (*scan.Scanner, *scan.View, error) {
+func (f *scanFlags) scanner(t command.Terminal, from *foundation, tally report.Sink, told scan.Observer) (*scan.Scanner, *scan.View, error) {
 	sources, err := f.setup.registries(t, from.known, nil)
 	if err != nil {
 		return nil, nil, err
@@ -293,7 +294,7 @@ func (f *scanFlags) scanner(t terminal, from *foundation, tally report.Sink, tol
 const scanTagAge = time.Hour
 
 // cluster is the source of objects: files or an API server.
-func (f *scanFlags) cluster(t terminal, from *foundation) (scan.Cluster, error) {
+func (f *scanFlags) cluster(t command.Terminal, from *foundation) (scan.Cluster, error) {
 	if len(f.files) == 0 {
 		client, err := f.client(t)
 		if err != nil {
@@ -318,13 +319,13 @@ func (f *scanFlags) cluster(t terminal, from *foundation) (scan.Cluster, error) 
 }
 
 // client is the client of the cluster that the flags name.
-func (f *scanFlags) client(t terminal) (*cluster.Client, error) {
+func (f *scanFlags) client(t command.Terminal) (*cluster.Client, error) {
 	kubeconfig := f.setup.cluster.kubeconfig
 	if kubeconfig == "" {
-		kubeconfig = defaultKubeconfig(t)
+		kubeconfig = command.DefaultKubeconfig(t)
 	}
 	return cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)),
-		Version: t.version(),
+		Version: t.Version(),
 	})
 }

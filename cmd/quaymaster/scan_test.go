@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/report"
@@ -88,40 +89,40 @@ func TestScan(t *testing.T) {
 		code   int
 		want   []string // in the output, or for wrong use on standard error
 	}{
-		{"what would be denied, by who made it, and what is only told", []string{"-f", pods, "--policy", policies}, "", exitDenied, []string{
+		{"what would be denied, by who made it, and what is only told", []string{"-f", pods, "--policy", policies}, "", command.ExitDenied, []string{
 			"denied  default ReplicaSet/b  2        labels/labelled", "told    default Pod/a         1        no-latest/tags", "every pod has a team",
 			"labels/labelled  1     2", "(audit)", "not asked: ClusterPolicy/unwanted: spec.background is false", "3 objects of 1 kinds", "now 2 would be denied, and 0 could not be judged",
 		}},
-		{"nothing would be", []string{"-f", good, "--policy", policies}, "", exitAllowed, []string{"now 0 would be denied"}},
-		{"standard input", []string{"-f", "-", "--policy", policies}, scanPods, exitDenied, []string{"ReplicaSet/b"}},
-		{"a failure under an indeterminate match could not be verified", []string{"-f", pods, "--policy", unlabelled}, "", exitError, []string{"error", "2 could not be judged"}},
-		{"and a pass is one in either reading", []string{"-f", good, "--policy", unlabelled}, "", exitAllowed, []string{"0 could not be judged"}},
-		{"JSON", []string{"-f", pods, "--policy", policies, "-o", "json"}, "", exitDenied, []string{`"kind": "Scan"`, `"result": "deny"`, `"objects": 2`, `"policiesLeftOut"`, `"denied": 2`}},
-		{"reports", []string{"-f", pods, "--policy", policies, "-o", "openreports"}, "", exitDenied, []string{"openreports.io/v1alpha1", "background scan"}},
-		{"findings at their lines", []string{"-f", pods, "--policy", policies, "-o", "sarif"}, "", exitDenied, []string{`"version": "2.1.0"`, `"startLine"`, "every pod has a team"}},
-		{"a test report", []string{"-f", pods, "--policy", policies, "-o", "junit"}, "", exitDenied, []string{`<testsuites`, `failures="2"`}},
-		{"a page", []string{"-f", pods, "--policy", policies, "-o", "markdown"}, "", exitDenied, []string{"every pod has a team", "b-1"}},
-		{"annotations beside text", []string{"-f", pods, "--policy", policies, "-o", "github", "-o", "text"}, "", exitDenied, []string{"::error file=", "now 2 would be denied"}},
-		{"no such format", []string{"-f", pods, "-o", "xml"}, "", exitUsage, []string{"-o xml: want text, json, sarif, junit, markdown, github, policyreport or openreports"}},
-		{"no summary of what runs already", []string{"-f", pods, "-o", "vsa"}, "", exitUsage, []string{"-o vsa: want"}},
-		{"two in one file", []string{"-f", pods, "-o", "json=" + pods + ".out", "-o", "text=" + pods + ".out"}, "", exitUsage, []string{"over one another"}},
-		{"two on standard output", []string{"-f", pods, "-o", "json", "-o", "text"}, "", exitUsage, []string{"mixed"}},
-		{"files and a cluster", []string{"-f", pods, "--context", "x", "--policy", policies}, "", exitUsage, []string{"in place of one"}},
-		{"nothing to scan", []string{"--kubeconfig", filepath.Join(folder, "none")}, "", exitUsage, []string{"--kubeconfig"}},
-		{"a signer and nobody to ask", []string{"--signer", "x"}, "", exitUsage, []string{"--gateway URL", "kubectl -n quaymaster port-forward", "--decision-log FOLDER"}},
-		{"two to ask", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1", "--decision-log", folder}, "", exitUsage, []string{"want one of --gateway URL"}},
-		{"reports and a log", []string{"--signer", "x", "--reports", "--decision-log", folder}, "", exitUsage, []string{"want one of"}},
-		{"reports and no signer", []string{"-f", pods, "--policy", policies, "--reports"}, "", exitUsage, []string{"for --signer"}},
-		{"a page of what stands on it", []string{"--signer", "x", "--decision-log", folder, "-o", "markdown"}, "", exitUsage, []string{"want text or json"}},
-		{"a folder without a log", []string{"--signer", "x", "--decision-log", folder}, "", exitError, []string{"there is no decision log in it"}},
-		{"a log and no signer", []string{"-f", pods, "--policy", policies, "--decision-log", folder}, "", exitUsage, []string{"for --signer"}},
-		{"somebody to ask and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", exitUsage, []string{"for --signer"}},
-		{"a gateway that is away", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1"}, "", exitError, []string{"127.0.0.1:1"}},
+		{"nothing would be", []string{"-f", good, "--policy", policies}, "", command.ExitAllowed, []string{"now 0 would be denied"}},
+		{"standard input", []string{"-f", "-", "--policy", policies}, scanPods, command.ExitDenied, []string{"ReplicaSet/b"}},
+		{"a failure under an indeterminate match could not be verified", []string{"-f", pods, "--policy", unlabelled}, "", command.ExitError, []string{"error", "2 could not be judged"}},
+		{"and a pass is one in either reading", []string{"-f", good, "--policy", unlabelled}, "", command.ExitAllowed, []string{"0 could not be judged"}},
+		{"JSON", []string{"-f", pods, "--policy", policies, "-o", "json"}, "", command.ExitDenied, []string{`"kind": "Scan"`, `"result": "deny"`, `"objects": 2`, `"policiesLeftOut"`, `"denied": 2`}},
+		{"reports", []string{"-f", pods, "--policy", policies, "-o", "openreports"}, "", command.ExitDenied, []string{"openreports.io/v1alpha1", "background scan"}},
+		{"findings at their lines", []string{"-f", pods, "--policy", policies, "-o", "sarif"}, "", command.ExitDenied, []string{`"version": "2.1.0"`, `"startLine"`, "every pod has a team"}},
+		{"a test report", []string{"-f", pods, "--policy", policies, "-o", "junit"}, "", command.ExitDenied, []string{`<testsuites`, `failures="2"`}},
+		{"a page", []string{"-f", pods, "--policy", policies, "-o", "markdown"}, "", command.ExitDenied, []string{"every pod has a team", "b-1"}},
+		{"annotations beside text", []string{"-f", pods, "--policy", policies, "-o", "github", "-o", "text"}, "", command.ExitDenied, []string{"::error file=", "now 2 would be denied"}},
+		{"no such format", []string{"-f", pods, "-o", "xml"}, "", command.ExitUsage, []string{"-o xml: want text, json, sarif, junit, markdown, github, policyreport or openreports"}},
+		{"no summary of what runs already", []string{"-f", pods, "-o", "vsa"}, "", command.ExitUsage, []string{"-o vsa: want"}},
+		{"two in one file", []string{"-f", pods, "-o", "json=" + pods + ".out", "-o", "text=" + pods + ".out"}, "", command.ExitUsage, []string{"over one another"}},
+		{"two on standard output", []string{"-f", pods, "-o", "json", "-o", "text"}, "", command.ExitUsage, []string{"mixed"}},
+		{"files and a cluster", []string{"-f", pods, "--context", "x", "--policy", policies}, "", command.ExitUsage, []string{"in place of one"}},
+		{"nothing to scan", []string{"--kubeconfig", filepath.Join(folder, "none")}, "", command.ExitUsage, []string{"--kubeconfig"}},
+		{"a signer and nobody to ask", []string{"--signer", "x"}, "", command.ExitUsage, []string{"--gateway URL", "kubectl -n quaymaster port-forward", "--decision-log FOLDER"}},
+		{"two to ask", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1", "--decision-log", folder}, "", command.ExitUsage, []string{"want one of --gateway URL"}},
+		{"reports and a log", []string{"--signer", "x", "--reports", "--decision-log", folder}, "", command.ExitUsage, []string{"want one of"}},
+		{"reports and no signer", []string{"-f", pods, "--policy", policies, "--reports"}, "", command.ExitUsage, []string{"for --signer"}},
+		{"a page of what stands on it", []string{"--signer", "x", "--decision-log", folder, "-o", "markdown"}, "", command.ExitUsage, []string{"want text or json"}},
+		{"a folder without a log", []string{"--signer", "x", "--decision-log", folder}, "", command.ExitError, []string{"there is no decision log in it"}},
+		{"a log and no signer", []string{"-f", pods, "--policy", policies, "--decision-log", folder}, "", command.ExitUsage, []string{"for --signer"}},
+		{"somebody to ask and no signer", []string{"-f", pods, "--policy", policies, "--gateway", "http://localhost"}, "", command.ExitUsage, []string{"for --signer"}},
+		{"a gateway that is away", []string{"--signer", "x", "--gateway", "http://127.0.0.1:1"}, "", command.ExitError, []string{"127.0.0.1:1"}},
 	} {
 		var out, errs bytes.Buffer
-		code := run(t.Context(), append([]string{"scan"}, row.args...), terminal{in: strings.NewReader(row.in), out: &out, err: &errs, env: func(string) string { return "" }})
+		code := run(t.Context(), append([]string{"scan"}, row.args...), command.Terminal{In: strings.NewReader(row.in), Out: &out, Err: &errs, Env: func(string) string { return "" }})
 		said := out.String()
-		if row.code == exitUsage || out.Len() == 0 {
+		if row.code == command.ExitUsage || out.Len() == 0 {
 			said = errs.String()
 		}
 		if code != row.code {
@@ -159,16 +160,16 @@ func TestScanFiles(t *testing.T) {
 		code   int
 		want   map[string]string
 	}{
-		{"a round", t.Context(), []string{"-f", path("pods.yaml")}, exitDenied, map[string]string{
+		{"a round", t.Context(), []string{"-f", path("pods.yaml")}, command.ExitDenied, map[string]string{
 			"text": "would be denied", "json": `"kind": "Scan"`, "sarif": `"ruleId"`, "junit": "<failure", "markdown": "denied", "github": "::error",
 			"policyreport": "result: fail", "openreports": "result: fail",
 		}},
-		{"interrupted", closed, []string{"-f", path("pods.yaml")}, exitError, map[string]string{
+		{"interrupted", closed, []string{"-f", path("pods.yaml")}, command.ExitError, map[string]string{
 			"text": "nothing was decided: the run was interrupted", "json": `"error": "the run was interrupted"`, "sarif": `"executionSuccessful": false`,
 			"junit": `errors="1"`, "markdown": "nothing was decided", "github": "::error ", "policyreport": "", "openreports": "",
 		}},
-		{"a file that is not there", t.Context(), []string{"-f", path("none.yaml")}, exitUsage, map[string]string{"text": "none.yaml", "json": `"error": "`, "policyreport": ""}},
-		{"a log that is not there", t.Context(), []string{"--signer", "x", "--decision-log", path("none")}, exitError, nil},
+		{"a file that is not there", t.Context(), []string{"-f", path("none.yaml")}, command.ExitUsage, map[string]string{"text": "none.yaml", "json": `"error": "`, "policyreport": ""}},
+		{"a log that is not there", t.Context(), []string{"--signer", "x", "--decision-log", path("none")}, command.ExitError, nil},
 	} {
 		args, of := append([]string{"scan"}, row.args...), outputs
 		if row.want == nil {
@@ -178,7 +179,7 @@ func TestScanFiles(t *testing.T) {
 			args = append(args, "--policy", path("policies.yaml"))
 		}
 		var out, errs bytes.Buffer
-		code := run(row.ctx, append(args, of...), terminal{in: strings.NewReader(""), out: &out, err: &errs, env: func(string) string { return "" }})
+		code := run(row.ctx, append(args, of...), command.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Env: func(string) string { return "" }})
 		if code != row.code || out.Len() > 0 {
 			t.Errorf("%s: status %d, want %d\n%s%s", row.reason, code, row.code, out.String(), errs.String())
 		}
@@ -255,7 +256,7 @@ func TestScanSigner(t *testing.T) {
 	} {
 		for _, source := range [][]string{{"--gateway", server.URL}, {"--decision-log", folder}} {
 			code, out, errs := quaymaster(t, append([]string{"scan", "--signer", row.signer}, source...)...)
-			if code != exitAllowed || !strings.Contains(out, row.want) || (row.want == stands) != strings.Contains(out, "shop ReplicaSet/web") {
+			if code != command.ExitAllowed || !strings.Contains(out, row.want) || (row.want == stands) != strings.Contains(out, "shop ReplicaSet/web") {
 				t.Errorf("%s, %s: %d\n%s%s", row.reason, source[0], code, out, errs)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -42,9 +43,9 @@ func (s *scanned) write(w io.Writer, to destination) error {
 	case to.format == textFormat && s.failure == nil:
 		return s.text(w)
 	case to.format == jsonFormat && s.failure != nil:
-		return indented(w, scanFailure{report.APIVersion, "Scan", s.reason()})
+		return command.WriteJSON(w, scanFailure{report.APIVersion, "Scan", s.reason()})
 	case to.format == jsonFormat:
-		return indented(w, s.report())
+		return command.WriteJSON(w, s.report())
 	case to.format == policyReportFormat && s.failure == nil:
 		return policyreport.Write(w, policyreport.PolicyReports, s.tally.decided)
 	case to.format == openReportsFormat && s.failure == nil:
@@ -214,9 +215,9 @@ func (h *scanHeld) what() string {
 func (s *scanned) exit() error {
 	switch {
 	case s.summary.Denied > 0:
-		return status(exitDenied)
+		return command.Status(command.ExitDenied)
 	case !s.summary.Complete():
-		return status(exitError)
+		return command.Status(command.ExitError)
 	}
 	return nil
 }

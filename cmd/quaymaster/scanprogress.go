@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/workload"
@@ -12,7 +13,7 @@ import (
 
 // scanProgress implements scan.Observer: one progress line on a terminal.
 type scanProgress struct {
-	t     terminal
+	t     command.Terminal
 	done  int
 	shown bool
 }
@@ -26,9 +27,9 @@ func (*scanProgress) Ended(scan.Summary, error) {}
 // Looked draws the line.
 func (p *scanProgress) Looked(kind scan.Kind, objects int, remaining int64) {
 	p.done += objects
-	if isTerminal(p.t.err) {
+	if command.IsTerminal(p.t.Err) {
 		p.shown = true
-		fmt.Fprintf(p.t.err, "\rlooked at %d objects; %s: %d to go\x1b[K", p.done, kind.Resource, remaining)
+		fmt.Fprintf(p.t.Err, "\rlooked at %d objects; %s: %d to go\x1b[K", p.done, kind.Resource, remaining)
 	}
 }
 
@@ -38,13 +39,13 @@ func (*scanProgress) Refused(scan.Kind, error) {}
 // Failed warns of an error that is retried, or of unknown data.
 func (p *scanProgress) Failed(err error) {
 	p.clear()
-	warn(p.t, err.Error())
+	command.Warn(p.t, err.Error())
 }
 
 func (p *scanProgress) clear() {
 	if p.shown {
 		p.shown = false
-		fmt.Fprint(p.t.err, "\r\x1b[K")
+		fmt.Fprint(p.t.Err, "\r\x1b[K")
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
@@ -82,7 +83,7 @@ func fingerprintOf(path string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	text, err := limit.ReadAll(file, maxPEM, "the key")
+	text, err := limit.ReadAll(file, command.MaxKeyFile, "the key")
 	if err != nil {
 		return "", fmt.Errorf("--signer %s: %w", path, err)
 	}
@@ -127,9 +128,9 @@ func newStands() *stands {
 func (s *stands) write(w io.Writer, to destination) error {
 	switch {
 	case to.format == jsonFormat && s.failure != nil:
-		return indented(w, scanFailure{report.APIVersion, "SignerUses", s.reason()})
+		return command.WriteJSON(w, scanFailure{report.APIVersion, "SignerUses", s.reason()})
 	case to.format == jsonFormat:
-		return indented(w, s)
+		return command.WriteJSON(w, s)
 	case s.failure == nil:
 		return s.text(w)
 	}
@@ -149,7 +150,7 @@ Where reports are written: --reports, with --context NAME for another than the c
 Where a decision log is kept: --decision-log with a copy of a replica's folder`
 
 // runSigner lists the images and workloads that depend on a signer.
-func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
+func (f *scanFlags) runSigner(ctx context.Context, t command.Terminal) error {
 	asked := 0
 	for _, is := range []bool{f.signer.gateway != "", len(f.signer.decisionLogs) == 1, f.signer.reports} {
 		if is {
@@ -177,17 +178,17 @@ func (f *scanFlags) runSigner(ctx context.Context, t terminal) error {
 	found.Signer = f.signer.signer
 	err = writeAll(t, files, found, found.failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
-		fmt.Fprintf(t.err, "quaymaster: %v\n", failed)
-		return status(exitError)
+		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
+		return command.Status(command.ExitError)
 	}
 	if err == nil && found.NotRead > 0 {
-		return status(exitError)
+		return command.Status(command.ExitError)
 	}
 	return err
 }
 
 // stands reads from the source that the flags name.
-func (f *scanFlags) stands(ctx context.Context, t terminal, query url.Values) (*stands, error) {
+func (f *scanFlags) stands(ctx context.Context, t command.Terminal, query url.Values) (*stands, error) {
 	var found *stands
 	var err error
 	source := "--decision-log"

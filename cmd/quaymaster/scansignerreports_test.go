@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // reportServer is an API server that has reports of one API, in two pages, or refuses them.
@@ -65,16 +67,16 @@ func TestScanSignerInReports(t *testing.T) {
 		code                       int
 		want                       []string
 	}{
-		{"a key, by more than reports have of it", config, key, exitAllowed, []string{"1 images, 1 workloads", "shop Deployment/web", "as the reports in the cluster say"}},
-		{"another key", config, hex.EncodeToString(make([]byte, 32)), exitAllowed, []string{"0 images"}},
-		{"an identity, of the second page", config, "release@example.com", exitAllowed, []string{"1 images, 1 workloads", "shop Deployment/api"}},
-		{"a digest", config, "sha256:" + strings.Repeat("1", 64), exitAllowed, []string{"shop Deployment/web"}},
-		{"a policy", config, "policy:ClusterPolicy/signed", exitAllowed, []string{"2 images, 2 workloads"}},
-		{"a cluster without reports", reportServer(t, nil, http.StatusOK), key, exitError, []string{"serves neither PolicyReports nor OpenReports"}},
-		{"who may not list them", reportServer(t, items, http.StatusForbidden), key, exitError, []string{"--reports: list is wanted on the reports of every namespace"}},
-		{"no report can be read", reportServer(t, []string{`{"kind":"PolicyReport"}`, `{}`}, http.StatusOK), key, exitError, []string{"not read: 2 reports", "0 images"}},
-		{"one of them cannot be read, and the others are", reportServer(t, []string{items[0] + `,{"kind":"PolicyReport","metadata":{}}`, items[1]}, http.StatusOK), key, exitError, []string{"not read: 1 reports", "shop Deployment/web"}},
-		{"no cluster", filepath.Join(t.TempDir(), "none"), key, exitUsage, []string{"none"}},
+		{"a key, by more than reports have of it", config, key, command.ExitAllowed, []string{"1 images, 1 workloads", "shop Deployment/web", "as the reports in the cluster say"}},
+		{"another key", config, hex.EncodeToString(make([]byte, 32)), command.ExitAllowed, []string{"0 images"}},
+		{"an identity, of the second page", config, "release@example.com", command.ExitAllowed, []string{"1 images, 1 workloads", "shop Deployment/api"}},
+		{"a digest", config, "sha256:" + strings.Repeat("1", 64), command.ExitAllowed, []string{"shop Deployment/web"}},
+		{"a policy", config, "policy:ClusterPolicy/signed", command.ExitAllowed, []string{"2 images, 2 workloads"}},
+		{"a cluster without reports", reportServer(t, nil, http.StatusOK), key, command.ExitError, []string{"serves neither PolicyReports nor OpenReports"}},
+		{"who may not list them", reportServer(t, items, http.StatusForbidden), key, command.ExitError, []string{"--reports: list is wanted on the reports of every namespace"}},
+		{"no report can be read", reportServer(t, []string{`{"kind":"PolicyReport"}`, `{}`}, http.StatusOK), key, command.ExitError, []string{"not read: 2 reports", "0 images"}},
+		{"one of them cannot be read, and the others are", reportServer(t, []string{items[0] + `,{"kind":"PolicyReport","metadata":{}}`, items[1]}, http.StatusOK), key, command.ExitError, []string{"not read: 1 reports", "shop Deployment/web"}},
+		{"no cluster", filepath.Join(t.TempDir(), "none"), key, command.ExitUsage, []string{"none"}},
 	} {
 		code, out, errs := quaymaster(t, "scan", "--signer", row.signer, "--reports", "--kubeconfig", row.kubeconfig)
 		for _, want := range row.want {
@@ -103,7 +105,7 @@ func TestAReportSpeaksOfItsOwnNamespace(t *testing.T) {
 	} {
 		config := reportServer(t, []string{test.first, honest}, http.StatusOK)
 		code, out, errs := quaymaster(t, "scan", "--signer", test.signer, "--reports", "--kubeconfig", config)
-		if code != exitAllowed || !strings.Contains(out, test.want) {
+		if code != command.ExitAllowed || !strings.Contains(out, test.want) {
 			t.Errorf("%s: status %d, want %q\n%s%s", reason, code, test.want, out, errs)
 		}
 	}

@@ -14,9 +14,10 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
-func serveCommand(t terminal) *cobra.Command {
+func serveCommand(t command.Terminal) *cobra.Command {
 	var path, roles string
 	var dry time.Duration
 	cmd := &cobra.Command{
@@ -61,7 +62,7 @@ it could not serve.`,
 					return fmt.Errorf("--roles %s: %w", roles, err)
 				}
 			}
-			configuration.Traces.Endpoint = cmp.Or(configuration.Traces.Endpoint, t.env("OTEL_EXPORTER_OTLP_ENDPOINT"))
+			configuration.Traces.Endpoint = cmp.Or(configuration.Traces.Endpoint, t.Env("OTEL_EXPORTER_OTLP_ENDPOINT"))
 			if dry < 0 || dry > gateway.MaxDryVerdicts {
 				return fmt.Errorf("--dry-verdicts=%s: want up to %s", dry, gateway.MaxDryVerdicts)
 			}
@@ -87,16 +88,16 @@ const collectAt = 200
 
 // serve runs the gateway. Its log is the default of package slog, so that the lines of libraries
 // have the same format.
-func serve(cmd *cobra.Command, configuration config.Configuration, t terminal, dry time.Duration) error {
-	if t.env("GOGC") == "" {
+func serve(cmd *cobra.Command, configuration config.Configuration, t command.Terminal, dry time.Duration) error {
+	if t.Env("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}
 	var said *slog.Logger
-	version, revision, _ := strings.Cut(t.version(), " ")
+	version, revision, _ := strings.Cut(t.Version(), " ")
 	err := gateway.Run(cmd.Context(), configuration, gateway.Options{
-		Log: t.err, Version: version, Revision: revision,
-		Replica: cmp.Or(t.env("POD_NAME"), gateway.Replica()), Address: t.env("POD_IP"),
-		DryVerdicts: dry, Verdicts: t.out,
+		Log: t.Err, Version: version, Revision: revision,
+		Replica: cmp.Or(t.Env("POD_NAME"), gateway.Replica()), Address: t.Env("POD_IP"),
+		DryVerdicts: dry, Verdicts: t.Out,
 		Logger: func(log *slog.Logger) {
 			said = log
 			slog.SetDefault(log) // and with it package log
@@ -108,7 +109,7 @@ func serve(cmd *cobra.Command, configuration config.Configuration, t terminal, d
 	}
 	if err != nil {
 		said.Error("the gateway ends", slog.String("error", err.Error()))
-		return status(exitError)
+		return command.Status(command.ExitError)
 	}
 	return nil
 }

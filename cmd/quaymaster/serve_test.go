@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // TestServeRefusesConfigurations: what cannot be used ends at once with the status
@@ -23,19 +25,19 @@ func TestServeRefusesConfigurations(t *testing.T) {
 		{"an authority for registries that is none", standalone + "registries: {caFile: " + h.path("policies.yaml") + "}\n", "registries.caFile"},
 		{"traces to nowhere", standalone + "traces: {endpoint: collector}\n", "traces"},
 	} {
-		if code, _, errs := quaymaster(t, "serve", "--config", h.file(t, "gateway.yaml", c.text)); code != exitUsage || !strings.Contains(errs, c.says) {
-			t.Errorf("%s: exit status %d, want %d and a word of %q: %s", c.reason, code, exitUsage, c.says, errs)
+		if code, _, errs := quaymaster(t, "serve", "--config", h.file(t, "gateway.yaml", c.text)); code != command.ExitUsage || !strings.Contains(errs, c.says) {
+			t.Errorf("%s: exit status %d, want %d and a word of %q: %s", c.reason, code, command.ExitUsage, c.says, errs)
 		}
 	}
 	for roles, says := range map[string]string{
 		"report": "give it scan or admission", "scan,scan": "named twice", "scans": "want some of admission,scan,report,background", "": "leave roles out for all",
 		"scan": "standalone", // the flag wins, and goes with the rest of the file
 	} {
-		if code, _, errs := quaymaster(t, "serve", "--roles", roles, "--config", h.file(t, "gateway.yaml", standalone)); code != exitUsage || !strings.Contains(errs, says) {
-			t.Errorf("--roles %q: exit status %d, want %d and a word of %q: %s", roles, code, exitUsage, says, errs)
+		if code, _, errs := quaymaster(t, "serve", "--roles", roles, "--config", h.file(t, "gateway.yaml", standalone)); code != command.ExitUsage || !strings.Contains(errs, says) {
+			t.Errorf("--roles %q: exit status %d, want %d and a word of %q: %s", roles, code, command.ExitUsage, says, errs)
 		}
 	}
-	if code, _, errs := quaymaster(t, "serve", "--config", h.path("missing.yaml")); code != exitUsage || !strings.Contains(errs, "missing.yaml") {
+	if code, _, errs := quaymaster(t, "serve", "--config", h.path("missing.yaml")); code != command.ExitUsage || !strings.Contains(errs, "missing.yaml") {
 		t.Errorf("a missing file: exit status %d: %s", code, errs)
 	}
 }
@@ -48,7 +50,7 @@ func TestServeThatCannotListen(t *testing.T) {
 	text := "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\nstandalone: true\npolicies: {folders: [" + h.path("policies.yaml") +
 		"]}\nlisten: {address: '192.0.2.1:1', plain: '127.0.0.1:0'}\n"
 	code, _, errs := quaymaster(t, "serve", "--config", h.file(t, "gateway.yaml", text))
-	if code != exitError || !strings.Contains(errs, `"msg":"the gateway ends","error":"webhook: listen: `) {
-		t.Errorf("exit status %d, want %d: %s", code, exitError, errs)
+	if code != command.ExitError || !strings.Contains(errs, `"msg":"the gateway ends","error":"webhook: listen: `) {
+		t.Errorf("exit status %d, want %d: %s", code, command.ExitError, errs)
 	}
 }

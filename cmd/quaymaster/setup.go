@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -111,7 +112,7 @@ func (w *wired) decideAll(ctx context.Context, requests []gate.Request, progress
 }
 
 // wire makes the engine from the flags, for the given requests.
-func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorityFlags, requests []gate.Request) (*wired, error) {
+func (f *setupFlags) wire(ctx context.Context, t command.Terminal, authorities *authorityFlags, requests []gate.Request) (*wired, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -134,13 +135,13 @@ func (f *setupFlags) wire(ctx context.Context, t terminal, authorities *authorit
 	}
 	made.user = user
 	if user == nil && from.asksUser {
-		warn(t, "policies ask who makes a request, and nobody is said to: rules about users are judged as of nobody; say who with --userinfo FILE")
+		command.Warn(t, "policies ask who makes a request, and nobody is said to: rules about users are judged as of nobody; say who with --userinfo FILE")
 	}
 	return made, nil
 }
 
 // build makes the engine from its inputs.
-func (f *setupFlags) build(t terminal, from *foundation, clock func() time.Time, requests []gate.Request) (*wired, error) {
+func (f *setupFlags) build(t command.Terminal, from *foundation, clock func() time.Time, requests []gate.Request) (*wired, error) {
 	sources, err := f.registries(t, from.known, requests)
 	if err != nil {
 		return nil, err
@@ -219,7 +220,7 @@ func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources
 	if err != nil {
 		return nil, nil, err
 	}
-	root, err := optionalFile("--trusted-root", f.trustedRoot)
+	root, err := command.OptionalFile("--trusted-root", f.trustedRoot)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -284,7 +285,7 @@ func tufCache() string {
 }
 
 // registries returns the source of images and evidence.
-func (f *setupFlags) registries(t terminal, secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
+func (f *setupFlags) registries(t command.Terminal, secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
 	if len(f.layouts) > 0 {
 		if len(f.plainHTTP) > 0 || f.registryCA != "" {
 			return nil, errors.New("--plain-http and --registry-ca are about registries, and --oci-layout asks none")
@@ -315,7 +316,7 @@ func (f *setupFlags) client() (*registry.Client, error) {
 }
 
 func certificatePool(path string) (*x509.CertPool, error) {
-	pem, err := optionalFile("--registry-ca", path)
+	pem, err := command.OptionalFile("--registry-ca", path)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -46,13 +47,13 @@ spec:
 		code     int
 		says     string
 	}{
-		{"signed", []string{plain}, signed.Name, exitAllowed, "ClusterImagePolicy/plain"},
-		{"unsigned", []string{plain}, unsigned.Name, exitDenied, "no signature found"},
-		{"signed by a stranger", []string{plain}, foreign.Name, exitDenied, "another key"},
-		{"all policies must hold", []string{plain, ended}, signed.Name, exitDenied, "end of life"},
-		{"in the log of the trust root", []string{logged, root}, signed.Name, exitAllowed, "ClusterImagePolicy/logged"},
-		{"the trust root is not there", []string{logged}, signed.Name, exitError, "ours"},
-		{"a field that is none", []string{h.file(t, "typo.yaml", "apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: a}\nspec: {imags: []}\n")}, signed.Name, exitUsage, "spec.imags"},
+		{"signed", []string{plain}, signed.Name, command.ExitAllowed, "ClusterImagePolicy/plain"},
+		{"unsigned", []string{plain}, unsigned.Name, command.ExitDenied, "no signature found"},
+		{"signed by a stranger", []string{plain}, foreign.Name, command.ExitDenied, "another key"},
+		{"all policies must hold", []string{plain, ended}, signed.Name, command.ExitDenied, "end of life"},
+		{"in the log of the trust root", []string{logged, root}, signed.Name, command.ExitAllowed, "ClusterImagePolicy/logged"},
+		{"the trust root is not there", []string{logged}, signed.Name, command.ExitError, "ours"},
+		{"a field that is none", []string{h.file(t, "typo.yaml", "apiVersion: policy.sigstore.dev/v1beta1\nkind: ClusterImagePolicy\nmetadata: {name: a}\nspec: {imags: []}\n")}, signed.Name, command.ExitUsage, "spec.imags"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			args := []string{"verify", c.image}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
 )
 
@@ -17,7 +18,7 @@ type testFlags struct {
 	failOnly, detailed, plain, mustExist bool
 }
 
-func testCommand(t terminal) *cobra.Command {
+func testCommand(t command.Terminal) *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
 		Use:   "test PATH...",
@@ -50,7 +51,7 @@ suite cannot be run, 2 for wrong use.`,
 	return cmd
 }
 
-func (f *testFlags) run(cmd *cobra.Command, t terminal, paths []string) error {
+func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) error {
 	if f.format != "" && !slices.Contains(suite.Formats(), f.format) {
 		return fmt.Errorf("-o %s: want %s", f.format, strings.Join(suite.Formats(), ", "))
 	}
@@ -64,19 +65,19 @@ func (f *testFlags) run(cmd *cobra.Command, t terminal, paths []string) error {
 	}
 	report := suite.Run(cmd.Context(), found, suite.Options{Filter: filter})
 	if cmd.Context().Err() != nil {
-		fmt.Fprintln(t.err, "quaymaster: interrupted; not every suite was run")
-		return status(exitError)
+		fmt.Fprintln(t.Err, "quaymaster: interrupted; not every suite was run")
+		return command.Status(command.ExitError)
 	}
 	if f.mustExist && report.Passed+report.Failed+report.Skipped == 0 {
 		return errors.New("--require-tests: there is no check to run")
 	}
-	if err := suite.Write(t.out, report, f.format, suite.TextOptions{
-		FailOnly: f.failOnly, Detailed: f.detailed, Color: f.format == "" && !f.plain && t.color(),
+	if err := suite.Write(t.Out, report, f.format, suite.TextOptions{
+		FailOnly: f.failOnly, Detailed: f.detailed, Color: f.format == "" && !f.plain && t.Color(),
 	}); err != nil {
 		return err
 	}
 	if report.Failed > 0 {
-		return status(exitDenied)
+		return command.Status(command.ExitDenied)
 	}
 	return nil
 }

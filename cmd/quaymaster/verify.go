@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
@@ -27,7 +28,7 @@ func (f *inputFlags) register(cmd *cobra.Command) {
 }
 
 // requests reads the images of the arguments and files.
-func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, error) {
+func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Request, error) {
 	isFile := func(name string) bool { return name != "-" }
 	if len(slices.DeleteFunc(slices.Concat(f.files, f.payloads), isFile)) > 1 {
 		return nil, errors.New("standard input can be read once: give - to -f or to --payload, once")
@@ -44,7 +45,7 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 		requests = append(requests, request)
 	}
 	for _, name := range f.files {
-		objects, err := readManifests(name, t.in)
+		objects, err := readManifests(name, t.In)
 		if errors.Is(err, workload.ErrNoKind) {
 			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
 		}
@@ -74,10 +75,10 @@ func (f *inputFlags) requests(t terminal, images []string) ([]gate.Request, erro
 
 // documents reads the files of --payload. A member called kind does not make a document a
 // Kubernetes object.
-func (f *inputFlags) documents(t terminal) ([]workload.Object, error) {
+func (f *inputFlags) documents(t command.Terminal) ([]workload.Object, error) {
 	var all []workload.Object
 	for _, name := range f.payloads {
-		read, err := readPayload(name, t.in)
+		read, err := readPayload(name, t.In)
 		if err != nil {
 			return nil, fmt.Errorf("--payload %s: %w", name, err)
 		}
@@ -86,7 +87,7 @@ func (f *inputFlags) documents(t terminal) ([]workload.Object, error) {
 	return all, nil
 }
 
-func verifyCommand(t terminal) *cobra.Command {
+func verifyCommand(t command.Terminal) *cobra.Command {
 	var (
 		ask     question
 		output  outputFlags
@@ -146,7 +147,7 @@ verified (network, registry, trust), 2 for wrong use.`,
 	return cmd
 }
 
-func explainCommand(t terminal) *cobra.Command {
+func explainCommand(t command.Terminal) *cobra.Command {
 	var (
 		ask          question
 		requireMatch bool
@@ -160,7 +161,7 @@ func explainCommand(t terminal) *cobra.Command {
 				return err
 			}
 			for _, outcome := range outcomes {
-				if err := report.Tree(t.out, outcome, report.TreeOptions{Color: t.color()}); err != nil {
+				if err := report.Tree(t.Out, outcome, report.TreeOptions{Color: t.Color()}); err != nil {
 					return err
 				}
 			}
@@ -186,7 +187,7 @@ func (q *question) register(cmd *cobra.Command) {
 }
 
 // judge wires a gate from the flags and evaluates the request.
-func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gate.Outcome, error) {
+func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string) ([]gate.Outcome, error) {
 	if err := q.setup.unpack(&q.authorities); err != nil {
 		return nil, err
 	}
@@ -209,8 +210,8 @@ func (q *question) judge(cmd *cobra.Command, t terminal, images []string) ([]gat
 	outcomes := wired.decideAll(ctx, requests, progress.draw)
 	progress.clear()
 	if ctx.Err() != nil {
-		fmt.Fprintln(t.err, "quaymaster: interrupted; nothing is decided")
-		return nil, status(exitError)
+		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")
+		return nil, command.Status(command.ExitError)
 	}
 	return outcomes, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
@@ -48,7 +49,7 @@ func (f *vsaFlags) register(cmd *cobra.Command) {
 
 // prepare refuses conflicting flags and flags without effect, and reads the key, before any work
 // is done.
-func (f *vsaFlags) prepare(cmd *cobra.Command, t terminal, formats []string, setup *setupFlags) error {
+func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, formats []string, setup *setupFlags) error {
 	asked := slices.ContainsFunc(formats, func(one string) bool {
 		name, _, _ := strings.Cut(one, "=")
 		return name == vsaFormat
@@ -61,7 +62,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t terminal, formats []string, set
 		}
 		return nil
 	}
-	if _, _, err := f.by(t.version(), time.Now()).Summaries(nil); err != nil {
+	if _, _, err := f.by(t.Version(), time.Now()).Summaries(nil); err != nil {
 		return fmt.Errorf("-o vsa: --vsa-verifier-id, --vsa-policy-uri: %w", err)
 	}
 	switch {
@@ -79,7 +80,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t terminal, formats []string, set
 		return errors.New("--vsa-key asks a key management service, and --offline opens no connection")
 	}
 	var err error
-	f.key, err = privateKey(f.keyName, t.env(cosignPassword))
+	f.key, err = privateKey(f.keyName, t.Env(cosignPassword))
 	return err
 }
 
@@ -93,7 +94,7 @@ func privateKey(name, password string) (vsa.Key, error) {
 		return nil, fmt.Errorf("--vsa-key: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	text, err := limit.ReadAll(file, maxPEM, "the private key")
+	text, err := limit.ReadAll(file, command.MaxKeyFile, "the private key")
 	if err != nil {
 		return nil, fmt.Errorf("--vsa-key %s: %w", name, err)
 	}
@@ -121,14 +122,14 @@ func (f *vsaFlags) by(release string, now time.Time) vsa.Verifier {
 
 // writer returns a function that writes the summaries of outcomes, one on a line, and stores
 // them if requested. It reports images without a summary on standard error.
-func (f *vsaFlags) writer(ctx context.Context, t terminal, setup *setupFlags) func([]gate.Outcome, io.Writer) error {
+func (f *vsaFlags) writer(ctx context.Context, t command.Terminal, setup *setupFlags) func([]gate.Outcome, io.Writer) error {
 	return func(outcomes []gate.Outcome, w io.Writer) error {
-		summaries, left, err := f.by(t.version(), time.Now()).Summaries(outcomes)
+		summaries, left, err := f.by(t.Version(), time.Now()).Summaries(outcomes)
 		if err != nil {
 			return err
 		}
 		for _, one := range left {
-			fmt.Fprintf(t.err, "quaymaster: no verification summary of %s: %s\n", report.Escape(one.Image), report.Escape(one.Why))
+			fmt.Fprintf(t.Err, "quaymaster: no verification summary of %s: %s\n", report.Escape(one.Image), report.Escape(one.Why))
 		}
 		ctx, cancel := context.WithTimeout(ctx, setup.timeout)
 		defer cancel()
@@ -144,8 +145,8 @@ func (f *vsaFlags) writer(ctx context.Context, t terminal, setup *setupFlags) fu
 			}
 		}
 		if err != nil {
-			fmt.Fprintf(t.err, "quaymaster: -o vsa: %v\n", err)
-			return status(exitError)
+			fmt.Fprintf(t.Err, "quaymaster: -o vsa: %v\n", err)
+			return command.Status(command.ExitError)
 		}
 		return nil
 	}
@@ -169,7 +170,7 @@ func (f *vsaFlags) lines(ctx context.Context, summaries []vsa.Summary) ([][]byte
 }
 
 // store pushes signed summaries.
-func (f *vsaFlags) store(ctx context.Context, t terminal, setup *setupFlags, summaries []vsa.Summary, signed [][]byte) error {
+func (f *vsaFlags) store(ctx context.Context, t command.Terminal, setup *setupFlags, summaries []vsa.Summary, signed [][]byte) error {
 	client, err := setup.client()
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (f *vsaFlags) store(ctx context.Context, t terminal, setup *setupFlags, sum
 			errs = append(errs, err)
 			continue
 		}
-		fmt.Fprintf(t.err, "quaymaster: the verification summary of %s is %s\n", summaries[i].Image, where)
+		fmt.Fprintf(t.Err, "quaymaster: the verification summary of %s is %s\n", summaries[i].Image, where)
 	}
 	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -57,12 +58,12 @@ func TestSummaries(t *testing.T) {
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	prove := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID, "-o", "vsa=" + h.path("vsa.jsonl")}
 	accept := []string{"verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--insecure-ignore-tlog"}
-	if code, out, _ := quaymaster(t, append(accept, good.Name)...); code != exitDenied || !strings.Contains(out, "no attestation") {
+	if code, out, _ := quaymaster(t, append(accept, good.Name)...); code != command.ExitDenied || !strings.Contains(out, "no attestation") {
 		t.Fatalf("accepted before there is one: %d\n%s", code, out)
 	}
 	signing := append(prove, "--vsa-key", h.path("ci.key"), "--vsa-push", good.Name, bad.Name, none)
 	code, _, errs := piped(t, "", sesame, signing...)
-	if code != exitDenied || !strings.Contains(errs, "no verification summary of "+none) || strings.Count(errs, "the verification summary of") != 2 {
+	if code != command.ExitDenied || !strings.Contains(errs, "no verification summary of "+none) || strings.Count(errs, "the verification summary of") != 2 {
 		t.Fatalf("exit status %d:\n%s", code, errs)
 	}
 	lines := strings.Split(strings.TrimSpace(h.read(t, "vsa.jsonl")), "\n")
@@ -75,15 +76,15 @@ func TestSummaries(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"fresh", append(accept, good.Name), exitAllowed, "1 allowed"},
-		{"it says that the image failed", append(accept, bad.Name), exitDenied, "says that the image failed"},
-		{"of nobody", append(accept, none), exitError, "could not be verified"},
-		{"too old", append(accept, "--accept-vsa-max-age", "1ns", good.Name), exitDenied, "ago, at most 1ns"},
-		{"of another verifier", []string{"verify", "--accept-vsa", "https://cd.example", "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name}, exitDenied, "of the verifier " + ciID},
-		{"by another key", []string{"verify", "--accept-vsa", ciID, "--key", h.path("key.pub"), "--insecure-ignore-tlog", good.Name}, exitDenied, "another key"},
-		{"without a log entry, where one is wanted", []string{"verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--trusted-root", h.path("trusted_root.json"), good.Name}, exitDenied, "transparency log"},
-		{"of the policies", append(accept, "--accept-vsa-policy", "sha256:"+policiesIn(t, lines[0]), good.Name), exitAllowed, "1 allowed"},
-		{"of other policies", append(accept, "--accept-vsa-policy", "sha256:"+strings.Repeat("0", 64), good.Name), exitDenied, "other policies"},
+		{"fresh", append(accept, good.Name), command.ExitAllowed, "1 allowed"},
+		{"it says that the image failed", append(accept, bad.Name), command.ExitDenied, "says that the image failed"},
+		{"of nobody", append(accept, none), command.ExitError, "could not be verified"},
+		{"too old", append(accept, "--accept-vsa-max-age", "1ns", good.Name), command.ExitDenied, "ago, at most 1ns"},
+		{"of another verifier", []string{"verify", "--accept-vsa", "https://cd.example", "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name}, command.ExitDenied, "of the verifier " + ciID},
+		{"by another key", []string{"verify", "--accept-vsa", ciID, "--key", h.path("key.pub"), "--insecure-ignore-tlog", good.Name}, command.ExitDenied, "another key"},
+		{"without a log entry, where one is wanted", []string{"verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--trusted-root", h.path("trusted_root.json"), good.Name}, command.ExitDenied, "transparency log"},
+		{"of the policies", append(accept, "--accept-vsa-policy", "sha256:"+policiesIn(t, lines[0]), good.Name), command.ExitAllowed, "1 allowed"},
+		{"of other policies", append(accept, "--accept-vsa-policy", "sha256:"+strings.Repeat("0", 64), good.Name), command.ExitDenied, "other policies"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			if code, out, errs := quaymaster(t, row.args...); code != row.code || !strings.Contains(strings.Join(strings.Fields(out+errs), " "), row.says) {
@@ -112,11 +113,11 @@ func TestSummaryIsCheap(t *testing.T) {
 	good := h.Build("good", "v1", "1")
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	if code, _, errs := piped(t, "", map[string]string{cosignPassword: "open sesame"}, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID,
-		"-o", "vsa", "--vsa-key", h.path("ci.key"), "--vsa-push", good.Name); code != exitAllowed {
+		"-o", "vsa", "--vsa-key", h.path("ci.key"), "--vsa-push", good.Name); code != command.ExitAllowed {
 		t.Fatal(code, errs)
 	}
 	h.Registry.Reset()
-	if code, out, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name); code != exitAllowed {
+	if code, out, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name); code != command.ExitAllowed {
 		t.Fatal(code, out, errs)
 	}
 	if asked := h.Registry.Requests(); len(asked) > 6 {
@@ -140,20 +141,20 @@ func TestAnotherNamesSummary(t *testing.T) {
 		edit         func(said map[string]any, twin gatetest.Image)
 		code         int
 	}{
-		{"as it is", "1 allowed", func(map[string]any, gatetest.Image) {}, exitAllowed},
+		{"as it is", "1 allowed", func(map[string]any, gatetest.Image) {}, command.ExitAllowed},
 		{"under another name", "it is about oci://", func(said map[string]any, twin gatetest.Image) {
 			said["resourceUri"] = vsa.ResourceURI(repositoryOf(t, twin.Name))
-		}, exitDenied},
+		}, command.ExitDenied},
 		{"a little ahead", "1 allowed", func(said map[string]any, _ gatetest.Image) {
 			said["timeVerified"] = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
-		}, exitAllowed},
+		}, command.ExitAllowed},
 		{"from the future", "yet to come", func(said map[string]any, _ gatetest.Image) {
 			said["timeVerified"] = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
-		}, exitDenied},
-		{"without a time", "does not say when", func(said map[string]any, _ gatetest.Image) { delete(said, "timeVerified") }, exitDenied},
-		{"passed at the level FAILED", "image failed", func(said map[string]any, _ gatetest.Image) { said["verifiedLevels"] = []string{"FAILED"} }, exitDenied},
-		{"no result", "neither PASSED nor FAILED", func(said map[string]any, _ gatetest.Image) { delete(said, "verificationResult") }, exitDenied},
-		{"no verifier", "verifier", func(said map[string]any, _ gatetest.Image) { said["verifier"] = 1 }, exitDenied},
+		}, command.ExitDenied},
+		{"without a time", "does not say when", func(said map[string]any, _ gatetest.Image) { delete(said, "timeVerified") }, command.ExitDenied},
+		{"passed at the level FAILED", "image failed", func(said map[string]any, _ gatetest.Image) { said["verifiedLevels"] = []string{"FAILED"} }, command.ExitDenied},
+		{"no result", "neither PASSED nor FAILED", func(said map[string]any, _ gatetest.Image) { delete(said, "verificationResult") }, command.ExitDenied},
+		{"no verifier", "verifier", func(said map[string]any, _ gatetest.Image) { said["verifier"] = 1 }, command.ExitDenied},
 	} {
 		of, twin := h.Build("app", "v1", fmt.Sprint(i)), h.Build("twin", "v1", fmt.Sprint(i))
 		said := summary(time.Now(), of)
@@ -180,7 +181,7 @@ func TestUnsignedSummary(t *testing.T) {
 	good := h.Build("good", "v1", "1")
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	code, out, errs := quaymaster(t, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID, "-o", "vsa", good.Name)
-	if code != exitAllowed || errs != "" {
+	if code != command.ExitAllowed || errs != "" {
 		t.Fatal(code, errs)
 	}
 	statement, err := attest.ParseStatement([]byte(out))
@@ -207,21 +208,21 @@ func TestSummariesRefuse(t *testing.T) {
 		code   int
 		says   string
 	}{
-		{"no verifier", nil, []string{"-o", "vsa"}, exitUsage, "--vsa-verifier-id"},
-		{"a verifier that is no URI", nil, []string{"-o", "vsa", "--vsa-verifier-id", "ci"}, exitUsage, "no URI"},
-		{"a push of what nobody signed", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-push"}, exitUsage, "--vsa-key"},
-		{"a key, and no summary", nil, []string{"--vsa-key", h.path("ci.key")}, exitUsage, "-o vsa"},
-		{"a key from a variable that is unset", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", ""}, exitUsage, "given and empty"},
-		{"no such key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("none")}, exitUsage, "none"},
-		{"a public key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.pub")}, exitUsage, "PUBLIC KEY"},
-		{"no password", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, exitUsage, "COSIGN_PASSWORD is not set"},
-		{"another password", map[string]string{cosignPassword: "open barley"}, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, exitUsage, "password is wrong"},
-		{"a place without a push", sesame, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-repository", "a.example/b"}, exitUsage, "--vsa-push"},
-		{"a registry that keeps nothing", sesame, []string{"-o", to, "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push"}, exitError, "refused"},
-		{"an age of nothing", nil, []string{"--accept-vsa", ciID, "--accept-vsa-max-age", "0s"}, exitUsage, "--accept-vsa-max-age"},
-		{"an age of what is not accepted", nil, []string{"--accept-vsa-max-age", "1h"}, exitUsage, "--accept-vsa"},
-		{"a digest that is none", nil, []string{"--accept-vsa", ciID, "--accept-vsa-policy", "x"}, exitUsage, "--accept-vsa-policy"},
-		{"an empty verifier", nil, []string{"--accept-vsa", ""}, exitUsage, "given and empty"},
+		{"no verifier", nil, []string{"-o", "vsa"}, command.ExitUsage, "--vsa-verifier-id"},
+		{"a verifier that is no URI", nil, []string{"-o", "vsa", "--vsa-verifier-id", "ci"}, command.ExitUsage, "no URI"},
+		{"a push of what nobody signed", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-push"}, command.ExitUsage, "--vsa-key"},
+		{"a key, and no summary", nil, []string{"--vsa-key", h.path("ci.key")}, command.ExitUsage, "-o vsa"},
+		{"a key from a variable that is unset", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", ""}, command.ExitUsage, "given and empty"},
+		{"no such key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("none")}, command.ExitUsage, "none"},
+		{"a public key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.pub")}, command.ExitUsage, "PUBLIC KEY"},
+		{"no password", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, command.ExitUsage, "COSIGN_PASSWORD is not set"},
+		{"another password", map[string]string{cosignPassword: "open barley"}, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, command.ExitUsage, "password is wrong"},
+		{"a place without a push", sesame, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-repository", "a.example/b"}, command.ExitUsage, "--vsa-push"},
+		{"a registry that keeps nothing", sesame, []string{"-o", to, "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push"}, command.ExitError, "refused"},
+		{"an age of nothing", nil, []string{"--accept-vsa", ciID, "--accept-vsa-max-age", "0s"}, command.ExitUsage, "--accept-vsa-max-age"},
+		{"an age of what is not accepted", nil, []string{"--accept-vsa-max-age", "1h"}, command.ExitUsage, "--accept-vsa"},
+		{"a digest that is none", nil, []string{"--accept-vsa", ciID, "--accept-vsa-policy", "x"}, command.ExitUsage, "--accept-vsa-policy"},
+		{"an empty verifier", nil, []string{"--accept-vsa", ""}, command.ExitUsage, "given and empty"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			code, out, errs := piped(t, "", row.env, append(base, row.args...)...)
@@ -230,7 +231,7 @@ func TestSummariesRefuse(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--policy", h.path("key.pub"), good.Name); code != exitUsage || !strings.Contains(errs, "anybody can write") {
+	if code, _, errs := quaymaster(t, "verify", "--accept-vsa", ciID, "--policy", h.path("key.pub"), good.Name); code != command.ExitUsage || !strings.Contains(errs, "anybody can write") {
 		t.Errorf("a summary by anybody: %d %s", code, errs)
 	}
 }
@@ -256,7 +257,7 @@ func TestSummaryPage(t *testing.T) {
 			continue
 		}
 		ran++
-		if code, out, errs := piped(t, "", map[string]string{cosignPassword: "open sesame"}, args[1:]...); code != exitAllowed {
+		if code, out, errs := piped(t, "", map[string]string{cosignPassword: "open sesame"}, args[1:]...); code != command.ExitAllowed {
 			t.Fatalf("%s: %d\n%s%s", line, code, out, errs)
 		}
 	}
@@ -293,16 +294,16 @@ func TestSummaryPolicyPage(t *testing.T) {
 	}{
 		{"a summary alone", func(of gatetest.Image) error {
 			return h.AttestBundle(of, verifytest.Claim{Signer: ci, NoLog: true}, attest.PredicateVSA, said(of, "PASSED"))
-		}, exitAllowed},
-		{"a signature alone", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: h.key}, nil) }, exitAllowed},
-		{"neither", func(gatetest.Image) error { return nil }, exitDenied},
+		}, command.ExitAllowed},
+		{"a signature alone", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: h.key}, nil) }, command.ExitAllowed},
+		{"neither", func(gatetest.Image) error { return nil }, command.ExitDenied},
 		{"a summary that it failed", func(of gatetest.Image) error {
 			return h.AttestBundle(of, verifytest.Claim{Signer: ci, NoLog: true}, attest.PredicateVSA, said(of, "FAILED"))
-		}, exitDenied},
+		}, command.ExitDenied},
 		{"a summary by who signs", func(of gatetest.Image) error {
 			return h.AttestBundle(of, verifytest.Claim{Signer: h.key, NoLog: true}, attest.PredicateVSA, said(of, "PASSED"))
-		}, exitDenied},
-		{"a signature by who verifies", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: ci}, nil) }, exitDenied},
+		}, command.ExitDenied},
+		{"a signature by who verifies", func(of gatetest.Image) error { return h.SignLegacy(of, verifytest.Claim{Signer: ci}, nil) }, command.ExitDenied},
 	} {
 		of := h.Build("shop/app", "v1", fmt.Sprint("page ", i))
 		ok(t, row.stored(of))

@@ -1,0 +1,141 @@
+// Package command is what all commands of quaymaster share: the terminal, exit statuses, and
+// the files that flags name.
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/quaymaster/quaymaster/report"
+)
+
+// Exit statuses. They are a contract, documented in docs/cli.md.
+const (
+	ExitAllowed = 0
+	ExitDenied  = 1
+	ExitUsage   = 2
+	ExitError   = 3
+)
+
+// MaxKeyFile bounds a key's file, in bytes.
+const MaxKeyFile = 64 << 10
+
+// Terminal is the part of the process environment that a command uses.
+type Terminal struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      func(string) string
+	Release  string // empty: not a release
+}
+
+// Status is an error that is only an exit status: its message was already printed.
+type Status int
+
+// Error implements error.
+func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// Version returns the release, or the build information of the toolchain.
+func (t Terminal) Version() string {
+	if t.Release != "" {
+		return t.Release
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown version)"
+	}
+	text := info.Main.Version
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			text += " " + setting.Value
+		}
+	}
+	return text
+}
+
+// IsTerminal reports whether w is a terminal and not a file or a pipe.
+func IsTerminal(w any) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Color reports whether output may be coloured (https://no-color.org).
+func (t Terminal) Color() bool {
+	return IsTerminal(t.Out) && t.Env("NO_COLOR") == "" && t.Env("TERM") != "dumb"
+}
+
+// Warn prints a warning.
+func Warn(t Terminal, text string) {
+	fmt.Fprintf(t.Err, "quaymaster: warning: %s\n", report.Escape(text))
+}
+
+// DefaultKubeconfig is the file that kubectl uses; empty means the service account of a pod.
+func DefaultKubeconfig(t Terminal) string {
+	if paths := filepath.SplitList(t.Env("KUBECONFIG")); len(paths) > 0 {
+		return paths[0]
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	path := filepath.Join(home, ".kube", "config")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// OptionalFile reads the file of a flag; nil if the flag is not set.
+func OptionalFile(flag, name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	if len(content) == 0 {
+		return nil, fmt.Errorf("%s %s: the file is empty", flag, name)
+	}
+	return content, nil
+}
+
+// OptionalTime parses the time of a flag; the zero time if the flag is not set.
+func OptionalTime(flag, value string) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		return t, fmt.Errorf("%s %s: want a time such as 2026-01-31T00:00:00Z", flag, value)
+	}
+	return t, nil
+}
+
+// WriteJSON writes JSON for people.
+func WriteJSON(w io.Writer, what any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(what)
+}
+
+// Create opens a file for output, or standard output.
+func Create(t Terminal, path string) (io.Writer, func() error, error) {
+	if path == "-" {
+		return t.Out, func() error { return nil }, nil
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return file, file.Close, nil
+}
