@@ -222,3 +222,38 @@ func TestTestCommand(t *testing.T) {
 		})
 	}
 }
+
+// TestHiddenFiles: an object is judged though its file is hidden, and an exception counts
+// only if it is not.
+func TestHiddenFiles(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, content := range map[string]string{
+		"policies/policy.yaml":   applyFiles["policy.yaml"],
+		"shown/bad.yaml":         applyFiles["bad.yaml"],
+		"hidden/good.yaml":       applyFiles["good.yaml"],
+		"hidden/.bad.yaml":       applyFiles["bad.yaml"],
+		"none/good.yaml":         applyFiles["good.yaml"],
+		"excepted/exception.yml": applyFiles["exception.yaml"], "excepted/policy.yaml": applyFiles["policy.yaml"],
+		"secretly/.exception.yml": applyFiles["exception.yaml"], "secretly/policy.yaml": applyFiles["policy.yaml"],
+	} {
+		path := filepath.Join(folder, name)
+		ok(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		ok(t, os.WriteFile(path, []byte(content), 0o600))
+	}
+	for _, c := range []struct {
+		reason, policies, resources string
+		status                      int
+	}{
+		{"nothing is bad", "policies", "none", command.ExitAllowed},
+		{"a bad object", "policies", "shown", command.ExitDenied},
+		{"a bad object in a hidden file", "policies", "hidden", command.ExitDenied},
+		{"an exception", "excepted", "shown", command.ExitAllowed},
+		{"an exception in a hidden file", "secretly", "shown", command.ExitDenied},
+	} {
+		status, out, errs := piped(t, "", nil, "apply", filepath.Join(folder, c.policies), "-r", filepath.Join(folder, c.resources))
+		if status != c.status {
+			t.Errorf("%s: exit status %d, want %d\n%s%s", c.reason, status, c.status, out, errs)
+		}
+	}
+}

@@ -50,10 +50,7 @@ type served struct {
 
 // openCluster makes a client and discovers the served kinds.
 func openCluster(t command.Terminal, f *applyFlags) (*liveCluster, error) {
-	kubeconfig := f.kubeconfig
-	if kubeconfig == "" {
-		kubeconfig = command.DefaultKubeconfig(t)
-	}
+	kubeconfig := t.Kubeconfig(f.kubeconfig)
 	client, err := cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: kubeconfig, Context: f.context, Version: t.Version(),
 	})

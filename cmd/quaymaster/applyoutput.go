@@ -308,7 +308,7 @@ func writeObjects(t command.Terminal, flag, path string, objects []any) (err err
 	if path == "" {
 		return nil
 	}
-	out, closing, err := command.Create(t, path)
+	out, closing, err := t.Create(path)
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}

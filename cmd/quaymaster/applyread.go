@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/policy"
@@ -60,7 +61,7 @@ func (f *applyFlags) given() (*given.Values, *policy.User, error) {
 func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) {
 	from := &read{known: engine.NewResources().Advising("give it with -r FILE"), kinds: constraint.Known()}
 	for _, name := range policies {
-		objects, err := readPolicies(name, t.In)
+		objects, err := manifest.ReadPolicies(name, t.In)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -74,14 +75,14 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 		return nil, fmt.Errorf("%s: no policy in it", strings.Join(policies, ", "))
 	}
 	for _, name := range f.exceptions {
-		objects, err := readPolicies(name, nil)
+		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--exception %s: %w", name, err)
 		}
 		from.exceptions = append(from.exceptions, objects...)
 	}
 	for _, name := range f.resources {
-		objects, err := readManifests(name, t.In)
+		objects, err := manifest.Read(name, t.In)
 		if err != nil {
 			return nil, fmt.Errorf("-r %s: %w", name, err)
 		}

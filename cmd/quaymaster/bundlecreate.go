@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -96,7 +97,7 @@ func (f *bundleCreate) run(ctx context.Context, t command.Terminal) error {
 	slices.Sort(contents.Notes)
 	contents.Notes = slices.Compact(contents.Notes)
 	for _, note := range contents.Notes {
-		command.Warn(t, note)
+		t.Warn(note)
 	}
 	digest, err := writeBundle(f.output, contents)
 	if err != nil {
@@ -263,7 +264,7 @@ func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 		c.Policies = append(c.Policies, item)
 	}
 	for _, name := range f.setup.resources {
-		objects, err := readPolicies(name, nil)
+		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
 			return fmt.Errorf("--resource: %w", err)
 		}

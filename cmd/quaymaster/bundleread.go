@@ -103,7 +103,7 @@ func (f *setupFlags) fromBundle(ctx context.Context, t command.Terminal, fromFla
 		return nil, err
 	}
 	for _, note := range read.Notes {
-		command.Warn(t, "the bundle: "+note)
+		t.Warn("the bundle: " + note)
 	}
 	answers := map[string][]byte{}
 	for _, item := range read.Roots {

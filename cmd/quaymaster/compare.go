@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/report/compare"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
@@ -127,7 +128,7 @@ func (f *scanFlags) readBeside(t command.Terminal, into *compare.Collector) erro
 // readObjects reads files in place of a cluster.
 func (f *scanFlags) readObjects(t command.Terminal, into *compare.Collector) error {
 	for _, name := range f.files {
-		objects, err := readManifests(name, t.In)
+		objects, err := manifest.Read(name, t.In)
 		if err != nil {
 			return roundError{fmt.Errorf("-f %s: %w", name, err)}
 		}

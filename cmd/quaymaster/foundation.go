@@ -190,11 +190,11 @@ func (f *setupFlags) asAdmitted(ctx context.Context, t command.Terminal, reader 
 	known *engine.Resources, answers map[string][]byte) (*foundation, error) {
 	for _, entry := range reader.Entries() {
 		if entry.State != catalog.NotOurs && entry.Why != "" {
-			command.Warn(t, entry.Source+": "+entry.Why)
+			t.Warn(entry.Source + ": " + entry.Why)
 		}
 	}
 	for _, fault := range reader.Faults() {
-		command.Warn(t, fault)
+		t.Warn(fault)
 	}
 	from := &foundation{mirrors: reader.Mirrors(), images: reader.Images(), known: known, pulls: reader.PullSecrets(), reader: reader}
 	var err error

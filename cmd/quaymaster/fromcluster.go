@@ -41,10 +41,7 @@ func (f *clusterFlags) check(setup *setupFlags) error {
 
 // open makes a reader of the cluster.
 func (f *setupFlags) open(ctx context.Context, t command.Terminal, clock func() time.Time) (*gateway.Reader, []string, error) {
-	kubeconfig := f.cluster.kubeconfig
-	if kubeconfig == "" {
-		kubeconfig = command.DefaultKubeconfig(t)
-	}
+	kubeconfig := t.Kubeconfig(f.cluster.kubeconfig)
 	version := t.Version()
 	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Context: f.cluster.context, Version: version})
 	if err != nil {
@@ -114,7 +111,7 @@ func (f *setupFlags) fromCluster(ctx context.Context, t command.Terminal, clock 
 		return nil, err
 	}
 	for _, note := range notes {
-		command.Warn(t, note)
+		t.Warn(note)
 	}
 	from, err := f.asAdmitted(ctx, t, reader, root, known, nil)
 	if err != nil {

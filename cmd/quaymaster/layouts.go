@@ -34,7 +34,7 @@ func openLayouts(t command.Terminal, names []string, requests []gate.Request) (g
 		return nil, shut(fmt.Errorf("--oci-layout: %w", err))
 	}
 	for _, note := range joined.Notes() {
-		command.Warn(t, "--oci-layout "+note)
+		t.Warn("--oci-layout " + note)
 	}
 	if repositories(requests) > 1 {
 		joined = joined.OnlyFullNames()

@@ -15,8 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/convert"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/log"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/serve"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/test"
 )
 
 // version is set by the linker in releases.
@@ -74,8 +78,8 @@ Try it without any setup:
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	usage.Adapt(root)
-	root.AddCommand(verifyCommand(t), explainCommand(t), applyCommand(t), scanCommand(t), testCommand(t), mirrorCommand(t), bundleCommand(t),
-		convertCommand(t), serveCommand(t), logCommand(t), demoCommand(t), versionCommand(t))
+	root.AddCommand(verifyCommand(t), explainCommand(t), applyCommand(t), scanCommand(t), test.New(t), mirrorCommand(t), bundleCommand(t),
+		convert.New(t), serve.New(t), log.New(t), demoCommand(t), versionCommand(t))
 	return root
 }
 

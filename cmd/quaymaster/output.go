@@ -15,6 +15,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/finding"
@@ -332,7 +333,7 @@ func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 		words := append([]string{"quaymaster explain"}, flags...)
 		file, _, ofFile := strings.Cut(record.Object.Source, ", document")
 		switch {
-		case ofFile && file == standardInput:
+		case ofFile && file == manifest.StandardInput:
 			file = "-"
 		case !ofFile:
 			return strings.Join(append(words, engine.Quote(image.Written)), " ")

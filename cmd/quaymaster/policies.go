@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
@@ -56,7 +57,7 @@ func loadPolicies(objects []workload.Object, known *engine.Resources, offline bo
 func policyObjects(names []string) ([]workload.Object, error) {
 	var all []workload.Object
 	for _, name := range names {
-		objects, err := readPolicies(name, nil)
+		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
@@ -184,7 +185,7 @@ func attestorName(repository attestor.TUF) string { return "attestor/" + reposit
 func loadResources(names []string) (*engine.Resources, error) {
 	known := engine.NewResources()
 	for _, name := range names {
-		objects, err := readPolicies(name, nil)
+		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
 			return nil, fmt.Errorf("--resource: %w", err)
 		}

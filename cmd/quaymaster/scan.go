@@ -240,9 +240,7 @@ func onlyNew(active *set.Set) (*set.Set, error) {
 
 // currentContext is the kubeconfig's.
 func currentContext(t command.Terminal, kubeconfig string) (string, error) {
-	if kubeconfig == "" {
-		kubeconfig = command.DefaultKubeconfig(t)
-	}
+	kubeconfig = t.Kubeconfig(kubeconfig)
 	if kubeconfig == "" {
 		return "", errors.New("what is to be scanned? there is no kubeconfig: name one with --kubeconfig, or manifests with -f FILE")
 	}
@@ -320,10 +318,7 @@ func (f *scanFlags) cluster(t command.Terminal, from *foundation) (scan.Cluster,
 
 // client is the client of the cluster that the flags name.
 func (f *scanFlags) client(t command.Terminal) (*cluster.Client, error) {
-	kubeconfig := f.setup.cluster.kubeconfig
-	if kubeconfig == "" {
-		kubeconfig = command.DefaultKubeconfig(t)
-	}
+	kubeconfig := t.Kubeconfig(f.setup.cluster.kubeconfig)
 	return cluster.NewClient(cluster.ClientOptions{
 		Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)),
 		Version: t.Version(),

@@ -39,7 +39,7 @@ func (*scanProgress) Refused(scan.Kind, error) {}
 // Failed warns of an error that is retried, or of unknown data.
 func (p *scanProgress) Failed(err error) {
 	p.clear()
-	command.Warn(p.t, err.Error())
+	p.t.Warn(err.Error())
 }
 
 func (p *scanProgress) clear() {

@@ -78,12 +78,7 @@ var errNoKey = errors.New("no public key in it (PEM, PKIX)")
 // fingerprintOf reads the file of a public key, or of a certificate, and returns the key's
 // fingerprint.
 func fingerprintOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := limit.ReadAll(file, command.MaxKeyFile, "the key")
+	text, err := limit.ReadFile(path, command.MaxKeyFile, "the key")
 	if err != nil {
 		return "", fmt.Errorf("--signer %s: %w", path, err)
 	}

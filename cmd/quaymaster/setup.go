@@ -135,7 +135,7 @@ func (f *setupFlags) wire(ctx context.Context, t command.Terminal, authorities *
 	}
 	made.user = user
 	if user == nil && from.asksUser {
-		command.Warn(t, "policies ask who makes a request, and nobody is said to: rules about users are judged as of nobody; say who with --userinfo FILE")
+		t.Warn("policies ask who makes a request, and nobody is said to: rules about users are judged as of nobody; say who with --userinfo FILE")
 	}
 	return made, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
@@ -45,7 +46,7 @@ func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Reque
 		requests = append(requests, request)
 	}
 	for _, name := range f.files {
-		objects, err := readManifests(name, t.In)
+		objects, err := manifest.Read(name, t.In)
 		if errors.Is(err, workload.ErrNoKind) {
 			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
 		}
@@ -78,7 +79,7 @@ func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Reque
 func (f *inputFlags) documents(t command.Terminal) ([]workload.Object, error) {
 	var all []workload.Object
 	for _, name := range f.payloads {
-		read, err := readPayload(name, t.In)
+		read, err := manifest.ReadPayload(name, t.In)
 		if err != nil {
 			return nil, fmt.Errorf("--payload %s: %w", name, err)
 		}

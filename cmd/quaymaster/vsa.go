@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -89,12 +88,7 @@ func privateKey(name, password string) (vsa.Key, error) {
 	if trust.IsLookup(name) {
 		return serviceKey(name), nil
 	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("--vsa-key: %w", err)
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	text, err := limit.ReadAll(file, command.MaxKeyFile, "the private key")
+	text, err := limit.ReadFile(name, command.MaxKeyFile, "the private key")
 	if err != nil {
 		return nil, fmt.Errorf("--vsa-key %s: %w", name, err)
 	}

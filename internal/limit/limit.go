@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 )
 
 // ExceededError means that the input exceeds the bound.
@@ -35,6 +36,16 @@ func ReadAll(r io.Reader, most int64, what string) ([]byte, error) {
 		return nil, &ExceededError{What: what, Most: most}
 	}
 	return body, nil
+}
+
+// ReadFile reads a file by ReadAll.
+func ReadFile(name string, most int64, what string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	return ReadAll(file, most, what)
 }
 
 // valueCost is the approximate memory of a decoded JSON value in addition to its text, in bytes.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -71,5 +73,21 @@ func TestHeld(t *testing.T) {
 		if got := limit.Held(test.of, 2000); got < test.least || got > test.most {
 			t.Errorf("%s: %d, want %d to %d", test.reason, got, test.least, test.most)
 		}
+	}
+}
+
+func TestReadFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(name, []byte("12345"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := limit.ReadFile(name, 5, "the key"); err != nil || string(text) != "12345" {
+		t.Errorf("within the bound: %q, %v", text, err)
+	}
+	if text, err := limit.ReadFile(name, 4, "the key"); text != nil || err == nil || err.Error() != "the key is larger than 4 bytes" {
+		t.Errorf("beyond the bound: %q, %v", text, err)
+	}
+	if _, err := limit.ReadFile(name+".none", 5, "the key"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
 	}
 }

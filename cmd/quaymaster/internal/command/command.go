@@ -73,12 +73,16 @@ func (t Terminal) Color() bool {
 }
 
 // Warn prints a warning.
-func Warn(t Terminal, text string) {
+func (t Terminal) Warn(text string) {
 	fmt.Fprintf(t.Err, "quaymaster: warning: %s\n", report.Escape(text))
 }
 
-// DefaultKubeconfig is the file that kubectl uses; empty means the service account of a pod.
-func DefaultKubeconfig(t Terminal) string {
+// Kubeconfig returns the file of a flag, or if it is not set the file that kubectl uses; empty
+// means the service account of a pod.
+func (t Terminal) Kubeconfig(flag string) string {
+	if flag != "" {
+		return flag
+	}
 	if paths := filepath.SplitList(t.Env("KUBECONFIG")); len(paths) > 0 {
 		return paths[0]
 	}
@@ -129,7 +133,7 @@ func WriteJSON(w io.Writer, what any) error {
 }
 
 // Create opens a file for output, or standard output.
-func Create(t Terminal, path string) (io.Writer, func() error, error) {
+func (t Terminal) Create(path string) (io.Writer, func() error, error) {
 	if path == "-" {
 		return t.Out, func() error { return nil }, nil
 	}

@@ -1,8 +1,9 @@
-package main
+// Package convert is the command quaymaster convert: policies of other systems as
+// ImageValidatingPolicies.
+package convert
 
 import (
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ type convertFlags struct {
 	dropIdentity bool
 }
 
-func convertCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	var f convertFlags
 	cmd := &cobra.Command{
 		Use:   "convert FILE",
@@ -59,20 +61,12 @@ Exit status: 0 if the policy was converted, 2 if it cannot be converted or read.
 }
 
 // readPolicy reads the file, or standard input for -.
-func readPolicy(t command.Terminal, name string) ([]byte, error) {
+func readPolicy(t command.Terminal, name string) (data []byte, err error) {
 	if name == "-" {
-		return readBounded(t.In, "standard input")
+		data, err = limit.ReadAll(t.In, convert.MaxInput, "standard input")
+	} else {
+		data, err = limit.ReadFile(name, convert.MaxInput, name)
 	}
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return readBounded(file, name)
-}
-
-func readBounded(r io.Reader, name string) ([]byte, error) {
-	data, err := limit.ReadAll(r, convert.MaxInput, name)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy: %w", err)
 	}

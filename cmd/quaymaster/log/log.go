@@ -1,4 +1,5 @@
-package main
+// Package log is the command quaymaster log: reading and checking of decision logs.
+package log
 
 import (
 	"bufio"
@@ -27,7 +28,8 @@ const (
 	maxPublicKeys = 1 << 20
 )
 
-func logCommand(t command.Terminal) *cobra.Command {
+// New is the command with its subcommands.
+func New(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "log", Short: "Read and check decision logs", Args: cobra.NoArgs,
 		Long: `Read and check the decision logs that the gateway writes
@@ -79,7 +81,7 @@ not be read; 2 for wrong use.`,
 func (v *logVerification) run(t command.Terminal, args []string) error {
 	var o decisionlog.VerifyOptions
 	for _, name := range v.keys {
-		text, err := readWhole(name, maxPublicKeys)
+		text, err := limit.ReadFile(name, maxPublicKeys, name)
 		if err != nil {
 			return err
 		}
@@ -224,7 +226,7 @@ func logsIn(name string) ([]string, error) {
 
 // anchors reads the lines that a log must contain.
 func anchors(name string) ([][]byte, error) {
-	text, err := readWhole(name, maxAnchors)
+	text, err := limit.ReadFile(name, maxAnchors, name)
 	if err != nil {
 		return nil, err
 	}
@@ -238,15 +240,6 @@ func anchors(name string) ([][]byte, error) {
 		return nil, fmt.Errorf("--anchor %s: there is no line in it", name)
 	}
 	return lines, nil
-}
-
-func readWhole(name string, most int64) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	return limit.ReadAll(file, most, name)
 }
 
 func logShowCommand(t command.Terminal) *cobra.Command {

@@ -1,4 +1,4 @@
-package main
+package manifest
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
 // folderOf makes a folder of files, by their paths; what begins with "-> " is a link.
@@ -60,12 +58,14 @@ func TestFilesOfFolder(t *testing.T) {
 				what string
 				list func(string) ([]string, error)
 				want []string
-			}{{"manifests", manifestFiles, c.manifests}, {"policies", policyFiles, c.policies}} {
+			}{{"manifests", Files, c.manifests}, {"policies", policyFiles, c.policies}} {
 				paths, err := of.list(folder)
 				var got []string
 				for _, path := range paths {
 					name, err := filepath.Rel(folder, path)
-					ok(t, err)
+					if err != nil {
+						t.Fatal(err)
+					}
 					got = append(got, name)
 				}
 				if !slices.Equal(got, of.want) || (err == nil) != (len(of.want) > 0) {
@@ -88,7 +88,7 @@ func TestFilesOfFolderAskedFor(t *testing.T) {
 		{"nothing there", "none", ""},
 		{"a link that leads nowhere", ".", ""},
 	} {
-		paths, err := manifestFiles(filepath.Join(folder, c.name))
+		paths, err := Files(filepath.Join(folder, c.name))
 		if c.want == "" {
 			if _, isPath := errors.AsType[*fs.PathError](err); !isPath {
 				t.Errorf("%s: %q, %v", c.reason, paths, err)
@@ -97,36 +97,6 @@ func TestFilesOfFolderAskedFor(t *testing.T) {
 		}
 		if err != nil || !slices.Equal(paths, []string{filepath.Join(folder, c.want)}) {
 			t.Errorf("%s: %q, %v", c.reason, paths, err)
-		}
-	}
-}
-
-// TestHiddenFiles: an object is judged though its file is hidden, and an exception counts
-// only if it is not.
-func TestHiddenFiles(t *testing.T) {
-	t.Parallel()
-	folder := folderOf(t, map[string]string{
-		"policies/policy.yaml":   applyFiles["policy.yaml"],
-		"shown/bad.yaml":         applyFiles["bad.yaml"],
-		"hidden/good.yaml":       applyFiles["good.yaml"],
-		"hidden/.bad.yaml":       applyFiles["bad.yaml"],
-		"none/good.yaml":         applyFiles["good.yaml"],
-		"excepted/exception.yml": applyFiles["exception.yaml"], "excepted/policy.yaml": applyFiles["policy.yaml"],
-		"secretly/.exception.yml": applyFiles["exception.yaml"], "secretly/policy.yaml": applyFiles["policy.yaml"],
-	})
-	for _, c := range []struct {
-		reason, policies, resources string
-		status                      int
-	}{
-		{"nothing is bad", "policies", "none", command.ExitAllowed},
-		{"a bad object", "policies", "shown", command.ExitDenied},
-		{"a bad object in a hidden file", "policies", "hidden", command.ExitDenied},
-		{"an exception", "excepted", "shown", command.ExitAllowed},
-		{"an exception in a hidden file", "secretly", "shown", command.ExitDenied},
-	} {
-		status, out, errs := piped(t, "", nil, "apply", filepath.Join(folder, c.policies), "-r", filepath.Join(folder, c.resources))
-		if status != c.status {
-			t.Errorf("%s: exit status %d, want %d\n%s%s", c.reason, status, c.status, out, errs)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-package main
+// Package serve is the command quaymaster serve, which runs the gateway.
+package serve
 
 import (
 	"cmp"
@@ -17,7 +18,8 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
-func serveCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	var path, roles string
 	var dry time.Duration
 	cmd := &cobra.Command{

@@ -1,4 +1,5 @@
-package main
+// Package test is the command quaymaster test, which runs suites of policies.
+package test
 
 import (
 	"errors"
@@ -18,7 +19,8 @@ type testFlags struct {
 	failOnly, detailed, plain, mustExist bool
 }
 
-func testCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
 		Use:   "test PATH...",

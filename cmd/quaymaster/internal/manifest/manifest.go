@@ -1,4 +1,6 @@
-package main
+// Package manifest reads the manifests and policies that a command line names: files, folders, and
+// standard input.
+package manifest
 
 import (
 	"errors"
@@ -13,9 +15,9 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// manifestFiles returns the file itself, or the manifests in a folder, recursively and sorted.
+// Files returns the file itself, or the manifests in a folder, recursively and sorted.
 // Their names' suffixes identify them, as in kubectl, which reads hidden files too.
-func manifestFiles(name string) ([]string, error) {
+func Files(name string) ([]string, error) {
 	return filesIn(name, func(string) bool { return true })
 }
 
@@ -94,9 +96,10 @@ func withData(paths, data []string) ([]string, error) {
 	return append(paths, slices.DeleteFunc(data, func(path string) bool { return linked[path] })...), nil
 }
 
-func readPayload(name string, in io.Reader) ([]workload.Object, error) {
+// ReadPayload reads the documents of a file, or of standard input for -.
+func ReadPayload(name string, in io.Reader) ([]workload.Object, error) {
 	if name == "-" {
-		return workload.ReadDocuments(in, standardInput)
+		return workload.ReadDocuments(in, StandardInput)
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -106,16 +109,16 @@ func readPayload(name string, in io.Reader) ([]workload.Object, error) {
 	return workload.ReadDocuments(file, name)
 }
 
-// standardInput is the source name of standard input.
-const standardInput = "standard input"
+// StandardInput is the source name of standard input.
+const StandardInput = "standard input"
 
-// readManifests reads the evaluated objects, as kubectl reads a file or a folder.
-func readManifests(name string, in io.Reader) ([]workload.Object, error) {
-	return readObjects(name, in, manifestFiles)
+// Read reads the evaluated objects, as kubectl reads a file or a folder.
+func Read(name string, in io.Reader) ([]workload.Object, error) {
+	return readObjects(name, in, Files)
 }
 
-// readPolicies reads policies and their look-ups, as a gateway reads them.
-func readPolicies(name string, in io.Reader) ([]workload.Object, error) {
+// ReadPolicies reads policies and their look-ups, as a gateway reads them.
+func ReadPolicies(name string, in io.Reader) ([]workload.Object, error) {
 	return readObjects(name, in, policyFiles)
 }
 
@@ -124,7 +127,7 @@ func readObjects(name string, in io.Reader, files func(name string) ([]string, e
 		return nil, errors.New("standard input is for manifests: give it with -f -")
 	}
 	if name == "-" {
-		objects, err := workload.Read(in, standardInput)
+		objects, err := workload.Read(in, StandardInput)
 		if err == nil && len(objects) == 0 {
 			err = errors.New("nothing was read: the command before may have failed")
 		}
