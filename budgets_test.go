@@ -25,7 +25,7 @@ var budgets = []budget{
 			"verify/verifytest":                  {3100, unsplit},
 			"report":                             {2950, unsplit},
 			"policy/dialect/sigstore":            {2540, unsplit},
-			"webhook/configuration":              {2605, unsplit},
+			"webhook/configuration":              {1944, unsplit},
 			"background":                         {2450, unsplit},
 			"cmd/quaymaster/suite":               {2410, unsplit},
 			"verify/trust":                       {2350, unsplit},

@@ -33,6 +33,8 @@ const (
 	// The shadows of the endpoints above. They evaluate requests, and neither deny nor change them.
 	ShadowPath          = "/shadow"
 	ShadowDocumentsPath = "/shadow/policies"
+	// ProbePath is the endpoint of the probe webhooks; the mark of a configuration follows it.
+	ProbePath = "/probe"
 )
 
 // notEnforced is the annotation for Azure's admissions enforcer that keeps it from adding its own
@@ -284,7 +286,7 @@ func (g *group) mutating(in Input, q *requirements) admission.MutatingWebhook {
 	again := admission.IfNeededReinvocationPolicy
 	match, effects := common()
 	return admission.MutatingWebhook{
-		Name: g.name + mutateSuffix, ClientConfig: in.client(MutatePath), Rules: g.rules(),
+		Name: g.name + mutateSuffix, ClientConfig: in.Client(MutatePath), Rules: g.rules(),
 		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, q), ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
 		ReinvocationPolicy: &again, MatchConditions: g.conditions(in),
@@ -298,7 +300,7 @@ func (g *group) validating(in Input, q *requirements) admission.ValidatingWebhoo
 		suffix, path = shadowSuffix, ShadowPath
 	}
 	return admission.ValidatingWebhook{
-		Name: g.name + suffix, ClientConfig: in.client(path), Rules: g.rules(),
+		Name: g.name + suffix, ClientConfig: in.Client(path), Rules: g.rules(),
 		FailurePolicy: g.policy(), MatchPolicy: match, NamespaceSelector: g.selector(in, q), ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &g.seconds, AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: g.conditions(in),
@@ -334,7 +336,7 @@ func (in Input) documents() admission.ValidatingWebhook {
 	}
 	match, effects := common()
 	return admission.ValidatingWebhook{
-		Name: documentsName, ClientConfig: in.client(path), Rules: rules,
+		Name: documentsName, ClientConfig: in.Client(path), Rules: rules,
 		FailurePolicy: &failure, MatchPolicy: match, NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 		SideEffects: effects, TimeoutSeconds: &wait, AdmissionReviewVersions: []string{"v1"},
 	}

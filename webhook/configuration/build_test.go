@@ -150,7 +150,7 @@ var shortened = regexp.MustCompile("-([0-9a-f]{8})[0-9a-f]{24}$")
 func lines(webhooks []admission.ValidatingWebhook) []string {
 	var all []string
 	for _, w := range webhooks {
-		if w.Name == probeName {
+		if w.Name == "probe.quaymaster.dev" {
 			continue // TestProbe looks at it
 		}
 		line := shortened.ReplaceAllString(strings.TrimSuffix(w.Name, validateSuffix), "-$1")

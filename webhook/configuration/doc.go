@@ -1,8 +1,8 @@
-// Package configuration builds the webhook configurations and keeps them up to date in the cluster.
+// Package configuration builds the webhook configurations.
 //
 // Build makes the two configurations from the policies and from the resources that the API server
-// serves. It is a pure function: equal input gives equal output. A Reconciler writes the result to
-// the cluster. The package follows admissionregistration.k8s.io/v1 of Kubernetes 1.37 and requires
+// serves. It is a pure function: equal input gives equal output. Package reconcile writes the result
+// to the cluster. The package follows admissionregistration.k8s.io/v1 of Kubernetes 1.37 and requires
 // 1.30 or later (matchConditions).
 //
 // # One call per phase
@@ -26,12 +26,6 @@
 // may be redirected. Mirrors alone do not make a webhook fail closed: an image that is not
 // redirected is pulled from its original registry. An entry that denies images without a qualified
 // target does make it fail closed.
-//
-// # Deleted policies
-//
-// A policy or mirror stays in the configurations for five seconds after its deletion. Otherwise a
-// policy that is deleted and created again would be in force without a webhook for a moment. A
-// changed policy takes effect at once.
 //
 // # Namespaces
 //
@@ -78,12 +72,6 @@
 // each policy that can get objects in a version that it does not name. Such objects could not be
 // verified. The versions in namespaced policies never hide an object from cluster policies.
 //
-// # Partial discovery failures
-//
-// The Reconciler keeps the resources of previous rounds. An annotation of the validating
-// configuration stores them for a new leader. Kinds of a failed group that no policy matched before
-// are included when the group is back.
-//
 // # Kinds that a rule must name
 //
 // A cluster must be repairable while its gateway is down, and the gateway's own writes must not
@@ -112,13 +100,6 @@
 //
 // Except for Leases and Events, no condition exempts the gateway's own service account. It creates
 // no Pods, so an exemption has no use, and with it a stolen token could admit unverified images.
-//
-// # Probe
-//
-// A Reconciler adds one webhook to each configuration, for labelled ConfigMaps of the gateway's
-// namespace. Its path ends with the configuration's mark: a hash of the webhooks and a salt that is
-// new with each write. An API server that calls the path has loaded the whole configuration. See
-// cluster/probe.
 //
 // # Removal
 //

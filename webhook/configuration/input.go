@@ -114,8 +114,8 @@ func (e Endpoint) check() error {
 	return nil
 }
 
-// client returns the client configuration for an endpoint.
-func (in Input) client(path string) admission.WebhookClientConfig {
+// Client returns the client configuration of a webhook at a path of the endpoint.
+func (in Input) Client(path string) admission.WebhookClientConfig {
 	c := admission.WebhookClientConfig{CABundle: slices.Clone(in.CABundle)}
 	if in.Endpoint.URL != "" {
 		address := strings.TrimSuffix(in.Endpoint.URL, "/") + path

@@ -38,8 +38,8 @@ func Served(lists []*metav1.APIResourceList, failed []schema.GroupVersion, befor
 			served = append(served, r)
 		}
 	}
-	slices.SortFunc(served, compareResources)
-	return slices.CompactFunc(served, func(a, b Resource) bool { return compareResources(a, b) == 0 })
+	slices.SortFunc(served, Resource.Compare)
+	return slices.CompactFunc(served, func(a, b Resource) bool { return a.Compare(b) == 0 })
 }
 
 func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Resource {
@@ -62,8 +62,9 @@ func servedIn(version schema.GroupVersion, resources []metav1.APIResource) []Res
 	return served
 }
 
-func compareResources(a, b Resource) int {
-	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+// Compare orders resources by group, name and version; 0 means the same resource.
+func (r Resource) Compare(other Resource) int {
+	return cmp.Or(cmp.Compare(r.Group, other.Group), cmp.Compare(r.Name, other.Name), cmp.Compare(r.Version, other.Version))
 }
 
 const (

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/webhook/configuration/reconcile"
 )
 
 const (
@@ -43,7 +44,7 @@ type readiness struct {
 	managed bool
 	// round is the latest that left the configurations correct, for the set configured; failed is
 	// the error of a later one.
-	round      configuration.Round
+	round      reconcile.Round
 	configured int64
 	failed     error
 	// observed is the latest set with configurations that were observed in use, under the marks
@@ -82,13 +83,13 @@ func (r *readiness) begin(managed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began, r.managed = r.now(), managed
-	r.round, r.configured, r.failed = configuration.Round{}, 0, nil
+	r.round, r.configured, r.failed = reconcile.Round{}, 0, nil
 	r.observed, r.seen, r.probed, r.known = 0, [2]string{}, nil, false
 	r.policies, r.written = nil, map[string]writtenCondition{}
 }
 
 // kept records a successful round for a set of policies.
-func (r *readiness) kept(round configuration.Round, sequence int64, policies []*policy.Policy) {
+func (r *readiness) kept(round reconcile.Round, sequence int64, policies []*policy.Policy) {
 	found := policyRounds(round, policies)
 	r.mu.Lock()
 	before := r.observed
@@ -119,7 +120,7 @@ func (r *readiness) kept(round configuration.Round, sequence int64, policies []*
 }
 
 // policyRounds returns the results of a round by policy, without empty ones.
-func policyRounds(round configuration.Round, policies []*policy.Policy) map[string]policyRound {
+func policyRounds(round reconcile.Round, policies []*policy.Policy) map[string]policyRound {
 	found := map[string]policyRound{}
 	for _, w := range round.Warnings {
 		if w.Policy != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/webhook/configuration/reconcile"
 )
 
 // scripted is a prober that returns what a test sets.
@@ -32,8 +33,8 @@ func (s *scripted) Probe(_ context.Context, marks ...string) error {
 	return s.err
 }
 
-func keptRound(mark string, warnings ...configuration.Warning) configuration.Round {
-	return configuration.Round{
+func keptRound(mark string, warnings ...configuration.Warning) reconcile.Round {
+	return reconcile.Round{
 		Mutating: "m" + mark, Validating: "v" + mark, Warnings: warnings,
 		Resources: []configuration.Resource{{Version: "v1", Name: "pods", Kind: "Pod", Namespaced: true}},
 	}
@@ -216,17 +217,17 @@ func TestKindNotServed(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
 		policy  *policy.Policy
-		rounds  []configuration.Round
+		rounds  []reconcile.Round
 		seen    string
 		status  metav1.ConditionStatus
 		why     string
 		message string
 	}{
-		{"no kind is served", sail, []configuration.Round{keptRound("1", warning)}, "1", metav1.ConditionFalse, reasonKindNotServed, "none of the kinds that it names: Sail;"},
-		{"one of two is served", both, []configuration.Round{keptRound("1", warning)}, "1", metav1.ConditionTrue, reasonActive, "it is active, but the API server serves no kind Sail: install it"},
-		{"the definition comes", sail, []configuration.Round{keptRound("1", warning), served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
-		{"and a round more", sail, []configuration.Round{keptRound("1", warning), served, served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
-		{"and is seen", sail, []configuration.Round{keptRound("1", warning), served}, "2", metav1.ConditionTrue, reasonActive, "it is active"},
+		{"no kind is served", sail, []reconcile.Round{keptRound("1", warning)}, "1", metav1.ConditionFalse, reasonKindNotServed, "none of the kinds that it names: Sail;"},
+		{"one of two is served", both, []reconcile.Round{keptRound("1", warning)}, "1", metav1.ConditionTrue, reasonActive, "it is active, but the API server serves no kind Sail: install it"},
+		{"the definition comes", sail, []reconcile.Round{keptRound("1", warning), served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
+		{"and a round more", sail, []reconcile.Round{keptRound("1", warning), served, served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
+		{"and is seen", sail, []reconcile.Round{keptRound("1", warning), served}, "2", metav1.ConditionTrue, reasonActive, "it is active"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			tells, r, _, _ := lead(t)

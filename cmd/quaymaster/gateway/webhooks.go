@@ -21,9 +21,10 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
+	"github.com/quaymaster/quaymaster/webhook/configuration/reconcile"
 )
 
-// webhooks makes the webhook configurations: it is a configuration.Source.
+// webhooks makes the webhook configurations: it is a reconcile.Source.
 type webhooks struct {
 	settings  config.Webhooks
 	optIn     bool // ClusterImagePolicies apply only in labelled namespaces
@@ -47,7 +48,7 @@ type webhooks struct {
 	set      *set.Set
 }
 
-// Input implements configuration.Source.
+// Input implements reconcile.Source.
 func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 	w.asked = w.sequence() // before the set: see policies.sequence
 	set, mirrors := w.policies(), w.mirrors()
@@ -152,9 +153,9 @@ func (w *webhooks) owner(ctx context.Context) (metav1.OwnerReference, error) {
 }
 
 // reconciler maintains the configurations; run it on one replica.
-func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconciler, error) {
+func (w *webhooks) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, error) {
 	api := w.client.Typed.AdmissionregistrationV1()
-	return configuration.New(configuration.Options{
+	return reconcile.New(reconcile.Options{
 		Source: w, Changed: changed,
 		Mutating: api.MutatingWebhookConfigurations(), Validating: api.ValidatingWebhookConfigurations(),
 		Warned: func(warnings []configuration.Warning) {
@@ -162,7 +163,7 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconcile
 				w.log.Warn("the API server is not asked in the way that policies say", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
 			}
 		},
-		Kept: func(round configuration.Round) {
+		Kept: func(round reconcile.Round) {
 			w.keeping.kept()
 			w.readiness.kept(round, w.asked, w.set.Policies())
 		},
@@ -176,9 +177,9 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*configuration.Reconcile
 
 // wrote records that a configuration was written. If another client works against the gateway,
 // the API server's audit log names it.
-func (w *webhooks) wrote(which string, why configuration.Why) {
+func (w *webhooks) wrote(which string, why reconcile.Why) {
 	w.keeping.metrics.ConfigurationWritten(which, string(why))
-	if why != configuration.Wanted {
+	if why != reconcile.Wanted {
 		w.readiness.lost()
 		w.log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
 			slog.String("configuration", which), slog.String("name", configuration.Name), slog.String("what", string(why)))

@@ -1,4 +1,4 @@
-package configuration
+package reconcile
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 // gracePeriod is the grace period after a deletion. A policy that is deleted and created again, as by
@@ -17,7 +18,7 @@ const gracePeriod = 5 * time.Second
 type recentDeletions struct {
 	policies map[string]*policy.Policy // of the last round, by ID
 	deleted  map[string]deletion       // of earlier rounds
-	mirrors  Mirrors                   // the highest of those rounds
+	mirrors  configuration.Mirrors     // the highest of those rounds
 	since    time.Time                 // when the requirement of mirrors decreased
 }
 
@@ -31,7 +32,7 @@ func over(since, now time.Time) bool { return now.Sub(since) >= gracePeriod }
 
 // with adds recently deleted policies and mirrors to an input. Changed policies are taken as they
 // are now.
-func (l *recentDeletions) with(in Input, now time.Time) Input {
+func (l *recentDeletions) with(in configuration.Input, now time.Time) configuration.Input {
 	policies := make(map[string]*policy.Policy, len(in.Policies))
 	for _, p := range in.Policies {
 		policies[p.ID()] = p

@@ -1,4 +1,4 @@
-package configuration
+package reconcile
 
 import (
 	"context"
@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 // shelf is a Store of one object, with faults to play.
@@ -34,7 +36,7 @@ func (s *shelf[T]) Get(context.Context, string, metav1.GetOptions) (*T, error) {
 	case s.getting != nil:
 		return nil, s.getting
 	case s.object == nil:
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, Name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, configuration.Name)
 	}
 	found := *s.object
 	return &found, nil
@@ -60,7 +62,7 @@ func (s *shelf[T]) Create(_ context.Context, object *T, _ metav1.CreateOptions) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.object != nil {
-		return nil, apierrors.NewAlreadyExists(schema.GroupResource{}, Name)
+		return nil, apierrors.NewAlreadyExists(schema.GroupResource{}, configuration.Name)
 	}
 	return s.write(object)
 }
@@ -69,7 +71,7 @@ func (s *shelf[T]) Update(_ context.Context, object *T, _ metav1.UpdateOptions) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.object == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, Name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, configuration.Name)
 	}
 	return s.write(object)
 }
@@ -89,17 +91,17 @@ func (s *shelf[T]) remove() {
 
 type source struct {
 	mu    sync.Mutex
-	input Input
+	input configuration.Input
 	err   error
 }
 
-func (s *source) Input(context.Context) (Input, error) {
+func (s *source) Input(context.Context) (configuration.Input, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.input, s.err
 }
 
-func (s *source) set(in Input) {
+func (s *source) set(in configuration.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.input = in
@@ -116,7 +118,7 @@ type bench struct {
 	mutating   shelf[admission.MutatingWebhookConfiguration]
 	validating shelf[admission.ValidatingWebhookConfiguration]
 	changed    chan struct{}
-	warned     [][]Warning
+	warned     [][]configuration.Warning
 	failed     []error
 	wrote      []string
 	kept       int
@@ -124,7 +126,7 @@ type bench struct {
 	reconciler *Reconciler
 }
 
-func newBench(t *testing.T, in Input) *bench {
+func newBench(t *testing.T, in configuration.Input) *bench {
 	t.Helper()
 	b := &bench{changed: make(chan struct{}, 1)}
 	b.source.input = in
@@ -138,7 +140,7 @@ func (b *bench) lead(t *testing.T) {
 	var err error
 	b.reconciler, err = New(Options{
 		Source: &b.source, Mutating: &b.mutating, Validating: &b.validating, Changed: b.changed,
-		Warned: func(w []Warning) { b.warned = append(b.warned, w) },
+		Warned: func(w []configuration.Warning) { b.warned = append(b.warned, w) },
 		Failed: func(err error) { b.failed = append(b.failed, err) },
 		Kept:   func(r Round) { b.kept++; b.left = r },
 		Wrote:  func(which string, why Why) { b.wrote = append(b.wrote, which+" "+string(why)) },
@@ -243,7 +245,7 @@ func TestRepairs(t *testing.T) {
 					owners++
 				}
 			}
-			if owners != 1 || b.validating.object.Labels[ManagedBy] != Name {
+			if owners != 1 || b.validating.object.Labels["app.kubernetes.io/managed-by"] != "quaymaster" {
 				t.Errorf("it is owned by %v, with labels %v", b.validating.object.OwnerReferences, b.validating.object.Labels)
 			}
 		})
@@ -297,8 +299,8 @@ func TestSaysWhy(t *testing.T) {
 }
 
 func TestTriesAgain(t *testing.T) {
-	conflict := apierrors.NewConflict(schema.GroupResource{}, Name, errors.New("somebody else wrote it"))
-	refused := apierrors.NewForbidden(schema.GroupResource{}, Name, errors.New("no"))
+	conflict := apierrors.NewConflict(schema.GroupResource{}, configuration.Name, errors.New("somebody else wrote it"))
+	refused := apierrors.NewForbidden(schema.GroupResource{}, configuration.Name, errors.New("no"))
 	many := []error{conflict, conflict, conflict, conflict, conflict, conflict}
 	tests := []struct {
 		reason string
@@ -425,7 +427,7 @@ func TestKindThatComesLater(t *testing.T) {
 	if len(lines(b.validating.object.Webhooks)) != 0 || len(b.warned[0]) != 1 {
 		t.Fatalf("webhooks %v, warnings %q", lines(b.validating.object.Webhooks), b.warned)
 	}
-	b.source.input.Resources = append(b.source.input.Resources, Resource{Group: "argoproj.io", Version: "v1alpha1", Name: "rollouts", Kind: "Rollout", Namespaced: true})
+	b.source.input.Resources = append(b.source.input.Resources, configuration.Resource{Group: "argoproj.io", Version: "v1alpha1", Name: "rollouts", Kind: "Rollout", Namespaced: true})
 	b.round(t)
 	if got := strings.Join(lines(b.validating.object.Webhooks), ";"); !strings.Contains(got, "argoproj.io/v1alpha1/rollouts") || len(b.warned[1]) != 0 {
 		t.Errorf("webhooks %s, warnings %q", got, b.warned)

@@ -1,4 +1,4 @@
-package configuration
+package reconcile
 
 import (
 	"regexp"
@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 var markForm = regexp.MustCompile(`^[0-9a-f]{32}-[0-9a-f]{16}$`)
@@ -17,12 +20,12 @@ var markForm = regexp.MustCompile(`^[0-9a-f]{32}-[0-9a-f]{16}$`)
 func TestProbe(t *testing.T) {
 	for _, row := range []struct {
 		reason   string
-		endpoint Endpoint
+		endpoint configuration.Endpoint
 		at       func(admission.WebhookClientConfig) string
 		prefix   string
 	}{
-		{"by the Service", Endpoint{Namespace: "quaymaster", Service: "quaymaster"}, func(c admission.WebhookClientConfig) string { return *c.Service.Path }, "/probe/"},
-		{"by a URL", Endpoint{URL: "https://gateway.example:9443/base"}, func(c admission.WebhookClientConfig) string { return *c.URL }, "https://gateway.example:9443/base/probe/"},
+		{"by the Service", configuration.Endpoint{Namespace: "quaymaster", Service: "quaymaster"}, func(c admission.WebhookClientConfig) string { return *c.Service.Path }, "/probe/"},
+		{"by a URL", configuration.Endpoint{URL: "https://gateway.example:9443/base"}, func(c admission.WebhookClientConfig) string { return *c.URL }, "https://gateway.example:9443/base/probe/"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			in := full(t)
@@ -42,7 +45,7 @@ func TestProbe(t *testing.T) {
 			}
 			rule := validates.Rules[0]
 			if len(validates.Rules) != 1 || !slices.Equal(rule.Operations, []admission.OperationType{admission.Create}) || !slices.Equal(rule.Resources, []string{"configmaps"}) ||
-				validates.NamespaceSelector.MatchLabels[namespaceLabel] != in.Namespace || len(validates.ObjectSelector.MatchExpressions) != 1 {
+				validates.NamespaceSelector.MatchLabels[corev1.LabelMetadataName] != in.Namespace || len(validates.ObjectSelector.MatchExpressions) != 1 {
 				t.Errorf("the probe matches %+v", validates)
 			}
 			if errs := validation.ValidateLabelSelector(validates.ObjectSelector, validation.LabelSelectorValidationOptions{}, field.NewPath("objectSelector")); len(errs) > 0 {
@@ -90,7 +93,7 @@ func TestMarks(t *testing.T) {
 			if changed := b.left.Validating[:hashLength] != before.Validating[:hashLength]; changed != row.hash {
 				t.Errorf("the hash changed: %t", changed)
 			}
-			if *validatingProbe(b.validating.object).Service.Path != ProbePath+"/"+b.left.Validating {
+			if *validatingProbe(b.validating.object).Service.Path != configuration.ProbePath+"/"+b.left.Validating {
 				t.Errorf("the probe is called at %s, and the mark is %s", *validatingProbe(b.validating.object).Service.Path, b.left.Validating)
 			}
 		}))

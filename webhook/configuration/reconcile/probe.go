@@ -1,4 +1,4 @@
-package configuration
+package reconcile
 
 import (
 	"crypto/rand"
@@ -11,13 +11,12 @@ import (
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/cluster/probe"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
-
-// ProbePath is the endpoint of the probe webhooks; the mark of a configuration follows it.
-const ProbePath = "/probe"
 
 const (
 	probeName = "probe.quaymaster.dev"
@@ -31,7 +30,7 @@ const (
 // the whole configuration. Its path ends with a mark: the hash of all webhooks of the
 // configuration, and a salt that is new with each write. Without the salt, a configuration from
 // which another client removed a webhook would have the same path as its replacement.
-func (c *Configurations) addProbes(in Input) error {
+func addProbes(c *configuration.Configurations, in configuration.Input) error {
 	mutating, err := markPath("mutating", c.Mutating.Webhooks)
 	if err != nil {
 		return err
@@ -40,30 +39,30 @@ func (c *Configurations) addProbes(in Input) error {
 	if err != nil {
 		return err
 	}
-	w := in.probe(validating)
+	w := probeWebhook(in, validating)
 	c.Validating.Webhooks = append(c.Validating.Webhooks, w)
 	never := admission.NeverReinvocationPolicy
 	c.Mutating.Webhooks = append(c.Mutating.Webhooks, admission.MutatingWebhook{
-		Name: w.Name, ClientConfig: in.client(mutating), Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
+		Name: w.Name, ClientConfig: in.Client(mutating), Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
 		NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
 		AdmissionReviewVersions: w.AdmissionReviewVersions, ReinvocationPolicy: &never,
 	})
 	return nil
 }
 
-// probe returns the webhook for labelled ConfigMaps of the gateway's namespace, with a path. It
+// probeWebhook returns the webhook for labelled ConfigMaps of the gateway's namespace, with a path. It
 // fails open.
-func (in Input) probe(at string) admission.ValidatingWebhook {
-	match, _ := common()
-	failure, effects, wait, scope := admission.Ignore, admission.SideEffectClassNone, int32(probeSeconds), admission.NamespacedScope
+func probeWebhook(in configuration.Input, at string) admission.ValidatingWebhook {
+	match, failure, effects := admission.Equivalent, admission.Ignore, admission.SideEffectClassNone
+	wait, scope := int32(probeSeconds), admission.NamespacedScope
 	return admission.ValidatingWebhook{
-		Name: probeName, ClientConfig: in.client(at),
+		Name: probeName, ClientConfig: in.Client(at),
 		Rules: []admission.RuleWithOperations{{
 			Operations: []admission.OperationType{admission.Create},
 			Rule:       admission.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}, Scope: &scope},
 		}},
-		FailurePolicy: &failure, MatchPolicy: match, SideEffects: &effects, TimeoutSeconds: &wait, AdmissionReviewVersions: []string{"v1"},
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{namespaceLabel: in.Namespace}},
+		FailurePolicy: &failure, MatchPolicy: &match, SideEffects: &effects, TimeoutSeconds: &wait, AdmissionReviewVersions: []string{"v1"},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: in.Namespace}},
 		ObjectSelector:    &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: probe.Label, Operator: metav1.LabelSelectorOpExists}}},
 	}
 }
@@ -75,7 +74,7 @@ func markPath(which string, webhooks any) (string, error) {
 		return "", fmt.Errorf("webhook configurations: the hash of the %s one: %w", which, err)
 	}
 	sum := sha256.Sum256(append([]byte(which+" "), text...))
-	return ProbePath + "/" + hex.EncodeToString(sum[:])[:hashLength], nil
+	return configuration.ProbePath + "/" + hex.EncodeToString(sum[:])[:hashLength], nil
 }
 
 // newSalt returns a random salt that identifies one write of a configuration.
@@ -94,7 +93,7 @@ func markOf(c admission.WebhookClientConfig) string {
 	case c.Service != nil && c.Service.Path != nil:
 		at = *c.Service.Path
 	}
-	if mark := path.Base(at); strings.HasSuffix(at, ProbePath+"/"+mark) {
+	if mark := path.Base(at); strings.HasSuffix(at, configuration.ProbePath+"/"+mark) {
 		return mark
 	}
 	return ""

@@ -1,4 +1,4 @@
-package configuration
+package reconcile
 
 import (
 	"encoding/json"
@@ -10,6 +10,8 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 func tekton() schema.GroupVersion { return schema.GroupVersion{Group: "tekton.dev", Version: "v1"} }
@@ -29,9 +31,9 @@ func TestNewLeaderRemembers(t *testing.T) {
 		{"another one failed", func(b *bench) { b.source.input.Failed[0].Version = "v2" }, false, ""},
 		{"no policy speaks of it any more", func(b *bench) { b.source.input.Policies = b.source.input.Policies[1:] }, false, ""},
 		{"what was there cannot be read", func(b *bench) { b.validating.getting = errors.New("timeout") }, true, "timeout"},
-		{"or not be understood", func(b *bench) { b.validating.object.Annotations[StoredResources] = "{" }, true, StoredResources},
+		{"or not be understood", func(b *bench) { b.validating.object.Annotations[configuration.StoredResources] = "{" }, true, configuration.StoredResources},
 		{"it cannot be understood, and need not be", func(b *bench) {
-			b.source.input.Failed, b.validating.object.Annotations[StoredResources] = nil, "{"
+			b.source.input.Failed, b.validating.object.Annotations[configuration.StoredResources] = nil, "{"
 		}, false, ""},
 		{"nothing was there", func(b *bench) { b.validating.object = nil }, false, ""},
 	}
@@ -40,7 +42,7 @@ func TestNewLeaderRemembers(t *testing.T) {
 			in := input(t, about([]string{"Task"}, named("tasks")), about([]string{"Job"}, named("jobs")))
 			b := newBench(t, in)
 			b.round(t)
-			b.source.input.Resources = slices.DeleteFunc(served(), func(r Resource) bool { return r.Kind == "Task" })
+			b.source.input.Resources = slices.DeleteFunc(served(), func(r configuration.Resource) bool { return r.Kind == "Task" })
 			b.source.input.Failed = []schema.GroupVersion{tekton()}
 			test.later(b)
 			b.lead(t)
@@ -83,14 +85,14 @@ func FuzzRecall(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var c admission.ValidatingWebhookConfiguration
-		c.Annotations = map[string]string{StoredResources: text}
+		c.Annotations = map[string]string{configuration.StoredResources: text}
 		found, err := restoreResources(&c, []schema.GroupVersion{tekton()})
 		for _, r := range found {
 			if err != nil || r.Group != "tekton.dev" || r.Version != "v1" || r.Name == "" || r.Kind == "" {
 				t.Errorf("found %+v, %v", r, err)
 			}
 		}
-		if text == string(whole) && (len(found) != 1 || !reflect.DeepEqual(found[0], Resource{"tekton.dev", "v1", "tasks", "Task", true, nil})) {
+		if text == string(whole) && (len(found) != 1 || !reflect.DeepEqual(found[0], configuration.Resource{Group: "tekton.dev", Version: "v1", Name: "tasks", Kind: "Task", Namespaced: true})) {
 			t.Errorf("found %+v of the whole", found)
 		}
 	})

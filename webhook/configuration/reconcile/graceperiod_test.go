@@ -1,4 +1,4 @@
-package configuration
+package reconcile
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 // TestWhatIsGoneLingers: what is gone is asked about for lingers more, and what changed is
@@ -17,18 +18,20 @@ func TestWhatIsGoneLingers(t *testing.T) {
 	one, other := about([]string{"Pod"}, named("pods")), about([]string{"Task"}, named("tasks"))
 	for _, row := range []struct {
 		reason   string
-		change   func(*Input)
+		change   func(*configuration.Input)
 		after    time.Duration
 		required []string
 		not      string
 	}{
-		{"nothing is gone", func(*Input) {}, gracePeriod, []string{pods, tasks}, "none"},
-		{"a policy, at once", func(in *Input) { in.Policies = in.Policies[1:] }, 0, []string{pods, tasks}, "none"},
-		{"a policy, shortly before", func(in *Input) { in.Policies = in.Policies[1:] }, gracePeriod - 1, []string{pods, tasks}, "none"},
-		{"a policy, and its time", func(in *Input) { in.Policies = in.Policies[1:] }, gracePeriod, []string{tasks}, pods},
-		{"all of them, at once", func(in *Input) { in.Policies = nil }, 0, []string{pods, tasks}, "none"},
-		{"all of them, and their time", func(in *Input) { in.Policies = nil }, gracePeriod, nil, pods},
-		{"a policy that speaks of less", func(in *Input) { in.Policies = []*policy.Policy{one, about([]string{"Job"}, named("tasks"))} }, 0, []string{pods, "batch/v1/jobs"}, tasks},
+		{"nothing is gone", func(*configuration.Input) {}, gracePeriod, []string{pods, tasks}, "none"},
+		{"a policy, at once", func(in *configuration.Input) { in.Policies = in.Policies[1:] }, 0, []string{pods, tasks}, "none"},
+		{"a policy, shortly before", func(in *configuration.Input) { in.Policies = in.Policies[1:] }, gracePeriod - 1, []string{pods, tasks}, "none"},
+		{"a policy, and its time", func(in *configuration.Input) { in.Policies = in.Policies[1:] }, gracePeriod, []string{tasks}, pods},
+		{"all of them, at once", func(in *configuration.Input) { in.Policies = nil }, 0, []string{pods, tasks}, "none"},
+		{"all of them, and their time", func(in *configuration.Input) { in.Policies = nil }, gracePeriod, nil, pods},
+		{"a policy that speaks of less", func(in *configuration.Input) {
+			in.Policies = []*policy.Policy{one, about([]string{"Job"}, named("tasks"))}
+		}, 0, []string{pods, "batch/v1/jobs"}, tasks},
 	} {
 		t.Run(row.reason, bubble(func(t *testing.T) {
 			b := newBench(t, input(t, one, other))
@@ -53,8 +56,8 @@ func TestWhatIsGoneLingers(t *testing.T) {
 // TestComesBack: what is made again while it lingers is there, and lingers anew when it goes.
 func TestComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		both := []Input{input(t, about([]string{"Pod"})), input(t)}
-		both[0].Mirrors = MirrorsClosed
+		both := []configuration.Input{input(t, about([]string{"Pod"})), input(t)}
+		both[0].Mirrors = configuration.MirrorsClosed
 		b := newBench(t, both[0])
 		for round := range 4 {
 			b.source.input = both[round%2]
@@ -78,20 +81,20 @@ func TestComesBack(t *testing.T) {
 func TestMirrorsLinger(t *testing.T) {
 	for _, row := range []struct {
 		reason string
-		now    Mirrors
+		now    configuration.Mirrors
 		after  time.Duration
 		want   string
 	}{
-		{"as they were", MirrorsClosed, gracePeriod, "-fail-"},
-		{"gone at once", NoMirrors, 0, "-fail-"},
-		{"gone, shortly before", NoMirrors, gracePeriod - 1, "-fail-"},
-		{"gone, and their time", NoMirrors, gracePeriod, ""},
-		{"they do not deny any more, shortly before", MirrorsOpen, gracePeriod - 1, "-fail-"},
-		{"they do not, and the time is over", MirrorsOpen, gracePeriod, "-ignore-"},
+		{"as they were", configuration.MirrorsClosed, gracePeriod, "-fail-"},
+		{"gone at once", configuration.NoMirrors, 0, "-fail-"},
+		{"gone, shortly before", configuration.NoMirrors, gracePeriod - 1, "-fail-"},
+		{"gone, and their time", configuration.NoMirrors, gracePeriod, ""},
+		{"they do not deny any more, shortly before", configuration.MirrorsOpen, gracePeriod - 1, "-fail-"},
+		{"they do not, and the time is over", configuration.MirrorsOpen, gracePeriod, "-ignore-"},
 	} {
 		t.Run(row.reason, bubble(func(t *testing.T) {
 			in := input(t)
-			in.Mirrors = MirrorsClosed
+			in.Mirrors = configuration.MirrorsClosed
 			b := newBench(t, in)
 			b.round(t)
 			b.source.input.Mirrors = row.now

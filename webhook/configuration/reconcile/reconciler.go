@@ -1,4 +1,4 @@
-package configuration
+package reconcile
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 
 // Source returns the current input.
 type Source interface {
-	Input(ctx context.Context) (Input, error)
+	Input(ctx context.Context) (configuration.Input, error)
 }
 
 // Store accesses one kind of configuration at the API server. Clients of client-go implement it.
@@ -50,7 +52,7 @@ type Options struct {
 	// configuration. It may be nil; then changes are detected within 30 s.
 	Changed <-chan struct{}
 	// Warned receives the warnings of the configurations each time that they change. May be nil.
-	Warned func([]Warning)
+	Warned func([]configuration.Warning)
 	// Kept is called after a round that found or wrote the correct configurations and read them
 	// back. May be nil.
 	Kept func(Round)
@@ -68,8 +70,8 @@ type Round struct {
 	Mutating, Validating string
 	// Resources are those that the configurations were built from, and Warnings the result of
 	// Build.
-	Resources []Resource
-	Warnings  []Warning
+	Resources []configuration.Resource
+	Warnings  []configuration.Warning
 }
 
 // Why is the reason for writing a configuration.
@@ -88,7 +90,7 @@ const (
 // Reconciler keeps the configurations up to date. Only one replica may run it. Make one with New.
 type Reconciler struct {
 	options  Options
-	warned   []Warning
+	warned   []configuration.Warning
 	reported bool
 	// recentDeletions holds the deleted policies in their grace period.
 	recentDeletions recentDeletions
@@ -103,7 +105,7 @@ func New(o Options) (*Reconciler, error) {
 		return nil, errors.New("webhook configurations: Source, Mutating and Validating are required")
 	}
 	if o.Warned == nil {
-		o.Warned = func([]Warning) {}
+		o.Warned = func([]configuration.Warning) {}
 	}
 	if o.Kept == nil {
 		o.Kept = func(Round) {}
@@ -152,11 +154,11 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("webhook configurations: %w", err)
 	}
-	wanted, err := Build(in)
+	wanted, err := configuration.Build(in)
 	if err != nil {
 		return err
 	}
-	if err := wanted.addProbes(in); err != nil {
+	if err := addProbes(&wanted, in); err != nil {
 		return err
 	}
 	if !r.reported || !slices.Equal(r.warned, wanted.Warnings) {
@@ -219,13 +221,13 @@ func (k keeper[T]) keep(ctx context.Context) (mark string, err error) {
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s webhook configuration %s: %w", k.what, Name, err)
+		return "", fmt.Errorf("%s webhook configuration %s: %w", k.what, configuration.Name, err)
 	}
 	return mark, nil
 }
 
 func (k keeper[T]) try(ctx context.Context) (mark string, err error) {
-	current, err := k.store.Get(ctx, Name, metav1.GetOptions{})
+	current, err := k.store.Get(ctx, configuration.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		why := Wanted
 		if *k.last != nil {
