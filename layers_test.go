@@ -12,9 +12,8 @@ import (
 
 const module = "github.com/quaymaster/quaymaster"
 
-// layers is the height of each package; a package imports only lower ones. A
-// package that is missing here fails the test: it
-// has no room yet.
+// layers is the layer of each package; a package imports only lower ones. TestLayers fails for a
+// package without a layer.
 var layers = map[string]int{
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
 	"internal/file": 0, "internal/fair": 0, "internal/waiting": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
@@ -58,11 +57,11 @@ var forbidden = []struct {
 }{
 	{
 		packages: []string{"image", "attest", "verify"}, imports: []string{"net/http"},
-		reason: "the vocabulary and the words of proof open no connection",
+		reason: "the domain types open no connection",
 	},
 	{
 		packages: []string{"workload", "policy", "gate", "gate/claims", "gate/evaluate", "gate/redirect", "image/mirror"}, imports: []string{"net", "net/http", "k8s.io/client-go/..."}, direct: true,
-		reason: "judgement and the journey are handed what they need",
+		reason: "packages that decide receive their data from their callers",
 	},
 	{
 		packages: []string{"workload", "policy", "gate", "gate/claims", "gate/evaluate", "gate/redirect", "image/mirror"},
@@ -70,61 +69,61 @@ var forbidden = []struct {
 			"k8s.io/client-go/...", "github.com/sigstore/sigstore/...", "github.com/sigstore/sigstore-go/...", "github.com/sigstore/cosign/...",
 			"github.com/notaryproject/...", "github.com/theupdateframework/...", module + "/registry",
 		},
-		reason: "no cryptography, trust store, registry or cluster is reached from judgement",
+		reason: "packages that decide reach no cryptography, trust store, registry or cluster",
 	},
 	{
 		packages: []string{"verify/cosign"}, imports: []string{module + "/verify/bundle", module + "/verify/notation"},
-		reason: "adapters never see one another",
+		reason: "the adapters of signature formats are independent",
 	},
 	{
 		packages: []string{"verify/bundle"}, imports: []string{module + "/verify/cosign", module + "/verify/notation"},
-		reason: "adapters never see one another",
+		reason: "the adapters of signature formats are independent",
 	},
 	{
 		packages: []string{"verify/notation"}, imports: []string{module + "/verify/cosign", module + "/verify/bundle"},
-		reason: "adapters never see one another",
+		reason: "the adapters of signature formats are independent",
 	},
 }
 
 // connecting are the packages that may open connections, by importing net/http
 // or net themselves.
 var connecting = map[string]string{
-	"registry":                "the only package that speaks HTTP to registries",
-	"registry/allowance":      "reads headers; opens nothing",
+	"registry":                "the only package that sends HTTP requests to registries",
+	"registry/allowance":      "reads headers; opens no connection",
 	"registry/registrytest":   "a registry for tests",
 	"gate/gatetest":           "registries that answer with errors, for tests",
 	"internal/dial":           "the guarded dialer",
-	"internal/redact":         "scrubs URLs; opens nothing",
+	"internal/redact":         "scrubs URLs; opens no connection",
 	"verify/trust":            "TUF and KMS",
 	"verify/notation":         "OCSP and CRL, through the guarded dialer",
 	"verify/verifytest":       "OCSP and CRL answers for tests",
 	"verify/trust/trusttest":  "a TUF repository for tests",
-	"cache/redis":             "the shared memory, through the guarded dialer",
+	"cache/redis":             "the shared cache, through the guarded dialer",
 	"registry/internal/guard": "the registry client's transport",
 	"internal/dial/dialtest":  "a resolver for tests",
-	"cluster":                 "asks the API server through client-go",
+	"cluster":                 "calls the API server through client-go",
 	"cluster/probe":           "connects to each API server, with the client's own TLS settings",
 	"webhook":                 "the gateway's listeners",
-	"webhook/internal/review": "reads bodies; opens nothing",
-	"webhook/admission":       "answers reviews; opens nothing",
-	"webhook/imagepolicy":     "answers reviews; opens nothing",
-	"webhook/externaldata":    "answers providers' requests; opens nothing",
-	"webhook/api":             "answers requests; opens nothing",
-	"webhook/probe":           "answers reviews; opens nothing",
-	"webhook/ui":              "answers requests; opens nothing",
-	"cmd/quaymaster-node":     "asks a gateway",
-	"webhook/certificate":     "reads addresses; opens nothing",
-	"webhook/metrics":         "answers scrapes; opens nothing",
+	"webhook/internal/review": "reads bodies; opens no connection",
+	"webhook/admission":       "answers reviews; opens no connection",
+	"webhook/imagepolicy":     "answers reviews; opens no connection",
+	"webhook/externaldata":    "answers providers' requests; opens no connection",
+	"webhook/api":             "answers requests; opens no connection",
+	"webhook/probe":           "answers reviews; opens no connection",
+	"webhook/ui":              "answers requests; opens no connection",
+	"cmd/quaymaster-node":     "calls a gateway",
+	"webhook/certificate":     "reads addresses; opens no connection",
+	"webhook/metrics":         "answers scrapes; opens no connection",
 	"webhook/trace":           "delivers traces",
 	"report/decisionlog/sink": "the decision log's webhook and collector, through the guarded dialer",
-	"webhook/peers":           "asks other replicas, through the guarded dialer",
+	"webhook/peers":           "calls other replicas, through the guarded dialer",
 	"cmd/quaymaster/engine":   "wiring of verifiers to the guarded dialer",
 	"gateway/endpoints":       "serves at the unix socket",
 	"gateway/calls":           "calls of policies, through the guarded dialer",
-	"cmd/quaymaster/config":   "reads addresses; opens nothing",
+	"cmd/quaymaster/config":   "reads addresses; opens no connection",
 	"cmd/quaymaster/gateway":  "wiring of the gateway",
 	"cmd/quaymaster":          "wiring",
-	"cmd/quaymaster/suite":    "reads addresses; opens nothing",
+	"cmd/quaymaster/suite":    "reads addresses; opens no connection",
 	"cmd/conformance":         "TUF of the staging instance",
 }
 
@@ -139,7 +138,7 @@ func TestLayers(t *testing.T) {
 	for name, p := range packages {
 		height, ok := layers[name]
 		if !ok {
-			t.Errorf("%s has no layer: give it a room in layers_test.go and ARCHITECTURE.md", name)
+			t.Errorf("%s has no layer: add it to layers_test.go, and run go test -run TestArchitecture . -update", name)
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -154,7 +153,7 @@ func TestLayers(t *testing.T) {
 	}
 	for name := range layers {
 		if _, ok := packages[name]; !ok {
-			t.Errorf("%s is in the table and not in the tree", name)
+			t.Errorf("%s has a layer and does not exist", name)
 		}
 	}
 }
