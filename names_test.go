@@ -24,7 +24,7 @@ var avoided = []struct {
 	{"", "harbor newHarbor", "env", 3},
 	{"", "trier inquiry asking newAsking newInquiry", "dry run, request, pending request, claim query", 15},
 	{"", "estate salvage salvaged paper papers goodbye goodbyeTimeout linger lingers crowd", "key material, partial parse, document, drain timeout, grace period, connection limit", 11},
-	{"", "glass roads newRoads lanes calm newCalm", "break glass, transports, limiter, pacer", 10},
+	{"", "glass roads newRoads lanes calm newCalm", "break glass, transports, limiter, pacer", 6},
 	{"gateway policy/rollout policy/catalog cmd/quaymaster/gateway", "held inForce ledger standing besides guard", "rollout, effective version, approval store, rollout check", 11},
 	{"scan gateway cmd/quaymaster/gateway", "trial try trying", "dry run, impact analysis", 5},
 	{"gate", "work works task tasks few deepen question questions exchange", "image evaluation, a map, claim query", 15},

@@ -33,7 +33,7 @@ var phrases = []struct {
 var ordinary = regexp.MustCompile(`(?i)break[- ]glass|unable to|\x60unable\x60`)
 
 // phrasesLeft is the number of phrases that remain; only ever lowered.
-const phrasesLeft = 109
+const phrasesLeft = 108
 
 // TestPhrases holds the list of phrases.
 func TestPhrases(t *testing.T) {

@@ -91,14 +91,14 @@ func (q question) address(origin *url.URL) *url.URL {
 
 // try sends a request once: with the challenge, the token and the redirects that follow
 // from it, and reads the whole body. Its errors are *Error.
-func (c *Client) try(ctx context.Context, q question) (*answer, error) {
-	origin := c.schemes.origin(q.repository)
-	ticket, leave, err := c.enter(ctx, c.account(q, origin.Host))
+func (r *requester) try(ctx context.Context, q question) (*answer, error) {
+	origin := r.schemes.origin(q.repository)
+	ticket, leave, err := r.enter(ctx, r.account(q, origin.Host))
 	if err != nil {
 		return nil, notAsked(q, err)
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	ctx = auth.AppendScopesForHost(ctx, origin.Host, auth.ScopeRepository(q.repository.Path(), q.actions()...))
 	var body io.Reader // a read has none, not even an empty one, so that it may be redirected
@@ -115,27 +115,27 @@ func (c *Client) try(ctx context.Context, q question) (*answer, error) {
 	if len(q.accept) > 0 { // in one header: some registries read the first only
 		request.Header.Set("Accept", strings.Join(q.accept, ", "))
 	}
-	response, err := c.sender(origin, ticket, q).Do(request)
+	response, err := r.sender(origin, ticket, q).Do(request)
 	if err != nil {
-		failure := c.explain(ctx, q, err)
-		if !c.roads.describes(origin) && c.schemes.concede(origin, err) {
+		failure := r.explain(ctx, q, err)
+		if !r.transports.describes(origin) && r.schemes.concede(origin, err) {
 			failure.final = false // the next try is without TLS
 		}
 		return nil, failure
 	}
 	defer func() { _ = response.Body.Close() }()
 	if !q.answers(response.StatusCode) {
-		failure := c.refusal(ctx, q, response)
-		if c.schemes.learn(origin, response) {
+		failure := r.refusal(ctx, q, response)
+		if r.schemes.learn(origin, response) {
 			failure.Kind, failure.denied, failure.final = image.Unavailable, false, false // the next try is over TLS
 		}
 		return nil, failure
 	}
-	return c.read(ctx, q, response)
+	return r.read(ctx, q, response)
 }
 
 // sender is the auth client of one call; it shares the token cache.
-func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *auth.Client {
+func (r *requester) sender(origin *url.URL, ticket *allowance.Ticket, q question) *auth.Client {
 	owner := q.repository.Path()
 	if q.turn != 0 {
 		owner += "\n" + strconv.Itoa(q.turn) // no path has a line end
@@ -143,13 +143,13 @@ func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *
 	return &auth.Client{
 		Client: &http.Client{
 			Transport: &guard.Transport{
-				Base: sent{client: c, home: origin, ticket: ticket, trail: q.trail},
-				Home: origin, Realms: c.realms, Loopback: c.loopback,
+				Base: sent{requester: r, home: origin, ticket: ticket, trail: q.trail},
+				Home: origin, Realms: r.realms, Loopback: r.loopback,
 			},
 			CheckRedirect: guard.Redirect,
 		},
-		Header:   http.Header{"User-Agent": {c.userAgent}},
-		Cache:    c.tokens.ForRepository(owner),
+		Header:   http.Header{"User-Agent": {r.userAgent}},
+		Cache:    r.tokens.ForRepository(owner),
 		ClientID: "quaymaster",
 		// None: the dialer checks the address that it connects to, and resolves a realm once less.
 		BlockedRealmPrefixes: []netip.Prefix{},
@@ -157,7 +157,7 @@ func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *
 			if host != origin.Host {
 				return auth.EmptyCredential, nil
 			}
-			credential, _, err := c.credentialOf(ctx, q)
+			credential, _, err := r.credentialOf(ctx, q)
 			if err == nil {
 				err = q.trail.fits(credential)
 			}
@@ -166,37 +166,37 @@ func (c *Client) sender(origin *url.URL, ticket *allowance.Ticket, q question) *
 	}
 }
 
-func (c *Client) read(ctx context.Context, q question, response *http.Response) (*answer, error) {
+func (r *requester) read(ctx context.Context, q question, response *http.Response) (*answer, error) {
 	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, q.fail(image.Corrupt, errors.New("the body is encoded ("+content.Shorten(encoding)+"), which was not asked for"))
 	}
 	if q.take != nil {
-		return c.stream(ctx, q, response)
+		return r.stream(ctx, q, response)
 	}
 	body, err := limit.ReadAll(response.Body, q.most, "the answer")
-	c.meter.read(len(body))
+	r.meter.read(len(body))
 	if err != nil {
 		if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
 			return nil, q.fail(image.Bound, err)
 		}
-		return nil, c.explain(ctx, q, err)
+		return nil, r.explain(ctx, q, err)
 	}
 	return &answer{header: response.Header, length: response.ContentLength, body: body, read: int64(len(body)), url: response.Request.URL}, nil
 }
 
 // stream hands the body to q.take, up to q.most bytes.
-func (c *Client) stream(ctx context.Context, q question, response *http.Response) (*answer, error) {
+func (r *requester) stream(ctx context.Context, q question, response *http.Response) (*answer, error) {
 	body := &bounded{from: response.Body, left: q.most}
 	err := q.take(response.Header, body)
 	read := q.most - body.left
-	c.meter.read(int(read))
+	r.meter.read(int(read))
 	switch {
 	case err == nil:
 		return &answer{header: response.Header, length: response.ContentLength, read: read, url: response.Request.URL}, nil
 	case errors.Is(body.err, errExceeded):
 		return nil, q.fail(image.Bound, &limit.ExceededError{What: "the answer", Most: q.most})
 	case body.err != nil && !errors.Is(body.err, io.EOF):
-		return nil, c.explain(ctx, q, body.err)
+		return nil, r.explain(ctx, q, body.err)
 	}
 	if exceeded, is := errors.AsType[*limit.ExceededError](err); is {
 		return nil, q.fail(image.Bound, exceeded)
@@ -233,20 +233,20 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // refusal is the Error of an answer that is no 200.
-func (c *Client) refusal(ctx context.Context, q question, response *http.Response) *Error {
+func (r *requester) refusal(ctx context.Context, q question, response *http.Response) *Error {
 	failure := q.fail(kindOfStatus(response.StatusCode), nil)
 	if !q.writes() && response.Request.Header.Get("Authorization") != "" && blamesCredential(response.StatusCode) {
 		failure.Kind = image.Refused
 	}
 	failure.Status = response.StatusCode
 	failure.final = !isTemporaryStatus(response.StatusCode)
-	failure.away = !guard.SameOrigin(c.schemes.origin(q.repository), response.Request.URL)
+	failure.away = !guard.SameOrigin(r.schemes.origin(q.repository), response.Request.URL)
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
-	c.meter.read(len(body))
+	r.meter.read(len(body))
 	if codes := parseCodes(body); len(codes) > 0 {
 		failure.Err = codes
 	}
-	c.hint(ctx, q, failure)
+	r.hint(ctx, q, failure)
 	if wait := response.Header.Get("Retry-After"); wait != "" {
 		failure.Err = &retryAfterError{value: wait, err: failure.Err}
 	}

@@ -36,25 +36,25 @@ func (a *attempt) isClean() bool { return a.failure.denied || a.failure.missing 
 // no failure with one of them shows that the registry is down: that takes a failure
 // without credential, which is why the registry is asked anonymously at the first doubt.
 type attempts struct {
-	client   *Client
-	question question
-	settled  bool // the first turn did before
-	isAgain  bool // this is not the first pass
-	next     int  // source
-	sent     []auth.Credential
-	made     []attempt
-	answers  bool   // without credential, the registry refuses
-	bound    *Error // there are more sources than are tried
+	requester *requester
+	question  question
+	settled   bool // the first turn did before
+	isAgain   bool // this is not the first pass
+	next      int  // source
+	sent      []auth.Credential
+	made      []attempt
+	answers   bool   // without credential, the registry refuses
+	bound     *Error // there are more sources than are tried
 	// end is when a failure is returned that a workload's credential may have caused; zero
 	// without a deadline or such credentials.
 	end time.Time
 }
 
 // ask returns the first answer that one of the credentials brings.
-func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
-	a := &attempts{client: c, question: q}
-	a.question.turn, a.settled = c.turns.Get(q.repository.String())
-	if deadline, bounded := cache.CallerDeadline(ctx); bounded && c.credentials.haveForeign() {
+func (r *requester) ask(ctx context.Context, q question) (*answer, error) {
+	a := &attempts{requester: r, question: q}
+	a.question.turn, a.settled = r.turns.Get(q.repository.String())
+	if deadline, bounded := cache.CallerDeadline(ctx); bounded && r.credentials.haveForeign() {
 		a.end = deadline.Add(-min(answerTime, time.Until(deadline)/10))
 	}
 	for n := 1; ; n++ {
@@ -66,7 +66,7 @@ func (c *Client) ask(ctx context.Context, q question) (*answer, error) {
 			return nil, a.failure(m)
 		}
 		q.turn, a.isAgain = m.turn, true
-		if c.pause(ctx, n, q, m.failure) != nil {
+		if r.pause(ctx, n, q, m.failure) != nil {
 			return nil, a.failure(m)
 		}
 	}
@@ -112,13 +112,13 @@ func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
 	if bare && has(func(m *attempt) bool { return !m.isClean() }) {
 		return anonymous, true
 	}
-	for a.next < len(a.client.credentials) {
+	for a.next < len(a.requester.credentials) {
 		i := a.next
 		a.next++
-		credential, err := a.client.credentials.at(ctx, i, a.question.repository)
+		credential, err := a.requester.credentials.at(ctx, i, a.question.repository)
 		switch {
 		case kindIs(err, image.Bound):
-			a.bound, a.next = a.client.explain(ctx, a.question, err), len(a.client.credentials)
+			a.bound, a.next = a.requester.explain(ctx, a.question, err), len(a.requester.credentials)
 		case err != nil || credential == auth.EmptyCredential || slices.Contains(a.sent, credential):
 		default:
 			return i + 1, true
@@ -129,14 +129,14 @@ func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
 
 // make makes an attempt, and caches the credential that succeeded.
 func (a *attempts) make(ctx context.Context, i int) *answer {
-	c, m, q := a.client, &a.made[i], a.question
+	r, m, q := a.requester, &a.made[i], a.question
 	q.turn, q.trail = m.turn, &trail{}
 	limited, cancel := a.limit(ctx, m.turn)
 	defer cancel()
-	got, err := c.try(limited, q)
+	got, err := r.try(limited, q)
 	if err == nil {
-		if len(c.credentials) > 0 && (!a.settled || m.turn != a.question.turn) {
-			c.turns.Set(q.repository.String(), m.turn)
+		if len(r.credentials) > 0 && (!a.settled || m.turn != a.question.turn) {
+			r.turns.Set(q.repository.String(), m.turn)
 		}
 		return got
 	}
@@ -146,7 +146,7 @@ func (a *attempts) make(ctx context.Context, i int) *answer {
 		m.leads = i > 0 || m.failure.denied
 		return nil
 	}
-	credential, source, _ := c.credentialOf(ctx, q)
+	credential, source, _ := r.credentialOf(ctx, q)
 	if credential == auth.EmptyCredential {
 		m.leads = false
 		return nil
@@ -154,7 +154,7 @@ func (a *attempts) make(ctx context.Context, i int) *answer {
 	if !slices.Contains(a.sent, credential) {
 		a.sent = append(a.sent, credential)
 	}
-	m.foreign = c.credentials[source].Foreign
+	m.foreign = r.credentials[source].Foreign
 	m.leads = a.mayLead(m, i, q)
 	return nil
 }
@@ -217,7 +217,7 @@ func (a *attempts) isOver(ctx context.Context) bool {
 // limit keeps time for the other credentials, and for the answer.
 func (a *attempts) limit(ctx context.Context, turn int) (context.Context, context.CancelFunc) {
 	switch {
-	case !a.client.credentials.haveForeign() || turn == anonymous || a.isAgain && a.end.IsZero():
+	case !a.requester.credentials.haveForeign() || turn == anonymous || a.isAgain && a.end.IsZero():
 		return ctx, func() {}
 	case a.isAgain:
 		return context.WithDeadline(ctx, a.end)
@@ -271,7 +271,7 @@ func (a *attempts) failure(m *attempt) *Error {
 		return a.bound
 	case m.leads && m.foreign && !m.isClean() && !isDown:
 		m.failure.byCredential = true
-		m.failure.Hint = "the credential may be the cause: " + a.client.blame(context.Background(), a.question.repository)
+		m.failure.Hint = "the credential may be the cause: " + a.requester.blame(context.Background(), a.question.repository)
 	}
 	return m.failure
 }

@@ -32,7 +32,7 @@ func (c *Client) For(caller Caller, meter *Meter) *Client {
 
 // enter waits for the rate limit of the host, then for a concurrency seat: a request that
 // waits for the rate limit holds no seat.
-func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *allowance.Ticket, leave func(), err error) {
+func (r *requester) enter(ctx context.Context, account allowance.Account) (ticket *allowance.Ticket, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -43,11 +43,11 @@ func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *
 		defer cancel()
 	}
 	for {
-		ticket, err = c.allowance.Enter(waiting, account, c.background)
+		ticket, err = r.allowance.Enter(waiting, account, r.background)
 		if err != nil {
 			return nil, nil, err
 		}
-		hold, err := seat(ctx, c.lanes, fair.Claim{Tenant: c.caller.Tenant, Host: account.Host, Alone: c.caller.Tenant == ""})
+		hold, err := seat(ctx, r.concurrency, fair.Claim{Tenant: r.caller.Tenant, Host: account.Host, Alone: r.caller.Tenant == ""})
 		if err != nil {
 			ticket.Leave()
 			return nil, nil, err
@@ -64,11 +64,11 @@ func (c *Client) enter(ctx context.Context, account allowance.Account) (ticket *
 }
 
 // seat waits for a concurrency seat, unless the request may prove needless.
-func seat(ctx context.Context, lanes *fair.Places, claim fair.Claim) (fair.Hold, error) {
+func seat(ctx context.Context, concurrency *fair.Places, claim fair.Claim) (fair.Hold, error) {
 	if ctx.Value(needlessKey{}) == nil {
-		return lanes.Enter(ctx, claim)
+		return concurrency.Enter(ctx, claim)
 	}
-	hold, _, ok := lanes.TryEnter(claim)
+	hold, _, ok := concurrency.TryEnter(claim)
 	if !ok {
 		return hold, errNoSeat
 	}
@@ -78,7 +78,7 @@ func seat(ctx context.Context, lanes *fair.Places, claim fair.Claim) (fair.Hold,
 // Apart names the tenant if it has used up its share of the registry's concurrency: other
 // tenants must not wait for its requests. "" otherwise.
 func (c *Client) Apart(repository image.Repository) string {
-	if c.caller.Tenant == "" || !c.lanes.Crowded(fair.Claim{Tenant: c.caller.Tenant, Host: c.schemes.origin(repository).Host}) {
+	if c.caller.Tenant == "" || !c.concurrency.Crowded(fair.Claim{Tenant: c.caller.Tenant, Host: c.schemes.origin(repository).Host}) {
 		return ""
 	}
 	return c.caller.Tenant
@@ -86,8 +86,8 @@ func (c *Client) Apart(repository image.Repository) string {
 
 // account is the registry's unit of rate limiting: a credential that has reached its limit
 // blocks neither other credentials nor anonymous requests.
-func (c *Client) account(q question, host string) allowance.Account {
-	name := c.caller.Account
+func (r *requester) account(q question, host string) allowance.Account {
+	name := r.caller.Account
 	switch {
 	case q.turn == anonymous:
 		name = Anonymous

@@ -63,7 +63,7 @@ func WithConcurrency(perHost, total int) Option {
 			return fmt.Errorf("registry client: concurrency of %d and %d: want at least 1", perHost, total)
 		}
 		var err error
-		c.lanes, err = fair.New(fair.Bounds{Total: int64(total), PerHost: int64(perHost)})
+		c.concurrency, err = fair.New(fair.Bounds{Total: int64(total), PerHost: int64(perHost)})
 		return err
 	}
 }
@@ -112,7 +112,7 @@ func WithProxy(choose func(*http.Request) (*url.URL, error)) Option {
 		if choose == nil {
 			return errors.New("registry client: the proxy is nil")
 		}
-		for _, transport := range c.roads.all() {
+		for _, transport := range c.transports.all() {
 			transport.Proxy = choose
 		}
 		return nil
@@ -137,24 +137,8 @@ func WithObserver(seen func(host string, status int, took time.Duration)) Option
 // Client sends requests to registries. It is safe for use by many goroutines. Make it
 // once: it caches tokens and connections.
 type Client struct {
-	userAgent   string
-	credentials credentials
-	schemes     schemes
-	realms      guard.Realms
-	loopback    []string
-	roads       roads
-	timeout     time.Duration
-	backoff     time.Duration
-	lanes       *fair.Places
-	allowance   *allowance.Book
-	background  bool // its questions can wait
-	caller      Caller
-	tokens      *login.Tokens
-	turns       *memory.Map[int]  // the credential that works for a repository, where it is not the first
-	apis        *memory.Map[bool] // whether the referrers API is there, by apiOf and hostOf
-	meter       *Meter
-	seen        func(host string, status int, took time.Duration) // may be nil
-	from        Provenance
+	requester
+	apis apis // whether registries have the referrers API
 }
 
 // New makes a Client, and refuses a configuration that contradicts itself.
@@ -163,26 +147,26 @@ func New(config Config, options ...Option) (*Client, error) {
 		return nil, err
 	}
 	dialer := dial.New(dial.Config{Loopback: config.Loopback, NoPrivate: config.NoPrivate, Resolver: config.Resolver})
-	lanes, err := fair.New(fair.Bounds{Total: totalConcurrency, PerHost: hostConcurrency})
+	concurrency, err := fair.New(fair.Bounds{Total: totalConcurrency, PerHost: hostConcurrency})
 	if err != nil {
 		return nil, err
 	}
 	client := &Client{
-		userAgent:   config.UserAgent,
-		credentials: slices.Clone(config.Credentials),
-		schemes: schemes{
-			plain: hostSet(config.plainHosts()), tls: hostSet(config.LoopbackTLS),
-			found: memory.New[bool](maxMissing, missingAge),
+		requester: requester{
+			userAgent: config.UserAgent,
+			authentication: authentication{
+				credentials: slices.Clone(config.Credentials), realms: realmHosts(config.Realms), tokens: login.NewTokens(), turns: newTurns(),
+			},
+			connections: connections{
+				schemes: schemes{
+					plain: hostSet(config.plainHosts()), tls: hostSet(config.LoopbackTLS),
+					found: memory.New[bool](maxMissing, missingAge),
+				},
+				loopback: slices.Clone(config.Loopback), transports: newTransports(config, dialer),
+			},
+			pacing: pacing{timeout: tryTimeout, backoff: firstBackoff, concurrency: concurrency, allowance: allowance.New()},
 		},
-		realms:   realmHosts(config.Realms),
-		loopback: slices.Clone(config.Loopback),
-		roads:    newRoads(config, dialer),
-		timeout:  tryTimeout,
-		backoff:  firstBackoff,
-		lanes:    lanes, allowance: allowance.New(),
-		tokens: login.NewTokens(),
-		turns:  newTurns(),
-		apis:   newAPIs(),
+		apis: newAPIs(),
 	}
 	if client.userAgent == "" {
 		client.userAgent = "quaymaster"
@@ -255,19 +239,15 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 // no connection to other hosts.
 func (c *Client) Insecure() *Client {
 	other := *c
-	other.roads = c.roads.insecure()
+	other.transports = c.transports.insecure()
 	other.schemes.bare = memory.New[bool](maxMissing, missingAge)
 	other.tokens, other.turns, other.apis = login.NewTokens(), newTurns(), newAPIs()
 	return &other
 }
 
-func newAPIs() *memory.Map[bool] { return memory.New[bool](maxMissing, missingAge) }
-
-func newTurns() *memory.Map[int] { return memory.New[int](maxMissing, missingAge) }
-
 // Close ends idle connections.
 func (c *Client) Close() {
-	for _, transport := range c.roads.all() {
+	for _, transport := range c.transports.all() {
 		transport.CloseIdleConnections()
 	}
 }

@@ -51,15 +51,15 @@ func (c credentials) find(ctx context.Context, repository image.Repository) (aut
 
 // credentialOf returns the credential that a question is asked with, and the index of its
 // source.
-func (c *Client) credentialOf(ctx context.Context, q question) (auth.Credential, int, error) {
+func (r *requester) credentialOf(ctx context.Context, q question) (auth.Credential, int, error) {
 	switch {
 	case q.turn == anonymous:
 		return auth.EmptyCredential, -1, nil
 	case q.turn > 0:
-		credential, err := c.credentials.at(ctx, q.turn-1, q.repository)
+		credential, err := r.credentials.at(ctx, q.turn-1, q.repository)
 		return credential, q.turn - 1, err
 	}
-	return c.credentials.find(ctx, q.repository)
+	return r.credentials.find(ctx, q.repository)
 }
 
 // at returns the credential that one source has for a repository, or the empty

@@ -16,12 +16,12 @@ import (
 )
 
 // explain is the Error of a question that got no answer.
-func (c *Client) explain(ctx context.Context, q question, err error) *Error {
+func (r *requester) explain(ctx context.Context, q question, err error) *Error {
 	if nested, ok := errors.AsType[*url.Error](err); ok {
 		err = nested.Err // without the address: it may be a signed one
 	}
 	failure := q.fail(image.Unavailable, err)
-	if c.explainGuard(failure, err) || c.explainCredential(ctx, q, failure, err) {
+	if r.explainGuard(failure, err) || r.explainCredential(ctx, q, failure, err) {
 		return failure
 	}
 	switch {
@@ -45,7 +45,7 @@ func (c *Client) explain(ctx context.Context, q question, err error) *Error {
 }
 
 // explainGuard reports whether a request was kept from leaving.
-func (c *Client) explainGuard(failure *Error, err error) bool {
+func (r *requester) explainGuard(failure *Error, err error) bool {
 	if realm, ok := errors.AsType[*guard.RealmError](err); ok {
 		failure.Kind, failure.Err = image.Refused, realm
 		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.Home
@@ -64,7 +64,7 @@ func (c *Client) explainGuard(failure *Error, err error) bool {
 
 // explainCredential reports whether the credential could not be had, is of a form that the
 // registry has no use for, or gets no token.
-func (c *Client) explainCredential(ctx context.Context, q question, failure *Error, err error) bool {
+func (r *requester) explainCredential(ctx context.Context, q question, failure *Error, err error) bool {
 	if broken, ok := errors.AsType[*credentialError](err); ok {
 		failure.Err, failure.final = broken, true
 		failure.Hint = "check " + broken.source
@@ -75,19 +75,19 @@ func (c *Client) explainCredential(ctx context.Context, q question, failure *Err
 	}
 	if unfit, ok := errors.AsType[*unfitError](err); ok {
 		failure.Kind, failure.Err = image.Refused, unfit
-		c.hint(ctx, q, failure)
+		r.hint(ctx, q, failure)
 		return true
 	}
 	if token, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		failure.Kind, failure.Status = kindOfToken(token.StatusCode, q.turn == anonymous), token.StatusCode
 		failure.final = !isTemporaryStatus(token.StatusCode)
 		failure.Err = errors.New("no token from " + token.URL.Host)
-		c.hint(ctx, q, failure)
+		r.hint(ctx, q, failure)
 		return true
 	}
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
 		failure.Kind, failure.Status, failure.Err = image.Refused, http.StatusUnauthorized, nil
-		c.hint(ctx, q, failure)
+		r.hint(ctx, q, failure)
 		return true
 	}
 	return false

@@ -30,29 +30,28 @@ type Host struct {
 	PlainHTTP bool
 }
 
-// roads are the transports to all hosts. Each host with settings has connections of its
+// transports are the transports to all hosts. Each host with settings has connections of its
 // own, and two sets where it has a client certificate.
-type roads struct {
-	open *http.Transport // everybody else
+type transports struct {
+	open *http.Transport // all other hosts
 	// known presents no client certificate, own does. Keys are as in address.
 	known, own map[string]*http.Transport
 }
 
-// sent is the last place that every request of one call passes: it chooses the
-// way, and counts.
+// sent is the innermost transport of one call: it selects the connections, and counts requests.
 type sent struct {
-	client *Client
-	home   *url.URL // the registry that the call is for
-	ticket *allowance.Ticket
-	trail  *trail // may be nil
+	requester *requester
+	home      *url.URL // the registry that the call is for
+	ticket    *allowance.Ticket
+	trail     *trail // may be nil
 }
 
 // RoundTrip implements http.RoundTripper.
 func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
-	c := s.client
-	c.meter.sent()
+	r := s.requester
+	r.meter.sent()
 	started := time.Now()
-	answer, err := c.roads.to(s.home, q.URL, c.realms).RoundTrip(q)
+	answer, err := r.transports.to(s.home, q.URL, r.realms).RoundTrip(q)
 	status := 0
 	s.trail.note(s.home, q, answer)
 	if err == nil {
@@ -64,11 +63,11 @@ func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
 			s.ticket.Heard(status, answer.Header)
 		}
 		if isHome {
-			c.meter.answered(q, answer.Header, status)
+			r.meter.answered(q, answer.Header, status)
 		}
 	}
-	if c.seen != nil {
-		c.seen(q.URL.Host, status, time.Since(started))
+	if r.seen != nil {
+		r.seen(q.URL.Host, status, time.Since(started))
 	}
 	return answer, err
 }
@@ -89,8 +88,8 @@ func newTransport(dialer *dial.Dialer, trust *tls.Config) *http.Transport {
 	}
 }
 
-func newRoads(config Config, dialer *dial.Dialer) roads {
-	r := roads{
+func newTransports(config Config, dialer *dial.Dialer) transports {
+	r := transports{
 		open:  newTransport(dialer, &tls.Config{RootCAs: config.RootCAs}), //nolint:gosec // newTransport sets the version
 		known: map[string]*http.Transport{}, own: map[string]*http.Transport{},
 	}
@@ -110,7 +109,7 @@ func newRoads(config Config, dialer *dial.Dialer) roads {
 }
 
 // all are the transports, each once.
-func (r roads) all() []*http.Transport {
+func (r transports) all() []*http.Transport {
 	list := []*http.Transport{r.open}
 	list = slices.AppendSeq(list, maps.Values(r.known))
 	return slices.AppendSeq(list, maps.Values(r.own))
@@ -119,7 +118,7 @@ func (r roads) all() []*http.Transport {
 // to returns the transport of a request to target that is made for the registry at home.
 // An untrusted host may lead here (by a redirect, as a realm): then no client certificate
 // is presented, since it would lend that host this client's rights.
-func (r roads) to(home, target *url.URL, realms guard.Realms) *http.Transport {
+func (r transports) to(home, target *url.URL, realms guard.Realms) *http.Transport {
 	if len(r.known) == 0 {
 		return r.open
 	}
@@ -135,14 +134,14 @@ func (r roads) to(home, target *url.URL, realms guard.Realms) *http.Transport {
 
 // insecure are the transports that accept any certificate. Hosts with settings keep them,
 // and their connections.
-func (r roads) insecure() roads {
+func (r transports) insecure() transports {
 	open := r.open.Clone()
 	open.TLSClientConfig.InsecureSkipVerify = true
-	return roads{open: open, known: r.known, own: r.own}
+	return transports{open: open, known: r.known, own: r.own}
 }
 
 // describes reports whether the host has a configuration entry.
-func (r roads) describes(target *url.URL) bool {
+func (r transports) describes(target *url.URL) bool {
 	_, ok := r.known[address(target)]
 	return ok
 }

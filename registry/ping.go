@@ -46,35 +46,35 @@ const opPing = "ping"
 
 // pingOnce returns the outcome, and whether the host was found to require, or not to have,
 // TLS, so that a repeated request can succeed.
-func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err error) {
-	origin := c.schemes.origin(q.repository)
-	ticket, leave, err := c.enter(ctx, c.account(q, origin.Host))
+func (r *requester) pingOnce(ctx context.Context, q question) (again bool, err error) {
+	origin := r.schemes.origin(q.repository)
+	ticket, leave, err := r.enter(ctx, r.account(q, origin.Host))
 	if err != nil {
 		return false, notAsked(q, err)
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, q.method, origin.JoinPath("/v2/").String(), nil)
 	if err != nil {
 		return false, q.fail(image.Corrupt, err)
 	}
-	request.Header.Set("User-Agent", c.userAgent)
+	request.Header.Set("User-Agent", r.userAgent)
 	bare := &http.Client{ // no auth.Client: it would go for a token
 		Transport: &guard.Transport{
-			Base: sent{client: c, home: origin, ticket: ticket}, Home: origin, Realms: c.realms, Loopback: c.loopback,
+			Base: sent{requester: r, home: origin, ticket: ticket}, Home: origin, Realms: r.realms, Loopback: r.loopback,
 		},
 		CheckRedirect: guard.Redirect,
 	}
 	response, err := bare.Do(request)
 	if err != nil {
-		return !c.roads.describes(origin) && c.schemes.concede(origin, err), c.explain(ctx, q, err)
+		return !r.transports.describes(origin) && r.schemes.concede(origin, err), r.explain(ctx, q, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
-	c.meter.read(len(body))
+	r.meter.read(len(body))
 	if err != nil {
-		return false, c.explain(ctx, q, err)
+		return false, r.explain(ctx, q, err)
 	}
 	if isRegistry(response, body) {
 		return false, nil
@@ -86,7 +86,7 @@ func (c *Client) pingOnce(ctx context.Context, q question) (again bool, err erro
 		failure.Err = errors.New("the answer (" + content.OrNone(mediaTypeOf(response.Header)) + ") is not a registry's")
 		failure.Hint = "check that a proxy or a login page does not stand before it"
 	}
-	return c.schemes.learn(origin, response), failure
+	return r.schemes.learn(origin, response), failure
 }
 
 // isRegistry looks for signs of a registry: the version header that the docker registry

@@ -42,11 +42,11 @@ func (c *Client) From(p Provenance) *Client {
 }
 
 // hint adds the remedy for a refusal: it names the source, never the value.
-func (c *Client) hint(ctx context.Context, q question, failure *Error) {
+func (r *requester) hint(ctx context.Context, q question, failure *Error) {
 	failure.denied, failure.missing = failure.Kind == image.Refused, failure.Kind == image.NotFound
-	switch doubted := c.doubt(q, failure); {
+	switch doubted := r.doubt(q, failure); {
 	case doubted || failure.Kind == image.Refused:
-		failure.Hint = c.blame(ctx, q.repository)
+		failure.Hint = r.blame(ctx, q.repository)
 	case failure.Status == http.StatusTooManyRequests:
 		failure.Hint = "the registry limits requests: wait, log in, or use a mirror"
 	case failure.Kind == image.NotFound:
@@ -57,46 +57,46 @@ func (c *Client) hint(ctx context.Context, q question, failure *Error) {
 // doubt turns an answer into an error if an unavailable credential might have changed it.
 // Missing evidence is not doubted: a credential with pull access to a repository can read
 // all of it.
-func (c *Client) doubt(q question, failure *Error) (doubted bool) {
+func (r *requester) doubt(q question, failure *Error) (doubted bool) {
 	aboutImage := q.op == opResolve || q.op == opDescribe
-	doubted = c.from.Unlooked != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)
+	doubted = r.from.Unlooked != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)
 	if doubted {
-		failure.Kind, failure.final = cmp.Or(c.from.Doubt, image.Unavailable), true
+		failure.Kind, failure.final = cmp.Or(r.from.Doubt, image.Unavailable), true
 	}
 	return doubted
 }
 
 // blame names the credential that was tried.
-func (c *Client) blame(ctx context.Context, repository image.Repository) string {
+func (r *requester) blame(ctx context.Context, repository image.Repository) string {
 	var text strings.Builder
-	switch names := c.tried(context.WithoutCancel(ctx), repository); {
+	switch names := r.tried(context.WithoutCancel(ctx), repository); {
 	case len(names) == 1:
 		text.WriteString("the credential from " + names[0] + " does not allow it: check that it is current and may pull")
 	case len(names) > 1:
 		text.WriteString("the credentials from " + strings.Join(names, " and from ") + " do not allow it: check that one is current and may pull")
-	case c.from.Advice != "":
-		text.WriteString("it was asked anonymously: " + c.from.Advice)
+	case r.from.Advice != "":
+		text.WriteString("it was asked anonymously: " + r.from.Advice)
 	default:
 		text.WriteString("it was asked anonymously: if it exists, log in with \"docker login " + repository.Registry() + "\" or name a credential")
 	}
-	if c.from.Unlooked != "" {
-		text.WriteString("; before it, " + c.from.Unlooked)
+	if r.from.Unlooked != "" {
+		text.WriteString("; before it, " + r.from.Unlooked)
 	}
-	for _, note := range c.from.Notes {
+	for _, note := range r.from.Notes {
 		text.WriteString("; " + note)
 	}
 	return text.String()
 }
 
 // tried names the sources that have a credential for a repository.
-func (c *Client) tried(ctx context.Context, repository image.Repository) []string {
+func (r *requester) tried(ctx context.Context, repository image.Repository) []string {
 	var names []string
-	for i, source := range c.credentials {
-		if credential, _ := c.credentials.at(ctx, i, repository); credential == auth.EmptyCredential {
+	for i, source := range r.credentials {
+		if credential, _ := r.credentials.at(ctx, i, repository); credential == auth.EmptyCredential {
 			continue
 		}
-		if i < len(c.from.Sources) {
-			source.Name = c.from.Sources[i]
+		if i < len(r.from.Sources) {
+			source.Name = r.from.Sources[i]
 		}
 		if named, is := source.Keychain.(Entries); is {
 			if entry := named.Entry(ctx, resource(repository)); entry != "" {

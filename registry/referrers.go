@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
+	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
 // Referrers lists the manifests that name digest as their subject, of the given artifact
@@ -28,7 +29,7 @@ func (c *Client) Referrers(ctx context.Context, repository image.Repository, dig
 		return nil, q.fail(image.Corrupt, errors.New("the repository or the digest is empty"))
 	}
 	var tag *pendingTag
-	switch c.knownAPI(q) {
+	switch c.apis.of(q) {
 	case apiMissing:
 		return c.referrersTag(ctx, q, digest, nil, artifactTypes)
 	case apiUnknown:
@@ -80,7 +81,7 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 		}
 		got, err := c.ask(ctx, q)
 		if err != nil {
-			if len(seen) == 0 && c.lacksReferrers(q, err) {
+			if len(seen) == 0 && c.apis.isMissing(q, err) {
 				return found, errNoReferrersAPI
 			}
 			if failure, ok := errors.AsType[*Error](err); ok && failure.Kind == image.NotFound {
@@ -95,10 +96,10 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 			return found, q.fail(image.Corrupt, errors.New("a later page is no index"))
 		}
 		if len(seen) == 0 {
-			c.learnAPI(q, true)
+			c.apis.learn(q, true)
 		}
 		q.most -= got.read
-		next, err := nextPage(got.url, got.header.Values("Link"))
+		next, err := guard.NextPage(got.url, got.header.Values("Link"))
 		if err != nil {
 			return found, q.fail(image.Corrupt, err)
 		}

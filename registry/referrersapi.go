@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
+	"github.com/quaymaster/quaymaster/registry/internal/memory"
 )
 
 // api is whether a registry has the referrers API, as far as earlier answers show.
@@ -30,37 +31,42 @@ const endpointReferrers = "referrers"
 // errNoReferrersAPI is the result of a registry that lacks the endpoint.
 var errNoReferrersAPI = errors.New("the registry has no referrers API")
 
-// knownAPI returns the cached result. Only answers about this repository show that the API
+// apis caches whether hosts and repositories have the referrers API, by apiOf and hostOf.
+type apis struct{ known *memory.Map[bool] }
+
+func newAPIs() apis { return apis{memory.New[bool](maxMissing, missingAge)} }
+
+// of returns the cached result. Only answers about this repository show that the API
 // is missing: a host may serve repositories of several kinds. Its presence saves a request
 // and decides nothing, so an answer about any repository of the host suffices.
-func (c *Client) knownAPI(q question) api {
-	present, known := c.apis.Get(apiOf(q))
+func (a apis) of(q question) api {
+	present, known := a.known.Get(apiOf(q))
 	switch {
 	case known && !present:
 		return apiMissing
 	case known:
 		return apiPresent
 	}
-	if present, _ := c.apis.Get(hostOf(q)); present {
+	if present, _ := a.known.Get(hostOf(q)); present {
 		return apiPresent
 	}
 	return apiUnknown
 }
 
-// learnAPI caches the result of an answer. On a host where one repository lacks the API,
+// learn caches the result of an answer. On a host where one repository lacks the API,
 // its presence is cached for single repositories, so that the others still take one round
 // trip.
-func (c *Client) learnAPI(q question, present bool) {
+func (a apis) learn(q question, present bool) {
 	if !present {
-		c.apis.Set(apiOf(q), false)
-		c.apis.Set(hostOf(q), false)
+		a.known.Set(apiOf(q), false)
+		a.known.Set(hostOf(q), false)
 		return
 	}
 	key := hostOf(q)
-	if onHost, known := c.apis.Get(key); known && !onHost {
+	if onHost, known := a.known.Get(key); known && !onHost {
 		key = apiOf(q)
 	}
-	c.apis.Set(key, true)
+	a.known.Set(key, true)
 }
 
 // apiOf is the cache key of a repository. The algorithm is part of it, since a registry may
@@ -75,12 +81,12 @@ func algorithmOf(q question) string {
 	return algorithm
 }
 
-// lacksReferrers reports whether a failure means that the API is not there, as the
+// isMissing reports whether a failure means that the API is not there, as the
 // distribution specification defines it, and caches that where the registry does not serve
 // the path. An answer with a code about the repository or the digest is one of the API's:
 // registries with it answer 404 for what was never pushed, and a request for such a digest
 // must not hide the referrers of the next one.
-func (c *Client) lacksReferrers(q question, err error) bool {
+func (a apis) isMissing(q question, err error) bool {
 	code := ""
 	if first, _ := errors.AsType[errcode.Errors](err); len(first) > 0 {
 		code = first[0].Code
@@ -90,7 +96,7 @@ func (c *Client) lacksReferrers(q question, err error) bool {
 	case http.StatusNotFound, http.StatusGone, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusNotImplemented:
 		lacks = true
 		if code == "" || code == errcode.ErrorCodeUnsupported {
-			c.learnAPI(q, false)
+			a.learn(q, false)
 		}
 	case http.StatusBadRequest:
 		lacks = code == errcode.ErrorCodeUnsupported || code == ""

@@ -19,12 +19,12 @@ import (
 
 // pause waits before the next try, as long as the registry asks for. A wait
 // that would end after the deadline is not begun.
-func (c *Client) pause(ctx context.Context, attempt int, q question, failure *Error) error {
-	wait := jitter(c.backoff << (attempt - 1))
+func (r *requester) pause(ctx context.Context, attempt int, q question, failure *Error) error {
+	wait := jitter(r.backoff << (attempt - 1))
 	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok && (failure.away || failure.Status != http.StatusTooManyRequests) {
 		wait = max(wait, allowance.RetryAfter(asked.value, time.Now()))
 	}
-	if rest := c.allowance.Rest(c.account(q, c.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
+	if rest := r.allowance.Rest(r.account(q, r.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
 		wait = rest
 	}
 	deadline, limited := cache.CallerDeadline(ctx)

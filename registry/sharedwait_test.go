@@ -29,11 +29,11 @@ func TestSharedWorkWaitsNoLongerThanItsCaller(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			book := allowance.New()
-			lanes, err := fair.New(fair.Bounds{Total: 1, PerHost: 1})
+			concurrency, err := fair.New(fair.Bounds{Total: 1, PerHost: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := &Client{allowance: book, lanes: lanes}
+			client := &Client{allowance: book, concurrency: concurrency}
 			account := allowance.Account{Host: "reg.example"}
 			ticket, err := book.Enter(t.Context(), account, false)
 			if err != nil {

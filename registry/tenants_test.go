@@ -27,7 +27,7 @@ func counted(arrived chan<- struct{}) registrytest.Action {
 }
 
 // TestTenantsShareLanes: one tenant asks a thousand images of eight registries that
-// never answer. It gets three quarters of the lanes; another one's questions are all
+// never answer. It gets three quarters of the concurrency; another one's questions are all
 // answered meanwhile, of a registry of its own and of one that both ask.
 func TestTenantsShareLanes(t *testing.T) {
 	arrived := make(chan struct{}, 1000)

@@ -1,19 +1,16 @@
-package registry
+package guard
 
 import (
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
-
-	"github.com/quaymaster/quaymaster/registry/internal/content"
-	"github.com/quaymaster/quaymaster/registry/internal/guard"
 )
 
-// nextPage reads the address of the next page from Link headers (RFC 8288),
+// NextPage reads the address of the next page from Link headers (RFC 8288),
 // relative to the page at current. No next page is nil. The next page must be
 // of the same origin and path: a list continues where it began.
-func nextPage(current *url.URL, headers []string) (*url.URL, error) {
+func NextPage(current *url.URL, headers []string) (*url.URL, error) {
 	for _, header := range headers {
 		target, ok := nextLink(header)
 		if !ok {
@@ -23,8 +20,8 @@ func nextPage(current *url.URL, headers []string) (*url.URL, error) {
 		if err != nil {
 			return nil, errors.New("its Link to the next page is no address")
 		}
-		if !guard.SameOrigin(current, next) || next.User != nil {
-			return nil, fmt.Errorf("its Link leads to another host, %s", content.Shorten(next.Host))
+		if !SameOrigin(current, next) || next.User != nil {
+			return nil, fmt.Errorf("its Link leads to another host, %.100q", next.Host)
 		}
 		if next.Path != current.Path {
 			return nil, errors.New("its Link leads out of the list")
