@@ -67,14 +67,13 @@ var budgets = []budget{
 	{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.assembly":          {95, unsplit},
-			"gate.work":                                {72, unsplit},
-			"gate.planned":                             {62, unsplit},
-			"registry/registrytest.Registry":           {37, unsplit},
-			"background.look":                          {36, unsplit},
-			"report/policyreport/internal/merge.Words": {30, unsplit},
-			"cmd/quaymaster.setupFlags":                {26, unsplit},
-			"cmd/quaymaster/gateway.Reader":            {26, unsplit},
+			"cmd/quaymaster/gateway.assembly": {95, unsplit},
+			"gate.work":                       {72, unsplit},
+			"gate.planned":                    {62, unsplit},
+			"registry/registrytest.Registry":  {37, unsplit},
+			"background.look":                 {36, unsplit},
+			"cmd/quaymaster.setupFlags":       {26, unsplit},
+			"cmd/quaymaster/gateway.Reader":   {26, unsplit},
 		},
 	},
 	{

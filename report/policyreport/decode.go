@@ -59,11 +59,11 @@ func Decode(at Place, show Selection, parts [][]byte) (*Report, error) {
 		if !sameScope(object.Scope, at.Scope) {
 			continue // of an earlier object with the same name
 		}
-		r.said.Pods = r.said.Pods || object.Annotations[SpeakersAnnotation] == podsSpeak
-		maps.Copy(r.said.Unlisted, merge.ParseTokens(object.Annotations[UnlistedAnnotation]))
+		r.content.Pods = r.content.Pods || object.Annotations[SpeakersAnnotation] == podsSpeak
+		maps.Copy(r.content.Unlisted, merge.ParseTokens(object.Annotations[UnlistedAnnotation]))
 		r.include(object.Results)
 	}
-	r.said.ForgetUseless()
+	r.content.ForgetUseless()
 	return r, nil
 }
 
@@ -147,7 +147,7 @@ func essence(o PolicyReport) [sha256.Size]byte {
 func (r *Report) include(entries []openreports.ReportResult) {
 	for _, entry := range entries {
 		if w, ok := resultOf(entry); ok {
-			r.said.Include(w)
+			r.content.Include(w)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func resultOf(entry openreports.ReportResult) (result.Result, bool) {
 			return result.Result{}, false
 		}
 	}
-	return worded(made), true
+	return bounded(made), true
 }
 
 func defaultKind(namespaced bool) string {

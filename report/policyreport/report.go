@@ -11,15 +11,15 @@ import (
 // Report is the content of one report, before it is split into objects. It is not safe for
 // concurrent use.
 type Report struct {
-	place Place
-	said  *merge.Words
+	place   Place
+	content *merge.Content
 	// read holds the parts as they were read.
 	read []original
 }
 
 // New returns an empty report.
 func New(at Place, show Selection) *Report {
-	return &Report{place: at, said: merge.New(at.Scope, hasPods(at.Scope), show)}
+	return &Report{place: at, content: merge.New(at.Scope, hasPods(at.Scope), show)}
 }
 
 // Place returns the report's place.
@@ -30,7 +30,7 @@ func (r *Report) Place() Place { return r.place }
 // same policy, rule, resource and container, the newer one is stored.
 //
 // Results of one call are merged in the order of their times. Merge is idempotent.
-func (r *Report) Merge(results []result.Result) bool { return r.said.Merge(allWorded(results)) }
+func (r *Report) Merge(results []result.Result) bool { return r.content.Merge(allBounded(results)) }
 
 // Replace sets all results of an object at a time. It removes the object's earlier listed results
 // that are not in results, except those of unasked policies. It returns the same as Merge. A
@@ -39,25 +39,27 @@ func (r *Report) Merge(results []result.Result) bool { return r.said.Merge(allWo
 // A caller with the results of several objects passes all of them to Merge first, so that the
 // most frequent result becomes the shared one.
 func (r *Report) Replace(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
-	results = allWorded(results)
-	changed := r.said.Merge(results)
-	return r.said.Drop(resourceWorded(of), at, results, policiesWorded(unasked)...) || changed
+	results = allBounded(results)
+	changed := r.content.Merge(results)
+	return r.content.Drop(boundedResource(of), at, results, boundedPolicies(unasked)...) || changed
 }
 
 // IsEmpty reports whether the report has no results, so that no object is stored.
-func (r *Report) IsEmpty() bool { return r.said.IsEmpty() }
+func (r *Report) IsEmpty() bool { return r.content.IsEmpty() }
 
 // ForgetResource removes the listed results of a deleted object, and reports whether there were
 // any. A shared result of pods stays, since its other pods are unknown.
 func (r *Report) ForgetResource(of report.Resource) bool {
-	return r.said.Drop(resourceWorded(of), time.Time{}, nil)
+	return r.content.Drop(boundedResource(of), time.Time{}, nil)
 }
 
 // Keep removes results of policies that are not in the list, overrides included
 // (result.OverrideKind). Only kind, namespace and name are compared. It reports whether there
 // were any.
-func (r *Report) Keep(policies []result.Policy) bool { return r.said.Keep(policiesWorded(policies)) }
+func (r *Report) Keep(policies []result.Policy) bool {
+	return r.content.Keep(boundedPolicies(policies))
+}
 
 // Resources returns the objects that the report lists by name, in no order. The caller removes
 // deleted ones with ForgetResource.
-func (r *Report) Resources() []report.Resource { return r.said.Resources() }
+func (r *Report) Resources() []report.Resource { return r.content.Resources() }

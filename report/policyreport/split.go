@@ -28,11 +28,11 @@ type page struct {
 // containers therefore have an ID.
 func (r *Report) entries() []openreports.ReportResult {
 	type known struct{ who, policy, rule, result, category, message string }
-	words := r.said.All()
-	entries := make([]openreports.ReportResult, len(words))
-	by := make([]known, len(words))
+	results := r.content.All()
+	entries := make([]openreports.ReportResult, len(results))
+	by := make([]known, len(results))
 	times := map[known]int{}
-	for i, w := range words {
+	for i, w := range results {
 		who := ""
 		if r.place.Scope.Name == "" {
 			who = merge.Identity(w.Resource)
@@ -41,7 +41,7 @@ func (r *Report) entries() []openreports.ReportResult {
 		by[i] = known{who, w.Policy.String(), w.Rule, string(w.Status), w.Policy.Category, w.Message}
 		times[by[i]]++
 	}
-	for i, w := range words {
+	for i, w := range results {
 		if times[by[i]] == 1 {
 			continue
 		}
@@ -87,8 +87,8 @@ func (r *Report) split(limits Limits) ([]page, error) {
 		of.entries = append(of.entries, entry)
 		results++
 	}
-	for _, t := range r.said.Tokens() {
-		next(len(t.String())).unlisted[t] = r.said.Unlisted[t]
+	for _, t := range r.content.Tokens() {
+		next(len(t.String())).unlisted[t] = r.content.Unlisted[t]
 	}
 	if len(pages) > MaxParts {
 		return nil, errTooLarge
@@ -130,7 +130,7 @@ func (r *Report) object(of page, number, parts int) PolicyReport {
 	if number > 1 {
 		annotate(PartOfAnnotation, r.place.Name)
 	}
-	if r.said.Pods && !hasPods(r.place.Scope) {
+	if r.content.Pods && !hasPods(r.place.Scope) {
 		annotate(SpeakersAnnotation, podsSpeak)
 	}
 	if len(of.unlisted) > 0 {
@@ -153,7 +153,7 @@ func (r *Report) summary(of page) openreports.ReportSummary {
 		counts[result.Status(each.Result)]++
 	}
 	for _, status := range of.unlisted {
-		if r.said.Counts(status) {
+		if r.content.Counts(status) {
 			counts[status]++
 		}
 	}

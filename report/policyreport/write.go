@@ -26,7 +26,7 @@ func Write(w io.Writer, api API, decided []report.Decided) error {
 	entries := map[string][]openreports.ReportResult{}
 	for _, d := range decided {
 		for _, r := range result.Of(d) {
-			r = worded(r)
+			r = bounded(r)
 			namespace := r.Resource.Namespace
 			if r.Resource.Name == "" {
 				r.Resource = report.Resource{}

@@ -12,10 +12,10 @@ import (
 // Drop removes the results of a bounded object that results does not repeat and that are not
 // newer than a time; a zero time removes all of them. Results of unasked policies, which were not
 // evaluated, stay.
-func (r *Words) Drop(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
+func (c *Content) Drop(of report.Resource, at time.Time, results []result.Result, unasked ...result.Policy) bool {
 	stays := namesOf(unasked)
 	who := Identity(of)
-	if !r.Pods && r.isScope(of) {
+	if !c.Pods && c.scope.is(of) {
 		who = ""
 	}
 	restated := map[line]bool{}
@@ -24,27 +24,27 @@ func (r *Words) Drop(of report.Resource, at time.Time, results []result.Result, 
 		l := lineOf(each)
 		restated[l], tokens[tokenOf(l, who)] = true, true
 	}
-	changed := r.dropFormer(of, at, results, restated)
-	for l, s := range r.lines {
+	changed := c.dropFormer(of, at, results, restated)
+	for l, s := range c.lines {
 		before, there := s.of(who)
 		if !there || restated[l] || stays.line(l) || !at.IsZero() && before.Time.After(at) {
 			continue
 		}
 		s.remove(who)
-		r.tidy(l)
+		c.lines.tidy(l)
 		changed = true
 	}
 	known := ""
 	if who != "" {
 		known = code(who, whoLength)
 	}
-	return r.dropTokens(func(t Token, _ result.Status) bool { return t.who == known && !tokens[t] && !stays.token(t) }) || changed
+	return c.dropTokens(func(t Token, _ result.Status) bool { return t.who == known && !tokens[t] && !stays.token(t) }) || changed
 }
 
 // dropFormer removes shared results of rules that a policy no longer has. They predate the change
 // of the policy, and its current results differ.
-func (r *Words) dropFormer(of report.Resource, at time.Time, results []result.Result, restated map[line]bool) bool {
-	if !r.shares() || !r.isPodOfScope(result.Result{Resource: of}) {
+func (c *Content) dropFormer(of report.Resource, at time.Time, results []result.Result, restated map[line]bool) bool {
+	if !c.shares() || !c.scope.hasPod(result.Result{Resource: of}) {
 		return false
 	}
 	hashes := map[string]string{}
@@ -52,19 +52,19 @@ func (r *Words) dropFormer(of report.Resource, at time.Time, results []result.Re
 		hashes[each.Policy.Kind+"/"+each.Policy.String()] = each.Policy.Hash
 	}
 	changed := false
-	for l, s := range r.lines {
-		hash, said := hashes[l.kind+"/"+l.policy]
-		if s.shared == nil || !said || restated[l] || s.shared.Policy.Hash == hash || s.shared.Time.After(at) {
+	for l, s := range c.lines {
+		hash, isKnown := hashes[l.kind+"/"+l.policy]
+		if s.shared == nil || !isKnown || restated[l] || s.shared.Policy.Hash == hash || s.shared.Time.After(at) {
 			continue
 		}
 		s.shared, changed = nil, true
-		r.tidy(l)
+		c.lines.tidy(l)
 	}
 	return changed
 }
 
 // of returns the result of a listed object, or for an empty argument the shared one.
-func (s *said) of(who string) (result.Result, bool) {
+func (s *entry) of(who string) (result.Result, bool) {
 	if who != "" {
 		w, ok := s.listed[who]
 		return w, ok
@@ -76,16 +76,16 @@ func (s *said) of(who string) (result.Result, bool) {
 }
 
 // Keep removes results of policies that are not in the list, and reports whether there were any.
-func (r *Words) Keep(policies []result.Policy) bool {
+func (c *Content) Keep(policies []result.Policy) bool {
 	there := namesOf(policies)
 	changed := false
-	for l := range r.lines {
+	for l := range c.lines {
 		if !there.line(l) {
-			delete(r.lines, l)
+			delete(c.lines, l)
 			changed = true
 		}
 	}
-	return r.dropTokens(func(t Token, _ result.Status) bool { return !there.token(t) }) || changed
+	return c.dropTokens(func(t Token, _ result.Status) bool { return !there.token(t) }) || changed
 }
 
 // policyNames are policies by kind and name, and by the hashes of both in tokens.
@@ -105,9 +105,9 @@ func (n policyNames) line(l line) bool { return n.names[l.kind+"/"+l.policy] }
 func (n policyNames) token(t Token) bool { return n.codes[t.policy] }
 
 // Resources returns the objects that are listed by name, in no order.
-func (r *Words) Resources() []report.Resource {
+func (c *Content) Resources() []report.Resource {
 	listed := map[string]report.Resource{}
-	for _, s := range r.lines {
+	for _, s := range c.lines {
 		for who, w := range s.listed {
 			listed[who] = w.Resource
 		}
@@ -117,9 +117,9 @@ func (r *Words) Resources() []report.Resource {
 
 // sorted returns the listed results in the order of their objects.
 func sorted(listed map[string]result.Result) []result.Result {
-	words := make([]result.Result, 0, len(listed))
+	results := make([]result.Result, 0, len(listed))
 	for _, who := range slices.Sorted(maps.Keys(listed)) {
-		words = append(words, listed[who])
+		results = append(results, listed[who])
 	}
-	return words
+	return results
 }

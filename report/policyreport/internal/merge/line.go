@@ -12,9 +12,9 @@ import (
 // line is the key that comparable results of several objects share.
 type line struct{ kind, policy, rule, container string }
 
-// The results on a line: one shared by all unlisted objects, and those of listed objects, by
+// entry has the results on a line: one shared by all unlisted objects, and those of listed objects, by
 // identity.
-type said struct {
+type entry struct {
 	shared *result.Result
 	listed map[string]result.Result
 }

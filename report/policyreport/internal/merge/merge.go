@@ -14,21 +14,21 @@ import (
 const maxRounds = 4
 
 // Merge merges bounded results, and reports whether the visible content changed.
-func (r *Words) Merge(results []result.Result) bool {
-	words := newest(results)
+func (c *Content) Merge(results []result.Result) bool {
+	arrived := newest(results)
 	changed := false
-	if !r.Pods && slices.ContainsFunc(words, r.isPodOfScope) {
-		changed = r.turn()
+	if !c.Pods && slices.ContainsFunc(arrived, c.scope.hasPod) {
+		changed = c.turn()
 	}
-	if r.shares() {
-		for _, w := range r.firsts(words) {
-			changed = r.take(w) || changed
+	if c.shares() {
+		for _, w := range c.firsts(arrived) {
+			changed = c.take(w) || changed
 		}
 	}
 	for range maxRounds {
 		again := false
-		for _, w := range words {
-			again = r.take(w) || again
+		for _, w := range arrived {
+			again = c.take(w) || again
 		}
 		if !again {
 			break
@@ -61,33 +61,33 @@ func newest(results []result.Result) []result.Result {
 }
 
 // shares reports whether pods have a shared result.
-func (r *Words) shares() bool { return r.Pods && r.show.tellsPasses() }
+func (c *Content) shares() bool { return c.Pods && c.show.tellsPasses() }
 
-func (r *Words) isScope(of report.Resource) bool {
-	return r.scope.Name != "" && Identity(of) == Identity(r.scope)
+func (s scope) is(of report.Resource) bool {
+	return s.Name != "" && Identity(of) == Identity(report.Resource(s))
 }
 
-func (r *Words) isPodOfScope(w result.Result) bool {
-	return r.scope.Name != "" && r.scope.Kind != "Pod" && w.Resource.Kind == "Pod"
+func (s scope) hasPod(w result.Result) bool {
+	return s.Name != "" && s.Kind != "Pod" && w.Resource.Kind == "Pod"
 }
 
 // turn converts the report of an object to one with pods: its earlier results are listed as the
 // object's own.
-func (r *Words) turn() bool {
-	r.Pods = true
+func (c *Content) turn() bool {
+	c.Pods = true
 	changed := false
-	for l, s := range r.lines {
+	for l, s := range c.lines {
 		if s.shared == nil {
 			continue
 		}
 		own := *s.shared
-		own.Resource = r.scope
+		own.Resource = report.Resource(c.scope)
 		s.shared, changed = nil, true
-		r.put(l, Identity(own.Resource), own)
+		c.put(l, Identity(own.Resource), own)
 	}
-	for t := range r.Unlisted {
+	for t := range c.Unlisted {
 		if t.who == "" {
-			delete(r.Unlisted, t) // the next evaluation of the object restores it
+			delete(c.Unlisted, t) // the next evaluation of the object restores it
 			changed = true
 		}
 	}
@@ -96,12 +96,12 @@ func (r *Words) turn() bool {
 
 // firsts returns, for each line without a shared result, the most frequent result of the pods; of
 // equally frequent ones the first.
-func (r *Words) firsts(words []result.Result) []result.Result {
+func (c *Content) firsts(results []result.Result) []result.Result {
 	by := map[line]map[string]result.Result{}
 	var lines []line
-	for _, w := range words {
+	for _, w := range results {
 		l := lineOf(w)
-		if !r.isPodOfScope(w) || r.hasShared(l) {
+		if !c.scope.hasPod(w) || c.hasShared(l) {
 			continue
 		}
 		if by[l] == nil {
@@ -112,19 +112,18 @@ func (r *Words) firsts(words []result.Result) []result.Result {
 	}
 	var firsts []result.Result
 	for _, l := range lines {
-		firsts = append(firsts, mostSaid(by[l]))
+		firsts = append(firsts, mostFrequent(by[l]))
 	}
 	return firsts
 }
 
-// mostSaid returns the most frequent result; of equally frequent ones the first.
-func mostSaid(by map[string]result.Result) result.Result {
+// mostFrequent returns the most frequent result; of equally frequent ones the first.
+func mostFrequent(by map[string]result.Result) result.Result {
 	times := map[verdict]int{}
 	for _, w := range by {
 		times[verdictOf(w)]++
 	}
-	words := sorted(by)
-	return slices.MinFunc(words, func(a, b result.Result) int {
+	return slices.MinFunc(sorted(by), func(a, b result.Result) int {
 		if c := cmp.Compare(times[verdictOf(b)], times[verdictOf(a)]); c != 0 {
 			return c
 		}
@@ -132,69 +131,69 @@ func mostSaid(by map[string]result.Result) result.Result {
 	})
 }
 
-func (r *Words) hasShared(l line) bool {
-	if s := r.lines[l]; s != nil && s.shared != nil {
+func (c *Content) hasShared(l line) bool {
+	if s := c.lines[l]; s != nil && s.shared != nil {
 		return true
 	}
-	_, unlisted := r.Unlisted[tokenOf(l, "")]
+	_, unlisted := c.Unlisted[tokenOf(l, "")]
 	return unlisted
 }
 
 // take merges one result.
-func (r *Words) take(w result.Result) bool {
+func (c *Content) take(w result.Result) bool {
 	l, who := lineOf(w), Identity(w.Resource)
 	switch {
-	case !r.Pods && r.isScope(w.Resource):
-		return r.put(l, "", w)
-	case !r.shares():
-		return r.put(l, who, w)
-	case r.isPodOfScope(w):
-		return r.takePod(l, who, w)
-	case r.agrees(l, w):
-		return r.unlist(l, who, w)
+	case !c.Pods && c.scope.is(w.Resource):
+		return c.put(l, "", w)
+	case !c.shares():
+		return c.put(l, who, w)
+	case c.scope.hasPod(w):
+		return c.takePod(l, who, w)
+	case c.agrees(l, w):
+		return c.unlist(l, who, w)
 	}
-	return r.put(l, who, w)
+	return c.put(l, who, w)
 }
 
 // takePod merges the result of a pod on a line with a shared result.
-func (r *Words) takePod(l line, who string, w result.Result) bool {
-	s := r.at(l)
+func (c *Content) takePod(l line, who string, w result.Result) bool {
+	s := c.lines.at(l)
 	if before, ok := s.listed[who]; ok && supersedes(before, w) {
 		return false
 	}
 	switch {
-	case !r.hasShared(l):
-		r.share(l, w)
+	case !c.hasShared(l):
+		c.share(l, w)
 		return true
-	case r.agrees(l, w):
-		changed := r.unlist(l, who, w)
-		return r.confirm(l, w) || changed
+	case c.agrees(l, w):
+		changed := c.unlist(l, who, w)
+		return c.confirm(l, w) || changed
 	case s.shared != nil && s.shared.Policy.Hash != w.Policy.Hash:
 		if !supersedes(w, *s.shared) {
 			return false // from an earlier version of the policy
 		}
-		r.share(l, w)
+		c.share(l, w)
 		return true
-	case r.isNowOwners(l, w):
-		r.share(l, w)
+	case c.lines.lists(l, Identity(report.Resource(c.scope)), w): // the owner has it now, as during a rollout
+		c.share(l, w)
 		return true
 	}
-	return r.put(l, who, w)
+	return c.put(l, who, w)
 }
 
 // agrees reports whether a result equals the shared one.
-func (r *Words) agrees(l line, w result.Result) bool {
-	if s := r.lines[l]; s != nil && s.shared != nil {
+func (c *Content) agrees(l line, w result.Result) bool {
+	if s := c.lines[l]; s != nil && s.shared != nil {
 		return alike(*s.shared, w)
 	}
-	status, ok := r.Unlisted[tokenOf(l, "")]
+	status, ok := c.Unlisted[tokenOf(l, "")]
 	return ok && status == w.Status
 }
 
-// isNowOwners reports whether the owner's listed result equals this one, as during a rollout.
-func (r *Words) isNowOwners(l line, w result.Result) bool {
-	if s := r.lines[l]; s != nil {
-		if own, ok := s.listed[Identity(r.scope)]; ok {
+// lists reports whether the listed result of an object equals another.
+func (e entries) lists(l line, who string, w result.Result) bool {
+	if s := e[l]; s != nil {
+		if own, ok := s.listed[who]; ok {
 			return alike(own, w)
 		}
 	}
@@ -202,54 +201,54 @@ func (r *Words) isNowOwners(l line, w result.Result) bool {
 }
 
 // share sets the shared result, and removes the listed results that equal it.
-func (r *Words) share(l line, w result.Result) {
-	s := r.at(l)
+func (c *Content) share(l line, w result.Result) {
+	s := c.lines.at(l)
 	s.shared = nil
-	r.put(l, "", w)
+	c.put(l, "", w)
 	for who, other := range s.listed {
 		if alike(other, w) {
 			delete(s.listed, who)
 		}
 	}
-	r.dropTokens(func(t Token, status result.Status) bool { return t.who != "" && status == w.Status && sameLine(t, l) })
-	r.tidy(l)
+	c.dropTokens(func(t Token, status result.Status) bool { return t.who != "" && status == w.Status && sameLine(t, l) })
+	c.lines.tidy(l)
 }
 
 // confirm records that the shared result was repeated.
-func (r *Words) confirm(l line, w result.Result) bool {
-	s := r.at(l)
+func (c *Content) confirm(l line, w result.Result) bool {
+	s := c.lines.at(l)
 	switch {
-	case s.shared == nil && r.show.shows(w.Status): // it was only counted, and has an entry now
-		return r.put(l, "", w)
+	case s.shared == nil && c.show.shows(w.Status): // it was only counted, and has an entry now
+		return c.put(l, "", w)
 	case s.shared != nil && w.Time.After(s.shared.Time):
 		if s.shared.Policy != w.Policy {
-			return r.put(l, "", w) // equal under the current version of the policy
+			return c.put(l, "", w) // equal under the current version of the policy
 		}
 		s.shared.Time, s.shared.Process = w.Time, w.Process
 	}
-	r.tidy(l)
+	c.lines.tidy(l)
 	return false
 }
 
 // unlist removes the listed results of an object with a newer one.
-func (r *Words) unlist(l line, who string, w result.Result) bool {
+func (c *Content) unlist(l line, who string, w result.Result) bool {
 	changed := false
-	if s := r.lines[l]; s != nil {
+	if s := c.lines[l]; s != nil {
 		if before, ok := s.listed[who]; ok && !supersedes(before, w) {
 			delete(s.listed, who)
-			r.tidy(l)
+			c.lines.tidy(l)
 			changed = true
 		}
 	}
-	return r.dropToken(tokenOf(l, who)) || changed
+	return c.dropToken(tokenOf(l, who)) || changed
 }
 
 // put stores the result of an object, or for an empty identity the shared one, unless a newer one
 // is there.
-func (r *Words) put(l line, who string, w result.Result) bool {
-	s, t := r.at(l), tokenOf(l, who)
-	defer r.tidy(l)
-	if !r.Pods && w.Image == nil && w.Status == result.Pass {
+func (c *Content) put(l line, who string, w result.Result) bool {
+	s, t := c.lines.at(l), tokenOf(l, who)
+	defer c.lines.tidy(l)
+	if !c.Pods && w.Image == nil && w.Status == result.Pass {
 		// The hash is needed only for the shared result of pods, to detect a change of the
 		// policy. These results are by far the most frequent, and without the hash a report is a
 		// sixth smaller.
@@ -266,16 +265,16 @@ func (r *Words) put(l line, who string, w result.Result) bool {
 	if listed && supersedes(before, w) {
 		return false
 	}
-	if !r.show.shows(w.Status) {
+	if !c.show.shows(w.Status) {
 		s.remove(who)
-		return r.setToken(t, w.Status, who) || listed
+		return c.setToken(t, w.Status, who) || listed
 	}
-	unlisted := r.dropToken(t)
+	unlisted := c.dropToken(t)
 	s.set(who, w)
 	return !listed || unlisted || !same(before, w)
 }
 
-func (s *said) set(who string, w result.Result) {
+func (s *entry) set(who string, w result.Result) {
 	if who == "" {
 		s.shared = &w
 		return
@@ -283,7 +282,7 @@ func (s *said) set(who string, w result.Result) {
 	s.listed[who] = w
 }
 
-func (s *said) remove(who string) {
+func (s *entry) remove(who string) {
 	if who == "" {
 		s.shared = nil
 		return
@@ -291,18 +290,18 @@ func (s *said) remove(who string) {
 	delete(s.listed, who)
 }
 
-func (r *Words) at(l line) *said {
-	s := r.lines[l]
+func (e entries) at(l line) *entry {
+	s := e[l]
 	if s == nil {
-		s = &said{listed: map[string]result.Result{}}
-		r.lines[l] = s
+		s = &entry{listed: map[string]result.Result{}}
+		e[l] = s
 	}
 	return s
 }
 
 // tidy removes an empty line.
-func (r *Words) tidy(l line) {
-	if s := r.lines[l]; s != nil && s.shared == nil && len(s.listed) == 0 {
-		delete(r.lines, l)
+func (e entries) tidy(l line) {
+	if s := e[l]; s != nil && s.shared == nil && len(s.listed) == 0 {
+		delete(e, l)
 	}
 }

@@ -27,7 +27,7 @@ func word(of report.Resource, seconds int, status result.Status, message string)
 }
 
 // says is what has an entry, by the name of who says it; "" is the shared word.
-func says(w *merge.Words) map[string]string {
+func says(w *merge.Content) map[string]string {
 	said := map[string]string{}
 	for _, each := range w.All() {
 		said[each.Resource.Name] = string(each.Status) + " " + each.Message

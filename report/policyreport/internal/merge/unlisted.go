@@ -10,30 +10,30 @@ import (
 
 // setToken stores a result without an entry, where it is counted or distinguishes others. It
 // reports whether a count changed.
-func (r *Words) setToken(t Token, status result.Status, who string) bool {
-	before, there := r.Unlisted[t]
-	counted := there && r.show.counts(before)
-	if !r.show.counts(status) && (who != "" || !r.shares()) {
-		delete(r.Unlisted, t)
+func (c *Content) setToken(t Token, status result.Status, who string) bool {
+	before, there := c.Unlisted[t]
+	counted := there && c.show.counts(before)
+	if !c.show.counts(status) && (who != "" || !c.shares()) {
+		delete(c.Unlisted, t)
 		return counted
 	}
-	r.Unlisted[t] = status
-	return counted != r.show.counts(status)
+	c.Unlisted[t] = status
+	return counted != c.show.counts(status)
 }
 
 // dropToken removes a result without an entry, and reports whether a count changed.
-func (r *Words) dropToken(t Token) bool {
-	status, there := r.Unlisted[t]
-	delete(r.Unlisted, t)
-	return there && r.show.counts(status)
+func (c *Content) dropToken(t Token) bool {
+	status, there := c.Unlisted[t]
+	delete(c.Unlisted, t)
+	return there && c.show.counts(status)
 }
 
 // dropTokens removes the tokens for which gone holds, and reports whether a count changed.
-func (r *Words) dropTokens(gone func(t Token, status result.Status) bool) bool {
+func (c *Content) dropTokens(gone func(t Token, status result.Status) bool) bool {
 	changed := false
-	for t, status := range r.Unlisted {
+	for t, status := range c.Unlisted {
 		if gone(t, status) {
-			changed = r.dropToken(t) || changed
+			changed = c.dropToken(t) || changed
 		}
 	}
 	return changed

@@ -9,79 +9,85 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// Words is the content of one report: the results of its objects by line, and the tokens of
+// Content is the content of one report: the results of its objects by line, and the tokens of
 // results without an entry. It is not safe for concurrent use.
-type Words struct {
-	scope report.Resource
+type Content struct {
+	scope scope
 	show  Selection
 	// Pods: a result without a resource applies to the scope's pods, not to the scope.
 	Pods  bool
-	lines map[line]*said
+	lines entries
 	// Unlisted are the results without an entry, by token.
 	Unlisted map[Token]result.Status
 }
 
+// entries are the results with an entry, by line.
+type entries map[line]*entry
+
+// scope is the object that a report is about; zero for a report about several objects.
+type scope report.Resource
+
 // New returns the empty content of a report: on a scope, on several objects (a zero scope), or on
 // the pods of a scope.
-func New(scope report.Resource, pods bool, show Selection) *Words {
-	return &Words{scope: scope, show: show, Pods: pods, lines: map[line]*said{}, Unlisted: map[Token]result.Status{}}
+func New(on report.Resource, pods bool, show Selection) *Content {
+	return &Content{scope: scope(on), show: show, Pods: pods, lines: entries{}, Unlisted: map[Token]result.Status{}}
 }
 
 // IsEmpty reports whether there are no results.
-func (r *Words) IsEmpty() bool { return len(r.lines)+len(r.Unlisted) == 0 }
+func (c *Content) IsEmpty() bool { return len(c.lines)+len(c.Unlisted) == 0 }
 
 // Counts reports whether results of the status are counted and have no entry.
-func (r *Words) Counts(status result.Status) bool { return r.show.counts(status) }
+func (c *Content) Counts(status result.Status) bool { return c.show.counts(status) }
 
 // Tokens returns the tokens of results without an entry, in order.
-func (r *Words) Tokens() []Token {
-	return slices.SortedFunc(maps.Keys(r.Unlisted), func(a, b Token) int { return cmp.Compare(a.String(), b.String()) })
+func (c *Content) Tokens() []Token {
+	return slices.SortedFunc(maps.Keys(c.Unlisted), func(a, b Token) int { return cmp.Compare(a.String(), b.String()) })
 }
 
 // All returns all results with an entry, in the order of policies, rules, containers and objects,
 // those without a resource first.
-func (r *Words) All() []result.Result {
-	lines := slices.SortedFunc(maps.Keys(r.lines), func(a, b line) int {
+func (c *Content) All() []result.Result {
+	lines := slices.SortedFunc(maps.Keys(c.lines), func(a, b line) int {
 		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.kind, b.kind), cmp.Compare(a.rule, b.rule), cmp.Compare(a.container, b.container))
 	})
-	var words []result.Result
+	var results []result.Result
 	for _, l := range lines {
-		s := r.lines[l]
+		s := c.lines[l]
 		if s.shared != nil {
-			words = append(words, *s.shared)
+			results = append(results, *s.shared)
 		}
 		own := sorted(s.listed)
 		slices.SortStableFunc(own, func(a, b result.Result) int {
 			return cmp.Or(cmp.Compare(a.Resource.Kind, b.Resource.Kind), cmp.Compare(a.Resource.Name, b.Resource.Name))
 		})
-		words = append(words, own...)
+		results = append(results, own...)
 	}
-	return words
+	return results
 }
 
 // Include adds a result as stored in a report.
-func (r *Words) Include(w result.Result) {
+func (c *Content) Include(w result.Result) {
 	switch {
-	case w.Resource.Name == "" && r.scope.Name == "":
-	case w.Resource.Name == "", !r.Pods && r.isScope(w.Resource):
-		r.put(lineOf(w), "", w)
+	case w.Resource.Name == "" && c.scope.Name == "":
+	case w.Resource.Name == "", !c.Pods && c.scope.is(w.Resource):
+		c.put(lineOf(w), "", w)
 	default:
-		r.put(lineOf(w), Identity(w.Resource), w)
+		c.put(lineOf(w), Identity(w.Resource), w)
 	}
 }
 
 // ForgetUseless removes results that another Selection stored and this one does not need. The
 // next evaluation of the objects restores them in the form of this one.
-func (r *Words) ForgetUseless() {
-	for l, s := range r.lines {
-		if r.Pods && !r.shares() {
+func (c *Content) ForgetUseless() {
+	for l, s := range c.lines {
+		if c.Pods && !c.shares() {
 			s.shared = nil
 		}
-		r.tidy(l)
+		c.lines.tidy(l)
 	}
-	for t, status := range r.Unlisted {
-		if !r.show.counts(status) && (t.who != "" || !r.shares()) {
-			delete(r.Unlisted, t)
+	for t, status := range c.Unlisted {
+		if !c.show.counts(status) && (t.who != "" || !c.shares()) {
+			delete(c.Unlisted, t)
 		}
 	}
 }

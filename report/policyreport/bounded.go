@@ -16,9 +16,9 @@ import (
 // policy.
 const hashLength = 12
 
-// worded returns a result in the form of reports: bounded, and without the fields that reports
+// bounded returns a result in the form of reports: bounded, and without the fields that reports
 // lack.
-func worded(r result.Result) result.Result {
+func bounded(r result.Result) result.Result {
 	r.Policy = result.Policy{
 		Kind: text(r.Policy.Kind), Namespace: text(r.Policy.Namespace), Name: text(r.Policy.Name), Category: text(r.Policy.Category),
 		Severity: severity(r.Policy.Severity), Hash: clip(text(r.Policy.Hash), hashLength), Unscored: r.Policy.Unscored,
@@ -31,7 +31,7 @@ func worded(r result.Result) result.Result {
 	r.Process = report.Process(text(string(r.Process)))
 	r.Enforced = false
 	r.Time = time.Unix(r.Time.Unix(), int64(r.Time.Nanosecond())).UTC()
-	r.Resource = resourceWorded(r.Resource)
+	r.Resource = boundedResource(r.Resource)
 	if r.Image != nil {
 		image := result.Image{
 			Container: text(r.Image.Container), Written: text(r.Image.Written), Digest: text(r.Image.Digest),
@@ -46,23 +46,23 @@ func worded(r result.Result) result.Result {
 	return r
 }
 
-// allWorded, resourceWorded and policiesWorded do the same for lists and parts.
-func allWorded(results []result.Result) []result.Result {
+// allBounded, boundedResource and boundedPolicies do the same for lists and parts.
+func allBounded(results []result.Result) []result.Result {
 	all := make([]result.Result, len(results))
 	for i, r := range results {
-		all[i] = worded(r)
+		all[i] = bounded(r)
 	}
 	return all
 }
 
-func resourceWorded(of report.Resource) report.Resource {
+func boundedResource(of report.Resource) report.Resource {
 	return report.Resource{APIVersion: text(of.APIVersion), Kind: text(of.Kind), Namespace: text(of.Namespace), Name: text(of.Name), UID: text(of.UID)}
 }
 
-func policiesWorded(of []result.Policy) []result.Policy {
+func boundedPolicies(of []result.Policy) []result.Policy {
 	all := make([]result.Policy, len(of))
 	for i, p := range of {
-		all[i] = worded(result.Result{Policy: p}).Policy
+		all[i] = bounded(result.Result{Policy: p}).Policy
 	}
 	return all
 }
