@@ -16,6 +16,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/report/compare"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
@@ -52,7 +53,7 @@ func (f *scanFlags) checkCompare() error {
 		return errors.New("--compare reads reports and decision logs: --signer, --gateway and --token-file are not for it")
 	case f.whatIf():
 		return errors.New("--compare asks no policies: it reads what was decided; --policy and keys are not for it")
-	case f.outputs.asksBeside(textFormat, jsonFormat):
+	case f.outputs.HasOther(output.Text, output.JSON):
 		return errors.New("-o: with --compare, want text or json")
 	case len(f.files) > 0 && (f.setup.cluster.kubeconfig != "" || f.setup.cluster.context != ""):
 		return errors.New("--kubeconfig and --context are about a cluster, and -f is in place of one")
@@ -65,16 +66,16 @@ func (f *scanFlags) runCompare(ctx context.Context, t command.Terminal) error {
 	if err := f.checkCompare(); err != nil {
 		return err
 	}
-	files, err := f.outputs.open(t)
+	files, err := f.outputs.Open(t)
 	if err != nil {
 		return err
 	}
 	found, err := f.compared(ctx, t)
 	if err != nil {
-		found = &compared{verdicts: verdicts{failure: err}}
+		found = &compared{Verdicts: output.Verdicts{Failure: err}}
 	}
 	found.all = f.all
-	err = writeAll(t, files, found, found.failure)
+	err = files.Write(t, found, found.Failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
 		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
 		return command.Status(command.ExitError)

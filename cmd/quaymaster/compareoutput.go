@@ -7,30 +7,31 @@ import (
 	"text/tabwriter"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/compare"
 )
 
 // compared is the result of a comparison.
 type compared struct {
-	verdicts
+	output.Verdicts
 	comparison compare.Comparison
 	// untold are the resources that could not be read.
 	untold []string
 	all    bool // rows
 }
 
-// write implements runResult.
-func (c *compared) write(w io.Writer, to destination) error {
+// Write implements runResult.
+func (c *compared) Write(w io.Writer, to output.Destination) error {
 	switch {
-	case to.format == jsonFormat && c.failure != nil:
-		return command.WriteJSON(w, scanFailure{report.APIVersion, "Comparison", c.reason()})
-	case to.format == jsonFormat:
+	case to.Format == output.JSON && c.Failure != nil:
+		return command.WriteJSON(w, scanFailure{report.APIVersion, "Comparison", c.Reason()})
+	case to.Format == output.JSON:
 		return command.WriteJSON(w, compareReport{report.APIVersion, "Comparison", c.comparison, c.untold})
-	case c.failure == nil:
+	case c.Failure == nil:
 		return c.text(w)
 	}
-	return c.verdicts.write(w, to)
+	return c.Verdicts.Write(w, to)
 }
 
 // compareReport is its JSON, version report.APIVersion.

@@ -107,7 +107,7 @@ func (f *mirrorFlags) lint(t command.Terminal, mirrors *mirror.Set) error {
 	for _, one := range mirrors.Check() {
 		found.Items = append(found.Items, report.Finding{Where: one.Where, Message: one.Message, Hint: one.Hint})
 	}
-	if err := f.write(t, found); err != nil {
+	if err := f.print(t, found); err != nil {
 		return err
 	}
 	if len(found.Items) > 0 {
@@ -132,7 +132,7 @@ func (f *mirrorFlags) show(cmd *cobra.Command, t command.Terminal, mirrors *mirr
 	for i, ref := range refs {
 		list.Items[i] = look.at(ctx, ref, requests[i], i)
 	}
-	if err := f.write(t, list); err != nil {
+	if err := f.print(t, list); err != nil {
 		return err
 	}
 	has := func(result report.Redirect) bool {
@@ -153,7 +153,7 @@ type writer interface {
 	JSON(w io.Writer) error
 }
 
-func (f *mirrorFlags) write(t command.Terminal, what writer) error {
+func (f *mirrorFlags) print(t command.Terminal, what writer) error {
 	if f.output == "json" {
 		return what.JSON(t.Out)
 	}

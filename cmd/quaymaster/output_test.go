@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -32,7 +33,7 @@ func (h *harbor) read(t *testing.T, name string) string {
 // everyFormat asks for all of them in files.
 func (h *harbor) everyFormat() []string {
 	var args []string
-	for _, format := range outputFormats() {
+	for _, format := range output.Formats() {
 		args = append(args, "-o", format+"="+h.path("out."+format))
 	}
 	return append(args, "--vsa-verifier-id", "https://ci.example/verifier")
@@ -85,7 +86,7 @@ func TestOutputsWithoutVerdict(t *testing.T) {
 		"no file":     {"a file that is not there", t.Context(), []string{"-f", h.path("none.yaml")}, command.ExitUsage},
 		"interrupted": {"the user gave up", closed, []string{h.Registry.Host() + "/app:v1"}, command.ExitError},
 	} {
-		for _, format := range outputFormats() {
+		for _, format := range output.Formats() {
 			h.file(t, "out."+format, "all is well: of a former run\n")
 		}
 		args := append(append([]string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog"}, c.args...), h.everyFormat()...)
@@ -129,7 +130,7 @@ func TestOutputFlags(t *testing.T) {
 		}
 	}
 	const before = "what the step wrote\n"
-	for name, env := range map[string]map[string]string{"appended": {stepSummary: h.path("summary")}, "written": nil} {
+	for name, env := range map[string]map[string]string{"appended": {output.StepSummary: h.path("summary")}, "written": nil} {
 		h.file(t, "summary", before)
 		if code, _, errs := piped(t, "", env, append(key, "-o", "markdown="+h.path("summary"))...); code != command.ExitDenied {
 			t.Fatalf("exit status %d: %s", code, errs)

@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/listing"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
@@ -28,7 +29,7 @@ import (
 type scanFlags struct {
 	files, excluded []string
 	namespace       string
-	outputs         outputFlags
+	outputs         output.Flags
 	all             bool
 	qps             float32
 	perHost         int
@@ -102,7 +103,7 @@ func scanCommand(t command.Terminal) *cobra.Command {
 	flags.StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input, in place of a cluster; may be repeated")
 	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of manifests without one")
 	flags.StringArrayVar(&f.excluded, "exclude-namespace", nil, "`pattern` of namespaces to skip; may be repeated")
-	f.outputs.registerFormats(cmd)
+	f.outputs.RegisterFormats(cmd)
 	flags.BoolVar(&f.all, "all", false, "show all findings of workloads, not only the first 50")
 	flags.Float32Var(&f.qps, "qps", 20, "requests a second to the API server")
 	flags.IntVar(&f.perHost, "registry-requests", 16, "images that are verified concurrently")
@@ -138,16 +139,16 @@ func (f *scanFlags) run(cmd *cobra.Command, t command.Terminal) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	files, err := f.outputs.open(t)
+	files, err := f.outputs.Open(t)
 	if err != nil {
 		return err
 	}
 	found, err := f.look(cmd.Context(), t)
 	if err != nil {
-		found = &scanned{verdicts: verdicts{failure: err}}
+		found = &scanned{Verdicts: output.Verdicts{Failure: err}}
 	}
 	found.all = f.all
-	err = writeAll(t, files, found, found.failure)
+	err = files.Write(t, found, found.Failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
 		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
 		return command.Status(command.ExitError)
@@ -168,14 +169,14 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 		return nil, err
 	}
 	defer from.close()
-	tally := newScanTally(f.outputs.asksBeside(textFormat, jsonFormat))
-	told := &scanProgress{t: t}
+	tally := newScanTally(f.outputs.HasOther(output.Text, output.JSON))
+	told := &scanProgress{line: output.NewProgress(t), t: t}
 	scanner, view, err := f.scanner(t, from, tally, told)
 	if err != nil {
 		return nil, err
 	}
 	summary, err := scanner.Round(ctx)
-	told.clear()
+	told.line.Clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is said of what was not looked at")
 		return nil, command.Status(command.ExitError)

@@ -148,7 +148,7 @@ func TestScanFiles(t *testing.T) {
 	}
 	var outputs []string
 	formats := scanOutput()
-	for _, format := range formats.table() {
+	for _, format := range formats.Available() {
 		outputs = append(outputs, "-o", format+"="+path("out."+format))
 	}
 	closed, cancel := context.WithCancel(t.Context())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -16,7 +17,7 @@ import (
 
 // scanned is the result of a scan, in verify's formats, with its own text and its own reports.
 type scanned struct {
-	verdicts
+	output.Verdicts
 	summary scan.Summary
 	tally   *scanTally
 	left    []scan.LeftOut
@@ -27,31 +28,31 @@ type scanned struct {
 func newScanned(summary scan.Summary, tally *scanTally, left []scan.LeftOut) *scanned {
 	s := &scanned{summary: summary, tally: tally, left: left}
 	for i := range tally.decided {
-		s.outcomes = append(s.outcomes, tally.decided[i].Outcome)
+		s.Outcomes = append(s.Outcomes, tally.decided[i].Outcome)
 	}
 	return s
 }
 
 // scanOutput are the output flags without vsa: a summary of running workloads attests nothing.
-func scanOutput() outputFlags {
-	return outputFlags{leavesOut: func(name string) bool { return name == vsaFormat }}
+func scanOutput() output.Flags {
+	return output.Flags{Excluded: output.VSA}
 }
 
-// write implements runResult.
-func (s *scanned) write(w io.Writer, to destination) error {
+// Write implements runResult.
+func (s *scanned) Write(w io.Writer, to output.Destination) error {
 	switch {
-	case to.format == textFormat && s.failure == nil:
+	case to.Format == output.Text && s.Failure == nil:
 		return s.text(w)
-	case to.format == jsonFormat && s.failure != nil:
-		return command.WriteJSON(w, scanFailure{report.APIVersion, "Scan", s.reason()})
-	case to.format == jsonFormat:
+	case to.Format == output.JSON && s.Failure != nil:
+		return command.WriteJSON(w, scanFailure{report.APIVersion, "Scan", s.Reason()})
+	case to.Format == output.JSON:
 		return command.WriteJSON(w, s.report())
-	case to.format == policyReportFormat && s.failure == nil:
+	case to.Format == output.PolicyReport && s.Failure == nil:
 		return policyreport.Write(w, policyreport.PolicyReports, s.tally.decided)
-	case to.format == openReportsFormat && s.failure == nil:
+	case to.Format == output.OpenReports && s.Failure == nil:
 		return policyreport.Write(w, policyreport.OpenReports, s.tally.decided)
 	}
-	return s.verdicts.write(w, to)
+	return s.Verdicts.Write(w, to)
 }
 
 // scanReport is its JSON, version report.APIVersion.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/workload"
@@ -13,9 +14,9 @@ import (
 
 // scanProgress implements scan.Observer: one progress line on a terminal.
 type scanProgress struct {
-	t     command.Terminal
-	done  int
-	shown bool
+	line *output.Progress
+	t    command.Terminal
+	done int
 }
 
 // Began implements scan.Observer.
@@ -27,10 +28,7 @@ func (*scanProgress) Ended(scan.Summary, error) {}
 // Looked draws the line.
 func (p *scanProgress) Looked(kind scan.Kind, objects int, remaining int64) {
 	p.done += objects
-	if command.IsTerminal(p.t.Err) {
-		p.shown = true
-		fmt.Fprintf(p.t.Err, "\rlooked at %d objects; %s: %d to go\x1b[K", p.done, kind.Resource, remaining)
-	}
+	p.line.Print(fmt.Sprintf("looked at %d objects; %s: %d to go", p.done, kind.Resource, remaining))
 }
 
 // Refused prints nothing: the summary lists refusals.
@@ -38,15 +36,8 @@ func (*scanProgress) Refused(scan.Kind, error) {}
 
 // Failed warns of an error that is retried, or of unknown data.
 func (p *scanProgress) Failed(err error) {
-	p.clear()
+	p.line.Clear()
 	p.t.Warn(err.Error())
-}
-
-func (p *scanProgress) clear() {
-	if p.shown {
-		p.shown = false
-		fmt.Fprint(p.t.Err, "\r\x1b[K")
-	}
 }
 
 // scanNamespaces implements scan.Namespaces with the foundation's namespaces.

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
@@ -102,7 +103,7 @@ func fingerprintOf(path string) (string, error) {
 
 // stands are the images and workloads that depend on a signer.
 type stands struct {
-	verdicts `json:"-"`
+	output.Verdicts `json:"-"`
 
 	APIVersion string              `json:"apiVersion"`
 	Kind       string              `json:"kind"`
@@ -119,17 +120,17 @@ func newStands() *stands {
 	return &stands{APIVersion: report.APIVersion, Kind: "SignerUses", Images: []inventory.Details{}}
 }
 
-// write implements runResult.
-func (s *stands) write(w io.Writer, to destination) error {
+// Write implements runResult.
+func (s *stands) Write(w io.Writer, to output.Destination) error {
 	switch {
-	case to.format == jsonFormat && s.failure != nil:
-		return command.WriteJSON(w, scanFailure{report.APIVersion, "SignerUses", s.reason()})
-	case to.format == jsonFormat:
+	case to.Format == output.JSON && s.Failure != nil:
+		return command.WriteJSON(w, scanFailure{report.APIVersion, "SignerUses", s.Reason()})
+	case to.Format == output.JSON:
 		return command.WriteJSON(w, s)
-	case s.failure == nil:
+	case s.Failure == nil:
 		return s.text(w)
 	}
-	return s.verdicts.write(w, to)
+	return s.Verdicts.Write(w, to)
 }
 
 // signerSource explains the access to a gateway's inventory. The dashboard listens on loopback
@@ -155,23 +156,23 @@ func (f *scanFlags) runSigner(ctx context.Context, t command.Terminal) error {
 	if asked != 1 {
 		return errors.New(signerSource)
 	}
-	if f.outputs.asksBeside(textFormat, jsonFormat) {
+	if f.outputs.HasOther(output.Text, output.JSON) {
 		return errors.New("-o: with --signer, want text or json")
 	}
 	query, err := f.signer.query()
 	if err != nil {
 		return err
 	}
-	files, err := f.outputs.open(t)
+	files, err := f.outputs.Open(t)
 	if err != nil {
 		return err
 	}
 	found, err := f.stands(ctx, t, query)
 	if err != nil {
-		found = &stands{verdicts: verdicts{failure: err}}
+		found = &stands{Verdicts: output.Verdicts{Failure: err}}
 	}
 	found.Signer = f.signer.signer
-	err = writeAll(t, files, found, found.failure)
+	err = files.Write(t, found, found.Failure)
 	if failed, ok := errors.AsType[roundError](err); ok {
 		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
 		return command.Status(command.ExitError)

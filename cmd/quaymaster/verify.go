@@ -9,6 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
@@ -91,7 +92,7 @@ func (f *inputFlags) documents(t command.Terminal) ([]workload.Object, error) {
 func verifyCommand(t command.Terminal) *cobra.Command {
 	var (
 		ask     question
-		output  outputFlags
+		outputs output.Flags
 		summary vsaFlags
 	)
 	cmd := &cobra.Command{
@@ -129,21 +130,21 @@ verified (network, registry, trust), 2 for wrong use.`,
     --certificate-identity-regexp 'https://github.com/org/.*' \
     --certificate-oidc-issuer https://token.actions.githubusercontent.com`,
 		RunE: func(cmd *cobra.Command, images []string) error {
-			if err := summary.prepare(cmd, t, output.formats, &ask.setup); err != nil {
+			if err := summary.prepare(cmd, t, &outputs, &ask.setup); err != nil {
 				return err
 			}
-			files, err := output.open(t)
+			files, err := outputs.Open(t)
 			if err != nil {
 				return err
 			}
 			outcomes, err := ask.judge(cmd, t, images)
-			return output.tell(t, files, &verdicts{
-				outcomes: outcomes, failure: err, reproduce: commandLine(cmd), summarize: summary.writer(cmd.Context(), t, &ask.setup),
+			return outputs.Report(t, files, &output.Verdicts{
+				Outcomes: outcomes, Failure: err, Reproduce: output.CommandLine(cmd), Summarize: summary.writer(cmd.Context(), t, &ask.setup),
 			})
 		},
 	}
 	ask.register(cmd)
-	output.register(cmd)
+	outputs.Register(cmd)
 	summary.register(cmd)
 	return cmd
 }
@@ -166,11 +167,11 @@ func explainCommand(t command.Terminal) *cobra.Command {
 					return err
 				}
 			}
-			return exit(t, outcomes, requireMatch)
+			return output.Exit(t, outcomes, requireMatch)
 		},
 	}
 	ask.register(cmd)
-	registerRequireMatch(cmd, &requireMatch)
+	output.RegisterRequireMatch(cmd, &requireMatch)
 	return cmd
 }
 
@@ -207,9 +208,9 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 	if err != nil {
 		return nil, err
 	}
-	progress := newProgress(t)
-	outcomes := wired.decideAll(ctx, requests, progress.draw)
-	progress.clear()
+	progress := output.NewProgress(t)
+	outcomes := wired.decideAll(ctx, requests, progress.Verified)
+	progress.Clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")
 		return nil, command.Status(command.ExitError)

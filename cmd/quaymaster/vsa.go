@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
@@ -48,12 +47,8 @@ func (f *vsaFlags) register(cmd *cobra.Command) {
 
 // prepare refuses conflicting flags and flags without effect, and reads the key, before any work
 // is done.
-func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, formats []string, setup *setupFlags) error {
-	asked := slices.ContainsFunc(formats, func(one string) bool {
-		name, _, _ := strings.Cut(one, "=")
-		return name == vsaFormat
-	})
-	if !asked {
+func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *output.Flags, setup *setupFlags) error {
+	if !outputs.Has(output.VSA) {
 		for _, name := range []string{"vsa-verifier-id", "vsa-policy-uri", "vsa-key", "vsa-push", "vsa-repository"} {
 			if cmd.Flags().Changed(name) {
 				return fmt.Errorf("--%s says how verification summaries are made: ask for them with -o vsa=PATH", name)

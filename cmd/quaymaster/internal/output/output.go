@@ -1,4 +1,6 @@
-package main
+// Package output writes the result of a command in the formats and to the files that its flags
+// name (docs/cli.md).
+package output
 
 import (
 	"bytes"
@@ -25,33 +27,33 @@ import (
 	"github.com/quaymaster/quaymaster/report/sarif"
 )
 
-// destination is one requested output.
-type destination struct {
-	format  string
+// Destination is one requested output.
+type Destination struct {
+	Format  string
 	file    bool   // not standard output
 	color   bool   // a terminal that shows colours
 	release string // of this program
 }
 
-// runResult is the result of a run, which is written in each requested format.
-type runResult interface {
-	write(w io.Writer, to destination) error
+// Result is the result of a run, which is written in each requested format.
+type Result interface {
+	Write(w io.Writer, to Destination) error
 }
 
-// outputFormats are all formats, in the order of the help text.
-func outputFormats() []string {
-	return []string{textFormat, jsonFormat, "sarif", "junit", "markdown", githubFormat, policyReportFormat, openReportsFormat, vsaFormat}
+// Formats are all formats, in the order of the help text.
+func Formats() []string {
+	return []string{Text, JSON, "sarif", "junit", "markdown", github, PolicyReport, OpenReports, VSA}
 }
 
 // The formats with special treatment. The runner removes github's lines from the log, so that
 // github and text may share standard output.
 const (
-	textFormat         = "text"
-	jsonFormat         = "json"
-	githubFormat       = "github"
-	policyReportFormat = "policyreport"
-	openReportsFormat  = "openreports"
-	vsaFormat          = "vsa" // verification summaries
+	Text         = "text"
+	JSON         = "json"
+	github       = "github"
+	PolicyReport = "policyreport"
+	OpenReports  = "openreports"
+	VSA          = "vsa" // verification summaries
 )
 
 // formatNames lists them for messages.
@@ -59,44 +61,58 @@ func formatNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 }
 
-// stepSummary is the variable that names the file of a GitHub Actions step's summary.
-const stepSummary = "GITHUB_STEP_SUMMARY"
+// StepSummary is the variable that names the file of a GitHub Actions step's summary.
+const StepSummary = "GITHUB_STEP_SUMMARY"
 
-// outputFlags configure the output.
-type outputFlags struct {
-	formats      []string
+// Flags configure the output.
+type Flags struct {
+	Formats      []string
 	verbose      bool
 	requireMatch bool
-	// leavesOut reports whether a command lacks a format; nil means that it has all.
-	leavesOut func(name string) bool
+	// Excluded is the format that the command lacks; empty means that it has all.
+	Excluded string
 }
 
-// table is the formats that the command has.
-func (f *outputFlags) table() []string {
-	return slices.DeleteFunc(outputFormats(), func(name string) bool { return f.leavesOut != nil && f.leavesOut(name) })
+// Available is the formats that the command has.
+func (f *Flags) Available() []string {
+	return slices.DeleteFunc(Formats(), func(name string) bool { return name == f.Excluded })
 }
 
-// asksBeside reports whether a format other than these is requested.
-func (f *outputFlags) asksBeside(names ...string) bool {
-	return slices.ContainsFunc(f.formats, func(asked string) bool {
+// Has reports whether a format is requested.
+func (f *Flags) Has(format string) bool {
+	return slices.ContainsFunc(f.Formats, func(asked string) bool {
+		name, _, _ := strings.Cut(asked, "=")
+		return name == format
+	})
+}
+
+// HasOther reports whether a format other than these is requested.
+func (f *Flags) HasOther(names ...string) bool {
+	return slices.ContainsFunc(f.Formats, func(asked string) bool {
 		name, _, _ := strings.Cut(asked, "=")
 		return !slices.Contains(names, name)
 	})
 }
 
-func (f *outputFlags) registerFormats(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&f.formats, "output", "o", []string{textFormat}, "`format[=path]`: "+formatNames(f.table())+"; may be repeated")
+// RegisterFormats registers the flag of the formats alone.
+func (f *Flags) RegisterFormats(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&f.Formats, "output", "o", []string{Text}, "`format[=path]`: "+formatNames(f.Available())+"; may be repeated")
 }
 
-func (f *outputFlags) register(cmd *cobra.Command) {
-	f.registerFormats(cmd)
+// Register registers all flags.
+func (f *Flags) Register(cmd *cobra.Command) {
+	f.RegisterFormats(cmd)
 	cmd.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "show durations and registry requests too")
-	registerRequireMatch(cmd, &f.requireMatch)
+	RegisterRequireMatch(cmd, &f.requireMatch)
 }
 
-func registerRequireMatch(cmd *cobra.Command, to *bool) {
+// RegisterRequireMatch registers --require-match.
+func RegisterRequireMatch(cmd *cobra.Command, to *bool) {
 	cmd.Flags().BoolVar(to, "require-match", false, "exit with 1 if no policy matches an image or document")
 }
+
+// Outputs are the requested outputs.
+type Outputs []output
 
 // output is one requested output.
 type output struct {
@@ -106,10 +122,10 @@ type output struct {
 	file   *os.File // nil for standard output
 }
 
-// open refuses unknown formats, and two formats for one destination, before any work is done. It
+// Open refuses unknown formats, and two formats for one destination, before any work is done. It
 // truncates files at once: if the run ends early, results of a previous run must not be taken
 // for its results.
-func (f *outputFlags) open(t command.Terminal) ([]output, error) {
+func (f *Flags) Open(t command.Terminal) (Outputs, error) {
 	all, err := f.outputs()
 	if err != nil {
 		return nil, err
@@ -121,12 +137,12 @@ func (f *outputFlags) open(t command.Terminal) ([]output, error) {
 			continue
 		}
 		flags := os.O_CREATE | os.O_WRONLY | os.O_TRUNC
-		if path == t.Env(stepSummary) {
+		if path == t.Env(StepSummary) {
 			flags = os.O_CREATE | os.O_WRONLY | os.O_APPEND // other commands of the step append to it as well
 		}
 		file, err := os.OpenFile(path, flags, 0o644)
 		if err != nil {
-			closeAll(all)
+			all.close()
 			return nil, fmt.Errorf("-o %s: %w", all[i].asked, err)
 		}
 		all[i].file, all[i].to = file, file
@@ -135,11 +151,11 @@ func (f *outputFlags) open(t command.Terminal) ([]output, error) {
 }
 
 // outputs reads the flag.
-func (f *outputFlags) outputs() ([]output, error) {
-	var all []output
+func (f *Flags) outputs() (Outputs, error) {
+	var all Outputs
 	places := map[string]string{}
-	table := f.table()
-	for _, asked := range f.formats {
+	table := f.Available()
+	for _, asked := range f.Formats {
 		name, path, toFile := strings.Cut(asked, "=")
 		if !slices.Contains(table, name) {
 			return nil, fmt.Errorf("-o %s: want %s", name, formatNames(table))
@@ -148,7 +164,7 @@ func (f *outputFlags) outputs() ([]output, error) {
 			return nil, fmt.Errorf("-o %s: the path is empty", asked)
 		}
 		place := path
-		if !toFile && name == githubFormat {
+		if !toFile && name == github {
 			place = "=" + name // shares standard output with another format
 		}
 		if other, taken := places[place]; taken && toFile {
@@ -162,7 +178,7 @@ func (f *outputFlags) outputs() ([]output, error) {
 	return all, nil
 }
 
-func closeAll(all []output) {
+func (all Outputs) close() {
 	for _, one := range all {
 		if one.file != nil {
 			_ = one.file.Close() // nothing was written
@@ -170,27 +186,27 @@ func closeAll(all []output) {
 	}
 }
 
-// verdicts are the outcomes of a run, or the error that prevented them.
-type verdicts struct {
-	outcomes  []gate.Outcome
-	failure   error
-	reproduce func(report.Record, report.Image) string
-	summarize func([]gate.Outcome, io.Writer) error
+// Verdicts are the outcomes of a run, or the error that prevented them.
+type Verdicts struct {
+	Outcomes  []gate.Outcome
+	Failure   error
+	Reproduce func(report.Record, report.Image) string
+	Summarize func([]gate.Outcome, io.Writer) error
 	verbose   bool
 }
 
-// tell writes every requested output, also when images are denied or nothing was decided, and
+// Report writes every requested output, also when images are denied or nothing was decided, and
 // returns the command's error.
-func (f *outputFlags) tell(t command.Terminal, all []output, v *verdicts) error {
+func (f *Flags) Report(t command.Terminal, all Outputs, v *Verdicts) error {
 	v.verbose = f.verbose
-	if err := writeAll(t, all, v, v.failure); err != nil {
+	if err := all.Write(t, v, v.Failure); err != nil {
 		return err
 	}
-	return exit(t, v.outcomes, f.requireMatch)
+	return Exit(t, v.Outcomes, f.requireMatch)
 }
 
-// writeAll writes every output. It returns the run's failure before errors of writing.
-func writeAll(t command.Terminal, all []output, what runResult, failure error) error {
+// Write writes every output. It returns the run's failure before errors of writing.
+func (all Outputs) Write(t command.Terminal, what Result, failure error) error {
 	var errs []error
 	for _, one := range all {
 		if err := one.write(t, what); err != nil {
@@ -207,10 +223,10 @@ func writeAll(t command.Terminal, all []output, what runResult, failure error) e
 }
 
 // write writes one output as a whole, and closes its file.
-func (o *output) write(t command.Terminal, what runResult) error {
+func (o *output) write(t command.Terminal, what Result) error {
 	file := o.file != nil
 	var buffer bytes.Buffer
-	err := what.write(&buffer, destination{format: o.format, file: file, color: !file && t.Color(), release: t.Release})
+	err := what.Write(&buffer, Destination{Format: o.format, file: file, color: !file && t.Color(), release: t.Release})
 	if err == nil {
 		_, err = o.to.Write(buffer.Bytes())
 	}
@@ -220,10 +236,10 @@ func (o *output) write(t command.Terminal, what runResult) error {
 	return err
 }
 
-// write implements runResult.
-func (v *verdicts) write(w io.Writer, to destination) error {
-	switch to.format {
-	case jsonFormat:
+// Write implements runResult.
+func (v *Verdicts) Write(w io.Writer, to Destination) error {
+	switch to.Format {
+	case JSON:
 		return v.list().Write(w)
 	case "sarif":
 		return sarif.Write(w, finding.Of(v.list()), to.release)
@@ -231,64 +247,64 @@ func (v *verdicts) write(w io.Writer, to destination) error {
 		return junit.Write(w, finding.Of(v.list()))
 	case "markdown":
 		return markdown.Write(w, finding.Of(v.list()))
-	case githubFormat:
+	case github:
 		return markdown.Annotations(w, finding.Of(v.list()))
-	case policyReportFormat:
+	case PolicyReport:
 		return v.reports(w, policyreport.PolicyReports)
-	case openReportsFormat:
+	case OpenReports:
 		return v.reports(w, policyreport.OpenReports)
-	case vsaFormat:
+	case VSA:
 		return v.vsa(w)
 	}
 	return v.text(w, to)
 }
 
 // list is the input of all formats.
-func (v *verdicts) list() report.List {
-	if v.failure != nil {
-		return report.Failed(v.reason())
+func (v *Verdicts) list() report.List {
+	if v.Failure != nil {
+		return report.Failed(v.Reason())
 	}
-	return report.NewList(v.outcomes)
+	return report.NewList(v.Outcomes)
 }
 
-// reason returns why nothing was decided. If the failure is only a status, the reason is already
+// Reason returns why nothing was decided. If the failure is only a status, the reason is already
 // on standard error.
-func (v *verdicts) reason() string {
-	if _, said := errors.AsType[command.Status](v.failure); said {
+func (v *Verdicts) Reason() string {
+	if _, said := errors.AsType[command.Status](v.Failure); said {
 		return "the run was interrupted"
 	}
-	return v.failure.Error()
+	return v.Failure.Error()
 }
 
 // text writes nothing to a terminal if nothing was decided: the reason is on standard error.
-func (v *verdicts) text(w io.Writer, to destination) error {
+func (v *Verdicts) text(w io.Writer, to Destination) error {
 	switch {
-	case v.failure != nil && to.file:
-		_, err := fmt.Fprintf(w, "nothing was decided: %s\n", report.Escape(v.reason()))
+	case v.Failure != nil && to.file:
+		_, err := fmt.Fprintf(w, "nothing was decided: %s\n", report.Escape(v.Reason()))
 		return err
-	case v.failure != nil:
+	case v.Failure != nil:
 		return nil //nolint:nilerr // the caller reports the failure
 	}
-	return report.Text(w, v.outcomes, report.TextOptions{Color: to.color, Verbose: v.verbose, Reproduce: v.reproduce})
+	return report.Text(w, v.Outcomes, report.TextOptions{Color: to.color, Verbose: v.verbose, Reproduce: v.Reproduce})
 }
 
 // vsa leaves the file empty if nothing was decided, because there is no result to attest.
-func (v *verdicts) vsa(w io.Writer) error {
-	if v.failure != nil {
+func (v *Verdicts) vsa(w io.Writer) error {
+	if v.Failure != nil {
 		return nil //nolint:nilerr // the caller reports the failure
 	}
-	return v.summarize(v.outcomes, w)
+	return v.Summarize(v.Outcomes, w)
 }
 
 // reports writes reports as in a cluster. The format cannot express a run that decided nothing;
 // the file stays empty, which is no report.
-func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
-	if v.failure != nil {
+func (v *Verdicts) reports(w io.Writer, api policyreport.API) error {
+	if v.Failure != nil {
 		return nil //nolint:nilerr // the caller reports the failure
 	}
 	now := time.Now()
-	decided := make([]report.Decided, len(v.outcomes))
-	for i, outcome := range v.outcomes {
+	decided := make([]report.Decided, len(v.Outcomes))
+	for i, outcome := range v.Outcomes {
 		decided[i] = report.Decided{Outcome: outcome, Occasion: report.Occasion{
 			Time: now, Process: report.ProcessCommand, Allowed: outcome.Result.Admits(),
 		}}
@@ -296,9 +312,9 @@ func (v *verdicts) reports(w io.Writer, api policyreport.API) error {
 	return policyreport.Write(w, api, decided)
 }
 
-// exit returns the exit status for the outcomes, and reports images that no policy matches,
+// Exit returns the exit status for the outcomes, and reports images that no policy matches,
 // which the text does not show.
-func exit(t command.Terminal, outcomes []gate.Outcome, requireMatch bool) error {
+func Exit(t command.Terminal, outcomes []gate.Outcome, requireMatch bool) error {
 	summary := report.Count(outcomes)
 	if requireMatch && summary.Unchecked > 0 {
 		fmt.Fprintf(t.Err, "quaymaster: --require-match: no policy matches %d of the images and documents\n", summary.Unchecked)
@@ -309,8 +325,8 @@ func exit(t command.Terminal, outcomes []gate.Outcome, requireMatch bool) error 
 	return nil
 }
 
-// commandLine returns the command that explains one image's verdict, with the same flags.
-func commandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
+// CommandLine returns the command that explains one image's verdict, with the same flags.
+func CommandLine(cmd *cobra.Command) func(report.Record, report.Image) string {
 	var flags []string
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
