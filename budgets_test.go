@@ -90,7 +90,6 @@ var budgets = []budget{
 			"gate.planned":                                                {21, unsplit},
 			"policy/dialect/kyverno/verifyimages/imageverification.Entry": {21, mirrors},
 			"policy/dialect/kyvernocel/imagevalidating.program":           {20, unsplit},
-			"cmd/quaymaster.authorityFlags":                               {19, unsplit},
 			"cmd/quaymaster/gateway.webhooks":                             {18, unsplit},
 			"gate.Outcome":                                                {18, unsplit},
 			"report.Image":                                                {18, mirrors},

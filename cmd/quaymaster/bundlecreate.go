@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/image"
@@ -171,8 +172,7 @@ func (f *bundleCreate) ofFiles(ctx context.Context, t command.Terminal, c *bundl
 	if err := f.addMirrors(c); err != nil {
 		return nil, err
 	}
-	authorities := authorityFlags{keys: f.keys, platforms: "index", digestAlgorithm: "sha256"}
-	fromFlags, err := f.setup.flagPolicy(&authorities)
+	fromFlags, err := f.setup.flagPolicy(authority.OfKeys(f.keys, false))
 	if err != nil {
 		return nil, err
 	}
@@ -329,7 +329,7 @@ func (f *bundleCreate) trust(ctx context.Context, c *bundle.Contents) error {
 		if trust.IsLookup(name) {
 			return fmt.Errorf("--key %s: a bundle holds keys themselves: get the public key first (cosign public-key --key %s)", name, name)
 		}
-		key, err := keyOf(name, "")
+		key, err := authority.ReadKey(name, "")
 		if err != nil {
 			return err
 		}

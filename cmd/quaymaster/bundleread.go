@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -84,7 +85,7 @@ func readBundle(name string, pinned image.Digest) (*bundle.Read, error) {
 }
 
 // unpack reads the bundle, and adds its keys to those of --key.
-func (f *setupFlags) unpack(authorities *authorityFlags) error {
+func (f *setupFlags) unpack(authorities *authority.Flags) error {
 	if err := f.check(); err != nil || f.bundle.file == "" {
 		return err
 	}
@@ -92,7 +93,7 @@ func (f *setupFlags) unpack(authorities *authorityFlags) error {
 	if err != nil {
 		return err
 	}
-	authorities.bundled = read.Keys
+	authorities.Bundled = read.Keys
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/gate"
@@ -222,7 +223,7 @@ func judgeScenes(ctx context.Context, t command.Terminal, folder string, scenes 
 			return nil, err
 		}
 	}
-	wired, err := setup.wire(ctx, t, &authorityFlags{}, requests)
+	wired, err := setup.wire(ctx, t, &authority.Flags{}, requests)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
@@ -46,7 +47,7 @@ spec:
 			return err
 		}
 	}
-	wired, err := setup.wire(ctx, t, &authorityFlags{}, requests)
+	wired, err := setup.wire(ctx, t, &authority.Flags{}, requests)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -68,7 +69,7 @@ func (from *foundation) excludes(request *gate.Request) bool {
 }
 
 // found reads the inputs that the flags name.
-func (f *setupFlags) found(ctx context.Context, t command.Terminal, authorities *authorityFlags, clock func() time.Time) (*foundation, error) {
+func (f *setupFlags) found(ctx context.Context, t command.Terminal, authorities *authority.Flags, clock func() time.Time) (*foundation, error) {
 	reading, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	fromFlags, err := f.flagPolicy(authorities)
@@ -99,11 +100,11 @@ func (f *setupFlags) found(ctx context.Context, t command.Terminal, authorities 
 }
 
 // flagPolicy is the policy that the flags define; nil for none.
-func (f *setupFlags) flagPolicy(authorities *authorityFlags) (*policy.Policy, error) {
-	if f.offline && slices.ContainsFunc(authorities.keys, trust.IsLookup) {
+func (f *setupFlags) flagPolicy(authorities *authority.Flags) (*policy.Policy, error) {
+	if f.offline && slices.ContainsFunc(authorities.Keys, trust.IsLookup) {
 		return nil, errors.New("--offline opens no connection, and --key names a key management service")
 	}
-	return authorities.policy()
+	return authorities.Policy()
 }
 
 // withPolicy adds a policy to a set.

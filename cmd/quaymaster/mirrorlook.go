@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -49,11 +50,11 @@ func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mir
 
 // judge evaluates all requests by the gate.
 func (f *mirrorFlags) judge(ctx context.Context, t command.Terminal, requests []gate.Request) (*looking, error) {
-	authorities := authorityFlags{platforms: "index", digestAlgorithm: "sha256"}
-	if err := f.setup.unpack(&authorities); err != nil {
+	authorities := authority.OfKeys(nil, false)
+	if err := f.setup.unpack(authorities); err != nil {
 		return nil, err
 	}
-	wired, err := f.setup.wire(ctx, t, &authorities, requests)
+	wired, err := f.setup.wire(ctx, t, authorities, requests)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
@@ -40,9 +41,9 @@ func lookLocally(ctx context.Context, settings *imageverifier.Settings, question
 		policies: local.Policies, resources: local.Resources, mirrors: local.Mirrors, trustedRoot: local.TrustedRoot,
 		registryCA: local.RegistryCA, plainHTTP: local.PlainHTTP, timeout: time.Minute, // ctx ends before
 	}
-	authorities := authorityFlags{keys: local.Keys, ignoreTlog: local.IgnoreTlog, platforms: "index", digestAlgorithm: "sha256"}
+	authorities := authority.OfKeys(local.Keys, local.IgnoreTlog)
 	requests := []gate.Request{request}
-	wired, err := setup.wire(ctx, t, &authorities, requests)
+	wired, err := setup.wire(ctx, t, authorities, requests)
 	if err != nil {
 		return imageverifier.Verdict{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/listing"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
@@ -34,7 +35,7 @@ type scanFlags struct {
 	qps             float32
 	perHost         int
 	setup           setupFlags
-	authorities     authorityFlags
+	authorities     authority.Flags
 	signer          signerFlags
 	compare         compareFlags
 }
@@ -114,7 +115,7 @@ func scanCommand(t command.Terminal) *cobra.Command {
 	flags.StringVar(&f.setup.cluster.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
 	flags.StringVar(&f.setup.cluster.context, "context", "", "kubeconfig `context` (default: the current context)")
 	flags.StringVar(&f.setup.cluster.gatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
-	f.authorities.register(cmd)
+	f.authorities.Register(cmd)
 	f.signer.register(cmd)
 	f.compare.register(cmd)
 	return cmd
@@ -132,7 +133,7 @@ func (f *scanFlags) check(cmd *cobra.Command) error {
 	case f.signer.gateway != "" || f.signer.tokenFile != "" || len(f.signer.decisionLogs) > 0 || f.signer.reports:
 		return errors.New("--gateway, --token-file, --decision-log and --reports are for --signer and --compare")
 	}
-	return f.authorities.check(cmd)
+	return f.authorities.Check(cmd)
 }
 
 func (f *scanFlags) run(cmd *cobra.Command, t command.Terminal) error {
@@ -192,7 +193,7 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 }
 
 // whatIf reports whether only policies of the command line are evaluated.
-func (f *scanFlags) whatIf() bool { return len(f.setup.policies) > 0 || f.authorities.given() }
+func (f *scanFlags) whatIf() bool { return len(f.setup.policies) > 0 || f.authorities.Given() }
 
 // foundation reads the policies and their look-ups.
 func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*foundation, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/gate"
@@ -112,7 +113,7 @@ func (w *wired) decideAll(ctx context.Context, requests []gate.Request, progress
 }
 
 // wire makes the engine from the flags, for the given requests.
-func (f *setupFlags) wire(ctx context.Context, t command.Terminal, authorities *authorityFlags, requests []gate.Request) (*wired, error) {
+func (f *setupFlags) wire(ctx context.Context, t command.Terminal, authorities *authority.Flags, requests []gate.Request) (*wired, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}

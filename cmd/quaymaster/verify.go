@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
@@ -178,13 +179,13 @@ func explainCommand(t command.Terminal) *cobra.Command {
 // question is a request to the gate: the images, the trusted authorities, and the gate's inputs.
 type question struct {
 	input       inputFlags
-	authorities authorityFlags
+	authorities authority.Flags
 	setup       setupFlags
 }
 
 func (q *question) register(cmd *cobra.Command) {
 	q.input.register(cmd)
-	q.authorities.register(cmd)
+	q.authorities.Register(cmd)
 	q.setup.register(cmd)
 }
 
@@ -193,10 +194,10 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 	if err := q.setup.unpack(&q.authorities); err != nil {
 		return nil, err
 	}
-	if err := q.authorities.check(cmd); err != nil {
+	if err := q.authorities.Check(cmd); err != nil {
 		return nil, err
 	}
-	if len(q.input.payloads) > 0 && q.authorities.given() {
+	if len(q.input.payloads) > 0 && q.authorities.Given() {
 		return nil, errors.New("--payload: --key, --certificate-... and --notation-cert do not say where the images of a document are; write a policy with evaluation.mode JSON, and leave them out")
 	}
 	requests, err := q.input.requests(t, images)

@@ -1,4 +1,4 @@
-package main
+package authority
 
 import (
 	"encoding/json"

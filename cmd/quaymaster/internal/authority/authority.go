@@ -1,4 +1,5 @@
-package main
+// Package authority compiles the flags that name signers into a policy.
+package authority
 
 import (
 	"context"
@@ -23,36 +24,57 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
-// authorityFlags are the flags that define a policy: the trusted keys and identities.
-type authorityFlags struct {
-	keys                        []string
-	identity, identityRegexp    string
-	issuer, issuerRegexp        string
-	ignoreTlog, ignoreSCT       bool
-	rekorKey, certificateChain  string
-	notationCert                string
+// Flags are the flags that define a policy: the trusted keys and identities.
+type Flags struct {
+	Keys                        []string
+	certificate                 certificateFlags
+	ignoreTlog                  bool
+	rekorKey, notationCert      string
 	attestations                []string
 	annotations                 []string
 	platforms                   string
 	notBefore, notAfter         string
 	repository, digestAlgorithm string
 	accept                      acceptFlags
-	// bundled are public keys of a bundle, used like those of --key.
-	bundled []bundle.Item
+	// Bundled are public keys of a bundle, used like those of --key.
+	Bundled []bundle.Item
 }
 
-func (f *authorityFlags) register(cmd *cobra.Command) {
+// certificateFlags are the requirements of a signing certificate.
+type certificateFlags struct {
+	identity, identityRegexp string
+	issuer, issuerRegexp     string
+	chain                    string
+	ignoreSCT                bool
+}
+
+func (f *certificateFlags) namesIdentity() bool {
+	return f.identity+f.identityRegexp+f.issuer+f.issuerRegexp != ""
+}
+
+func (f *certificateFlags) given() bool { return f.namesIdentity() || f.chain != "" }
+
+// defaultDigest is the digest algorithm of signatures by key.
+const defaultDigest = "sha256"
+
+// OfKeys returns the flags with keys alone.
+func OfKeys(names []string, ignoreTlog bool) *Flags {
+	return &Flags{Keys: names, ignoreTlog: ignoreTlog, digestAlgorithm: defaultDigest}
+}
+
+// Register registers the flags.
+func (f *Flags) Register(cmd *cobra.Command) {
 	f.accept.register(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.keys, "key", nil, "public key `file` or URI (awskms, azurekms, gcpkms, hashivault); one of several must match")
-	flags.StringVar(&f.identity, "certificate-identity", "", "`subject` of the signing certificate")
-	flags.StringVar(&f.identityRegexp, "certificate-identity-regexp", "", "`expression` for the whole subject")
-	flags.StringVar(&f.issuer, "certificate-oidc-issuer", "", "`issuer` of the OIDC token for the subject")
-	flags.StringVar(&f.issuerRegexp, "certificate-oidc-issuer-regexp", "", "`expression` for the whole issuer")
+	flags.StringArrayVar(&f.Keys, "key", nil, "public key `file` or URI (awskms, azurekms, gcpkms, hashivault); one of several must match")
+	flags.StringVar(&f.certificate.identity, "certificate-identity", "", "`subject` of the signing certificate")
+	flags.StringVar(&f.certificate.identityRegexp, "certificate-identity-regexp", "", "`expression` for the whole subject")
+	flags.StringVar(&f.certificate.issuer, "certificate-oidc-issuer", "", "`issuer` of the OIDC token for the subject")
+	flags.StringVar(&f.certificate.issuerRegexp, "certificate-oidc-issuer-regexp", "", "`expression` for the whole issuer")
 	flags.BoolVar(&f.ignoreTlog, "insecure-ignore-tlog", false, "accept signatures without a transparency log entry")
-	flags.BoolVar(&f.ignoreSCT, "insecure-ignore-sct", false, "accept certificates without a certificate transparency timestamp")
+	flags.BoolVar(&f.certificate.ignoreSCT, "insecure-ignore-sct", false, "accept certificates without a certificate transparency timestamp")
 	flags.StringVar(&f.rekorKey, "rekor-key", "", "public key `file` of the transparency log (default: the trusted root's)")
-	flags.StringVar(&f.certificateChain, "certificate-chain", "", "PEM `file` of the certificate chain for signing certificates")
+	flags.StringVar(&f.certificate.chain, "certificate-chain", "", "PEM `file` of the certificate chain for signing certificates")
 	flags.StringVar(&f.notationCert, "notation-cert", "", "PEM `file` of the certificate authority for notation signatures")
 	flags.StringArrayVar(&f.attestations, "attestation", nil, "require an attestation of this `type` (URI or cosign short name) in place of a signature")
 	flags.StringArrayVarP(&f.annotations, "annotation", "a", nil, "`key=value` annotation that the signed payload must contain")
@@ -60,25 +82,25 @@ func (f *authorityFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.notBefore, "signed-not-before", "", "reject signatures before this `time` (RFC 3339; of the log or timestamp authority)")
 	flags.StringVar(&f.notAfter, "signed-not-after", "", "reject signatures after this `time`")
 	flags.StringVar(&f.repository, "signature-repository", "", "`repository` of signatures and attestations (default: the image's own)")
-	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", "sha256", "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
+	flags.StringVar(&f.digestAlgorithm, "signature-digest-algorithm", defaultDigest, "digest `algorithm` of signatures by key: sha224, sha256, sha384 or sha512")
 }
 
 // terms are the flags that restrict or change the requirements of --key and similar flags.
 var terms = []string{"insecure-ignore-tlog", "insecure-ignore-sct", "rekor-key", "attestation", "annotation", "platforms",
 	"signed-not-before", "signed-not-after", "signature-digest-algorithm", "signature-repository"}
 
-// check refuses flags without effect, and ambiguous combinations of signers.
-func (f *authorityFlags) check(cmd *cobra.Command) error {
+// Check refuses flags without effect, and ambiguous combinations of signers.
+func (f *Flags) Check(cmd *cobra.Command) error {
 	for _, name := range append([]string{"certificate-identity", "certificate-identity-regexp", "certificate-oidc-issuer",
 		"certificate-oidc-issuer-regexp", "certificate-chain", "notation-cert"}, terms...) {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return fmt.Errorf("--%s is given and empty; a variable may be unset", name)
 		}
 	}
-	if err := f.accept.check(cmd, f.given()); err != nil {
+	if err := f.accept.check(cmd, f.Given()); err != nil {
 		return err
 	}
-	if !f.given() {
+	if !f.Given() {
 		for _, name := range terms {
 			if cmd.Flags().Changed(name) {
 				return fmt.Errorf("--%s says how --key, --certificate-identity, --certificate-chain or --notation-cert must have signed, and none is given; what a policy asks for is written in the policy", name)
@@ -87,7 +109,7 @@ func (f *authorityFlags) check(cmd *cobra.Command) error {
 		return nil
 	}
 	kinds := 0
-	for _, is := range []bool{len(f.keys)+len(f.bundled) > 0, f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain != "", f.notationCert != ""} {
+	for _, is := range []bool{len(f.Keys)+len(f.Bundled) > 0, f.certificate.given(), f.notationCert != ""} {
 		if is {
 			kinds++
 		}
@@ -98,14 +120,14 @@ func (f *authorityFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// given reports whether any flag names an authority.
-func (f *authorityFlags) given() bool {
-	return len(f.keys)+len(f.bundled) > 0 || f.identity+f.identityRegexp+f.issuer+f.issuerRegexp+f.certificateChain+f.notationCert != ""
+// Given reports whether any flag names an authority.
+func (f *Flags) Given() bool {
+	return len(f.Keys)+len(f.Bundled) > 0 || f.certificate.given() || f.notationCert != ""
 }
 
-// policy compiles the flags into a policy; nil when they name no authority.
-func (f *authorityFlags) policy() (*policy.Policy, error) {
-	if !f.given() {
+// Policy compiles the flags into a policy; nil when they name no authority.
+func (f *Flags) Policy() (*policy.Policy, error) {
+	if !f.Given() {
 		return nil, nil
 	}
 	authorities, err := f.authorities()
@@ -185,7 +207,7 @@ func hashOf(authorities []verify.Authority, check policy.Check, repository strin
 }
 
 // authorities returns the authorities that the flags name.
-func (f *authorityFlags) authorities() ([]verify.Authority, error) {
+func (f *Flags) authorities() ([]verify.Authority, error) {
 	common, err := f.common()
 	if err != nil {
 		return nil, err
@@ -210,17 +232,17 @@ func (f *authorityFlags) authorities() ([]verify.Authority, error) {
 }
 
 // keyHolders are the authorities of the keys of --key and of a bundle.
-func (f *authorityFlags) keyHolders(common verify.Authority) (out []verify.Authority, err error) {
-	for _, name := range f.keys {
+func (f *Flags) keyHolders(common verify.Authority) (out []verify.Authority, err error) {
+	for _, name := range f.Keys {
 		a := common
 		a.Name = "--key " + name
-		a.Key, err = keyOf(name, f.digestAlgorithm)
+		a.Key, err = ReadKey(name, f.digestAlgorithm)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, a)
 	}
-	for _, item := range f.bundled {
+	for _, item := range f.Bundled {
 		if _, err := trust.ParsePublicKey(item.Text, f.digestAlgorithm); err != nil {
 			return nil, fmt.Errorf("the bundle's %s: %w", item.Name, err)
 		}
@@ -233,28 +255,28 @@ func (f *authorityFlags) keyHolders(common verify.Authority) (out []verify.Autho
 
 // certified are the authorities with a certificate: of the identity if one is named, else of any
 // identity under the chain.
-func (f *authorityFlags) certified(common verify.Authority) ([]verify.Authority, error) {
-	chain, err := command.OptionalFile("--certificate-chain", f.certificateChain)
+func (f *Flags) certified(common verify.Authority) ([]verify.Authority, error) {
+	chain, err := command.OptionalFile("--certificate-chain", f.certificate.chain)
 	if err != nil {
 		return nil, err
 	}
 	if len(chain) > 0 {
 		if _, err := trust.ParseCertificates(chain, trust.MaxChain); err != nil {
-			return nil, fmt.Errorf("--certificate-chain %s: %w", f.certificateChain, err)
+			return nil, fmt.Errorf("--certificate-chain %s: %w", f.certificate.chain, err)
 		}
 	}
 	a := common
 	switch {
-	case f.identity+f.identityRegexp+f.issuer+f.issuerRegexp != "":
+	case f.certificate.namesIdentity():
 		identity, err := f.keyless()
 		if err != nil {
 			return nil, err
 		}
 		a.Name = "--certificate-identity"
-		a.Keyless = &verify.Keyless{Identities: []verify.Identity{identity}, Roots: chain, CT: verify.CT{Ignore: f.ignoreSCT}}
+		a.Keyless = &verify.Keyless{Identities: []verify.Identity{identity}, Roots: chain, CT: verify.CT{Ignore: f.certificate.ignoreSCT}}
 	case len(chain) > 0:
-		a.Name = "--certificate-chain " + f.certificateChain
-		a.Certificate = &verify.Certificate{Chain: chain, CT: verify.CT{Ignore: f.ignoreSCT}}
+		a.Name = "--certificate-chain " + f.certificate.chain
+		a.Certificate = &verify.Certificate{Chain: chain, CT: verify.CT{Ignore: f.certificate.ignoreSCT}}
 	default:
 		return nil, nil
 	}
@@ -262,7 +284,7 @@ func (f *authorityFlags) certified(common verify.Authority) ([]verify.Authority,
 }
 
 // notary is the authority of --notation-cert; notation uses no transparency log.
-func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, error) {
+func (f *Flags) notary(common verify.Authority) (verify.Authority, error) {
 	ca, err := command.OptionalFile("--notation-cert", f.notationCert)
 	if err != nil {
 		return verify.Authority{}, err
@@ -278,7 +300,7 @@ func (f *authorityFlags) notary(common verify.Authority) (verify.Authority, erro
 }
 
 // common returns the requirements that all authorities of the flags share.
-func (f *authorityFlags) common() (verify.Authority, error) {
+func (f *Flags) common() (verify.Authority, error) {
 	a := verify.Authority{Log: verify.Log{Ignore: f.ignoreTlog}}
 	var err error
 	a.Log.Keys, err = command.OptionalFile("--rekor-key", f.rekorKey)
@@ -306,12 +328,12 @@ func (f *authorityFlags) common() (verify.Authority, error) {
 	return a, err
 }
 
-func (f *authorityFlags) keyless() (verify.Identity, error) {
-	subject, err := matcher("--certificate-identity", f.identity, f.identityRegexp)
+func (f *Flags) keyless() (verify.Identity, error) {
+	subject, err := matcher("--certificate-identity", f.certificate.identity, f.certificate.identityRegexp)
 	if err != nil {
 		return verify.Identity{}, err
 	}
-	issuer, err := matcher("--certificate-oidc-issuer", f.issuer, f.issuerRegexp)
+	issuer, err := matcher("--certificate-oidc-issuer", f.certificate.issuer, f.certificate.issuerRegexp)
 	return verify.Identity{Subject: subject, Issuer: issuer}, err
 }
 
@@ -331,8 +353,8 @@ func matcher(flag, exact, expression string) (verify.Matcher, error) {
 	return verify.Matcher{}, fmt.Errorf("want %s or %s-regexp: a keyless signature is proved by subject and issuer together", flag, flag)
 }
 
-// keyOf reads a key file; the trust store resolves a KMS URI.
-func keyOf(name, hash string) (*verify.Key, error) {
+// ReadKey reads a key file; the trust store resolves a KMS URI.
+func ReadKey(name, hash string) (*verify.Key, error) {
 	if trust.IsLookup(name) {
 		return &verify.Key{Ref: name, Hash: hash}, nil
 	}
