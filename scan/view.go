@@ -78,16 +78,8 @@ func Scanned(whole *set.Set) (*set.Set, []LeftOut, error) {
 			asked = append(asked, p)
 		}
 	}
-	set, err := set.New(asked...)
-	if err != nil {
-		return nil, nil, err
-	}
-	set, err = set.With(heeded(whole.Exceptions())...)
-	if err != nil {
-		return nil, nil, err
-	}
-	set, err = set.WithOverrides(whole.Overrides()...)
-	return set, left, err
+	joined, err := set.Join(asked, heeded(whole.Exceptions()), whole.Overrides())
+	return joined, left, err
 }
 
 // heeded returns the exceptions that hold for scans.

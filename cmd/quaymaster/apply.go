@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
@@ -29,7 +30,7 @@ type applyFlags struct {
 	cluster                    bool
 	kubeconfig, context        string
 	output                     applyOutput
-	setup                      setupFlags
+	setup                      setup.Flags
 }
 
 func applyCommand(t command.Terminal) *cobra.Command {
@@ -70,12 +71,12 @@ use. --warn-exit-code replaces 0 if there are warnings.`,
 	flags.StringVarP(&f.user, "userinfo", "u", "", "`file` with the requesting user; without it, rules match every user")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` of objects without one (default is default), or to list with --cluster")
 	f.output.register(cmd)
-	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
-	flags.StringArrayVar(&f.setup.layouts, "oci-layout", nil, "OCI layout `folder` or archive, in place of registries, or REPOSITORY=PATH; may be repeated")
-	flags.BoolVar(&f.setup.offline, "offline", false, "open no connection; rules that need a registry fail with an error")
-	flags.StringVar(&f.setup.registryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries, in addition to the system's")
-	flags.StringArrayVar(&f.setup.plainHTTP, "plain-http", nil, "`host[:port]` of a registry without TLS; loopback hosts are always included")
-	flags.DurationVar(&f.setup.timeout, "timeout", 30*time.Second, "time for one object")
+	flags.StringVar(&f.setup.TrustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
+	flags.StringArrayVar(&f.setup.Layouts, "oci-layout", nil, "OCI layout `folder` or archive, in place of registries, or REPOSITORY=PATH; may be repeated")
+	flags.BoolVar(&f.setup.Offline, "offline", false, "open no connection; rules that need a registry fail with an error")
+	flags.StringVar(&f.setup.RegistryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries, in addition to the system's")
+	flags.StringArrayVar(&f.setup.PlainHTTP, "plain-http", nil, "`host[:port]` of a registry without TLS; loopback hosts are always included")
+	flags.DurationVar(&f.setup.Timeout, "timeout", 30*time.Second, "time for one object")
 	return cmd
 }
 
@@ -128,10 +129,10 @@ func (f *applyFlags) check(policies []string) error {
 		return errors.New("nothing to judge: name manifests with -r FILE, or give --cluster")
 	case !f.cluster && f.kubeconfig+f.context != "":
 		return errors.New("--kubeconfig and --context are for --cluster, which is not given")
-	case f.cluster && f.setup.offline:
+	case f.cluster && f.setup.Offline:
 		return errors.New("--offline opens no connection, and --cluster needs one")
-	case f.setup.timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
+	case f.setup.Timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.Timeout)
 	}
 	return f.output.check()
 }
@@ -146,7 +147,7 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	if err != nil {
 		return nil, err
 	}
-	store, _, err := f.setup.trust(ctx)
+	store, err := f.setup.TrustStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -166,11 +167,11 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 	images.Use(registries)
 	options := engine.CompilerOptions{
 		ConfigMaps: from.known, Secrets: engine.FileSecrets{Resources: from.known}, Resources: engine.FileObjects{ConfigMaps: from.known},
-		Images: images, Offline: f.setup.offline,
+		Images: images, Offline: f.setup.Offline,
 	}
 	config := bench.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
-		Values: values, NoOldObject: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.timeout)},
+		Values: values, NoOldObject: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
 	}
 	var live *liveCluster
 	if f.cluster {
@@ -196,9 +197,9 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 	if err != nil {
 		return nil, err
 	}
-	loaded := documents{compilers: compilers}
+	loaded := setup.Documents{Compilers: compilers}
 	for _, object := range from.roots {
-		if err := loaded.add(object, from.known); err != nil {
+		if err := loaded.Add(object, from.known); err != nil {
 			return nil, err
 		}
 	}
@@ -207,7 +208,7 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 	if err != nil {
 		return nil, err
 	}
-	loaded.readRoots(ctx, f.setup.offline, t)
+	loaded.ReadRoots(ctx, f.setup.Offline, t)
 	work := &applied{bench: asked, policies: from.policies, objects: from.objects, warnings: from.leftAside}
 	if live != nil {
 		listed, err := live.objects(ctx, work.targets())
@@ -221,10 +222,10 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 
 // registries returns the source of images and evidence; nowhere if offline.
 func (f *applyFlags) registries(t command.Terminal, known *engine.Resources, requests []gate.Request) (gate.Registries, error) {
-	if f.setup.offline && len(f.setup.layouts) == 0 {
+	if f.setup.Offline && len(f.setup.Layouts) == 0 {
 		return nowhere{}, nil
 	}
-	return f.setup.registries(t, known, requests)
+	return f.setup.Registries(t, known, requests)
 }
 
 // targets are the kinds of objects that the policies match.

@@ -47,7 +47,7 @@ with their SHA-256 digests, and the content that could not be included.`,
 					return fmt.Errorf("--bundle-digest: %w", err)
 				}
 			}
-			read, err := readBundle(names[0], pinned)
+			read, err := bundle.OpenFile(names[0], pinned)
 			if err != nil {
 				return err
 			}

@@ -172,7 +172,7 @@ stringData:
 	if code != command.ExitAllowed || !strings.Contains(errs, "cosign.password of Secret keys/cosign") {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
-	read, err := readBundle(file, image.Digest{})
+	read, err := bundle.OpenFile(file, image.Digest{})
 	ok(t, err)
 	text := string(read.Resources[0].Text)
 	for name, want := range map[string]bool{"cosign.pub": true, "aHVudGVyMg": false, "LS0tLS1CRUdJTiBFTkNSWVBURUQ": false, "LS0tLS1CRUdJTiBQVUJMSUMg": true, "hunter3": false,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -95,10 +96,10 @@ func isPublic(value []byte) bool {
 }
 
 // carry adds the objects that policies look up by name, and notes the others.
-func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foundation) {
+func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *setup.Inputs) {
 	defaults := bundle.Defaults{}
-	if from.reader != nil {
-		policies := from.reader.Configuration().Policies
+	if from.Reader != nil {
+		policies := from.Reader.Configuration().Policies
 		defaults = bundle.Defaults{Kyverno: policies.SecretNamespace, Sigstore: policies.ClusterImagePolicies.Namespace}
 	}
 	for _, item := range c.Policies {
@@ -114,16 +115,16 @@ func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *foun
 			note("%s", gap)
 		}
 		for _, named := range found.ConfigMaps {
-			if err := f.carryConfigMap(ctx, c, from.reader, named); err != nil {
+			if err := f.carryConfigMap(ctx, c, from.Reader, named); err != nil {
 				note("it names the ConfigMap %s, which is not there (%v): a rule that wants it cannot be asked", named, err)
 			}
 		}
 		for _, named := range found.Secrets {
-			if err := f.carrySecret(ctx, c, from.reader, named); err != nil {
+			if err := f.carrySecret(ctx, c, from.Reader, named); err != nil {
 				note("it names the Secret %s, which is not there (%v): what rests on it cannot be proved", named, err)
 			}
 		}
-		if found.AsksUser && from.reader != nil {
+		if found.AsksUser && from.Reader != nil {
 			note("it asks who makes a request: say who with --userinfo, and with which roles, where it is verified")
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -28,7 +29,7 @@ import (
 
 // bundleCreate are the flags of bundle create.
 type bundleCreate struct {
-	setup  setupFlags
+	setup  setup.Flags
 	keys   []string
 	output string
 }
@@ -57,14 +58,14 @@ who can replace the bundle controls which images may run.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "`file` to write; required")
-	flags.StringArrayVarP(&f.setup.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
-	flags.StringArrayVar(&f.setup.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups; may be repeated")
-	flags.StringArrayVar(&f.setup.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
-	flags.StringVar(&f.setup.trustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
-	flags.BoolVar(&f.setup.refreshTrust, "refresh-trust", false, "include the current trusted root of the public-good TUF repository")
+	flags.StringArrayVarP(&f.setup.Policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
+	flags.StringArrayVar(&f.setup.Resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups; may be repeated")
+	flags.StringArrayVar(&f.setup.Mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
+	flags.StringVar(&f.setup.TrustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
+	flags.BoolVar(&f.setup.RefreshTrust, "refresh-trust", false, "include the current trusted root of the public-good TUF repository")
 	flags.StringArrayVar(&f.keys, "key", nil, "public key `file`; every image requires a signature by one of them")
-	f.setup.cluster.register(cmd)
-	flags.DurationVar(&f.setup.timeout, "timeout", 30*time.Second, "time for the whole run")
+	f.setup.Cluster.Register(cmd)
+	flags.DurationVar(&f.setup.Timeout, "timeout", 30*time.Second, "time for the whole run")
 	return cmd
 }
 
@@ -73,13 +74,13 @@ func (f *bundleCreate) check() error {
 	switch {
 	case f.output == "":
 		return errors.New("where to? give -o FILE")
-	case s.timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", s.timeout)
-	case s.refreshTrust && s.trustedRoot != "":
+	case s.Timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", s.Timeout)
+	case s.RefreshTrust && s.TrustedRoot != "":
 		return errors.New("--refresh-trust contradicts --trusted-root")
-	case len(s.policies)+len(f.keys) == 0 && s.cluster.context == "":
+	case len(s.Policies)+len(f.keys) == 0 && s.Cluster.Context == "":
 		return errors.New("what must be proved? give --policy, --from-cluster or --key")
-	case s.cluster.context == "" && s.cluster.kubeconfig != "":
+	case s.Cluster.Context == "" && s.Cluster.Kubeconfig != "":
 		return errors.New("--kubeconfig is for --from-cluster CONTEXT")
 	}
 	return nil
@@ -89,7 +90,7 @@ func (f *bundleCreate) run(ctx context.Context, t command.Terminal) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	reading, cancel := context.WithTimeout(ctx, f.setup.timeout)
+	reading, cancel := context.WithTimeout(ctx, f.setup.Timeout)
 	defer cancel()
 	contents, err := f.contents(reading, t)
 	if err != nil {
@@ -125,7 +126,7 @@ func writeBundle(path string, contents *bundle.Contents) (digest image.Digest, e
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
 		return digest, err
 	}
-	read, err := readBundle(file.Name(), image.Digest{}) // an unreadable bundle is not published
+	read, err := bundle.OpenFile(file.Name(), image.Digest{}) // an unreadable bundle is not published
 	if err != nil {
 		return digest, err
 	}
@@ -135,9 +136,9 @@ func writeBundle(path string, contents *bundle.Contents) (digest image.Digest, e
 // contents gathers everything.
 func (f *bundleCreate) contents(ctx context.Context, t command.Terminal) (*bundle.Contents, error) {
 	c := &bundle.Contents{}
-	var from *foundation
+	var from *setup.Inputs
 	var err error
-	if f.setup.cluster.context != "" {
+	if f.setup.Cluster.Context != "" {
 		from, err = f.ofCluster(ctx, t, c)
 	} else {
 		from, err = f.ofFiles(ctx, t, c)
@@ -145,18 +146,18 @@ func (f *bundleCreate) contents(ctx context.Context, t command.Terminal) (*bundl
 	if err != nil {
 		return nil, err
 	}
-	defer from.close()
+	defer from.Close()
 	f.carry(ctx, c, from)
-	for name, text := range from.answers {
+	for name, text := range from.Answers {
 		c.Roots = append(c.Roots, bundle.Item{Name: name, Source: "its TUF repository", Text: text})
 	}
 	return c, f.trust(ctx, c)
 }
 
 // ofFiles reads files, and a gateway's settings if given.
-func (f *bundleCreate) ofFiles(ctx context.Context, t command.Terminal, c *bundle.Contents) (*foundation, error) {
-	if f.setup.cluster.gatewayConfig != "" {
-		settings, notes, err := f.setup.settings(ctx, nil)
+func (f *bundleCreate) ofFiles(ctx context.Context, t command.Terminal, c *bundle.Contents) (*setup.Inputs, error) {
+	if f.setup.Cluster.GatewayConfig != "" {
+		settings, notes, err := f.setup.GatewaySettings(ctx, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -172,16 +173,12 @@ func (f *bundleCreate) ofFiles(ctx context.Context, t command.Terminal, c *bundl
 	if err := f.addMirrors(c); err != nil {
 		return nil, err
 	}
-	fromFlags, err := f.setup.flagPolicy(authority.OfKeys(f.keys, false))
-	if err != nil {
-		return nil, err
-	}
-	return f.setup.fromFiles(ctx, t, fromFlags, time.Now) // it reports documents that cannot be used
+	return f.setup.Read(ctx, t, authority.OfKeys(f.keys, false), time.Now) // it reports documents that cannot be used
 }
 
 // ofCluster reads a cluster and additional files.
-func (f *bundleCreate) ofCluster(ctx context.Context, t command.Terminal, c *bundle.Contents) (*foundation, error) {
-	reader, notes, err := f.setup.open(ctx, t, time.Now)
+func (f *bundleCreate) ofCluster(ctx context.Context, t command.Terminal, c *bundle.Contents) (*setup.Inputs, error) {
+	reader, notes, err := f.setup.OpenCluster(ctx, t, time.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -194,15 +191,15 @@ func (f *bundleCreate) ofCluster(ctx context.Context, t command.Terminal, c *bun
 	return from, nil
 }
 
-func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle.Contents, reader *gateway.Reader) (*foundation, error) {
-	root, err := command.OptionalFile("--trusted-root", f.setup.trustedRoot)
+func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle.Contents, reader *gateway.Reader) (*setup.Inputs, error) {
+	root, err := command.OptionalFile("--trusted-root", f.setup.TrustedRoot)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.addPolicies(c); err != nil {
 		return nil, err
 	}
-	from, err := f.setup.asAdmitted(ctx, t, reader, root, engine.NewResources(), nil)
+	from, err := f.setup.AsAdmitted(ctx, t, reader, root)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +242,7 @@ func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle
 // addPolicies adds the documents of --policy and --resource. Their keys sort before those of a
 // cluster, like a gateway's folders.
 func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
-	objects, err := policyObjects(f.setup.policies)
+	objects, err := setup.PolicyObjects(f.setup.Policies)
 	if err != nil {
 		return err
 	}
@@ -263,7 +260,7 @@ func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 		}
 		c.Policies = append(c.Policies, item)
 	}
-	for _, name := range f.setup.resources {
+	for _, name := range f.setup.Resources {
 		objects, err := manifest.ReadPolicies(name, nil)
 		if err != nil {
 			return fmt.Errorf("--resource: %w", err)
@@ -281,7 +278,7 @@ func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 
 // addMirrors adds the mappings of --mirrors.
 func (f *bundleCreate) addMirrors(c *bundle.Contents) error {
-	objects, err := engine.ReadDocuments(f.setup.mirrors)
+	objects, err := engine.ReadDocuments(f.setup.Mirrors)
 	if err != nil {
 		return fmt.Errorf("--mirrors: %w", err)
 	}
@@ -314,12 +311,12 @@ func itemOf(prefix string, object workload.Object, twins map[string]int) (bundle
 // trust adds the trusted root and the keys.
 func (f *bundleCreate) trust(ctx context.Context, c *bundle.Contents) error {
 	var err error
-	c.TrustedRoot, err = command.OptionalFile("--trusted-root", f.setup.trustedRoot)
+	c.TrustedRoot, err = command.OptionalFile("--trusted-root", f.setup.TrustedRoot)
 	if err != nil {
 		return err
 	}
-	if f.setup.refreshTrust && c.TrustedRoot == nil {
-		from := &trust.TUF{Client: &http.Client{Timeout: f.setup.timeout, Transport: engine.GuardedTransport()}, CachePath: tufCache()}
+	if f.setup.RefreshTrust && c.TrustedRoot == nil {
+		from := &trust.TUF{Client: &http.Client{Timeout: f.setup.Timeout, Transport: engine.GuardedTransport()}, CachePath: setup.TUFCache()}
 		c.TrustedRoot, err = from.Fetch(ctx)
 		if err != nil {
 			return fmt.Errorf("the public-good TUF repository: %w", err)

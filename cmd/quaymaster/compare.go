@@ -55,7 +55,7 @@ func (f *scanFlags) checkCompare() error {
 		return errors.New("--compare asks no policies: it reads what was decided; --policy and keys are not for it")
 	case f.outputs.HasOther(output.Text, output.JSON):
 		return errors.New("-o: with --compare, want text or json")
-	case len(f.files) > 0 && (f.setup.cluster.kubeconfig != "" || f.setup.cluster.context != ""):
+	case len(f.files) > 0 && (f.setup.Cluster.Kubeconfig != "" || f.setup.Cluster.Context != ""):
 		return errors.New("--kubeconfig and --context are about a cluster, and -f is in place of one")
 	}
 	return nil

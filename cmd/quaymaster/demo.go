@@ -14,6 +14,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/examples/demo"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
@@ -214,7 +215,7 @@ func block(key string, text []byte) string {
 }
 
 func judgeScenes(ctx context.Context, t command.Terminal, folder string, scenes []scene) ([]gate.Outcome, error) {
-	setup := demoSetup(folder)
+	inputs := demoSetup(folder)
 	requests := make([]gate.Request, len(scenes))
 	for i, s := range scenes {
 		var err error
@@ -223,19 +224,19 @@ func judgeScenes(ctx context.Context, t command.Terminal, folder string, scenes 
 			return nil, err
 		}
 	}
-	wired, err := setup.wire(ctx, t, &authority.Flags{}, requests)
+	wired, err := inputs.NewEngine(ctx, t, &authority.Flags{}, requests)
 	if err != nil {
 		return nil, err
 	}
-	return wired.gate.DecideAll(ctx, requests, nil), nil
+	return wired.Gate.DecideAll(ctx, requests, nil), nil
 }
 
-func demoSetup(folder string) *setupFlags {
-	return &setupFlags{
-		policies:    []string{filepath.Join(folder, "policies")},
-		resources:   []string{filepath.Join(folder, "keys.yaml")},
-		trustedRoot: filepath.Join(folder, "trusted_root.json"),
-		timeout:     10 * time.Second,
+func demoSetup(folder string) *setup.Flags {
+	return &setup.Flags{
+		Policies:    []string{filepath.Join(folder, "policies")},
+		Resources:   []string{filepath.Join(folder, "keys.yaml")},
+		TrustedRoot: filepath.Join(folder, "trusted_root.json"),
+		Timeout:     10 * time.Second,
 	}
 }
 

@@ -38,8 +38,8 @@ spec:
 	if err := os.WriteFile(file, []byte(mapping), 0o600); err != nil {
 		return err
 	}
-	setup := demoSetup(folder)
-	setup.mirrors = []string{file}
+	inputs := demoSetup(folder)
+	inputs.Mirrors = []string{file}
 	requests := make([]gate.Request, 2)
 	for i, name := range []string{"web", "api"} {
 		requests[i], err = gate.ForImage(registry+"/shop/"+name+":v1", "default")
@@ -47,11 +47,11 @@ spec:
 			return err
 		}
 	}
-	wired, err := setup.wire(ctx, t, &authority.Flags{}, requests)
+	wired, err := inputs.NewEngine(ctx, t, &authority.Flags{}, requests)
 	if err != nil {
 		return err
 	}
-	outcomes := wired.gate.DecideAll(ctx, requests, nil)
+	outcomes := wired.Gate.DecideAll(ctx, requests, nil)
 	fmt.Fprintf(t.Out, "\nA mirror on %s: web is there byte by byte, and other bytes are under the name of api.\n\n", server.Host())
 	if err := report.Text(t.Out, outcomes, report.TextOptions{Color: t.Color()}); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -21,7 +22,7 @@ import (
 
 // mirrorFlags select the mapping and the workload.
 type mirrorFlags struct {
-	setup          setupFlags
+	setup          setup.Flags
 	namespace      string
 	labels         []string
 	check, offline bool
@@ -65,9 +66,9 @@ denied or --check has a finding, 3 if a request failed, 2 for wrong use.`,
 		},
 	}
 	flags := cmd.Flags()
-	f.setup.registerOnline(cmd)
-	f.setup.bundle.register(cmd)
-	f.setup.cluster.register(cmd)
+	f.setup.RegisterOnline(cmd)
+	f.setup.Bundle.Register(cmd)
+	f.setup.Cluster.Register(cmd)
 	flags.StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of the Pod")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`key=value` label of the Pod; may be repeated")
 	flags.BoolVar(&f.check, "check", false, "check the mapping for errors, without requests")
@@ -82,23 +83,23 @@ func (f *mirrorFlags) read(images []string) (*mirror.Set, error) {
 	switch {
 	case f.output != "text" && f.output != "json":
 		return nil, fmt.Errorf("-o %s: want text or json", f.output)
-	case len(f.setup.mirrors) == 0 && !f.elsewhere():
+	case len(f.setup.Mirrors) == 0 && !f.elsewhere():
 		return nil, errors.New("which mapping? give --mirrors FILE, --bundle FILE or --from-cluster CONTEXT")
 	case f.check && len(images) > 0:
 		return nil, errors.New("--check is about the mapping as a whole, and takes no image")
-	case f.check && len(f.setup.policies) > 0, f.offline && len(f.setup.policies) > 0:
+	case f.check && len(f.setup.Policies) > 0, f.offline && len(f.setup.Policies) > 0:
 		return nil, errors.New("--policy asks registries, and --check and --offline ask nobody")
 	case f.check && f.elsewhere(), f.offline && f.elsewhere():
 		return nil, errors.New("--bundle and --from-cluster bring policies, which ask registries, and --check and --offline ask nobody: give --mirrors")
 	case !f.check && len(images) == 0:
 		return nil, errors.New("nothing to show: name an image, or --check")
 	}
-	return loadMirrors(f.setup.mirrors)
+	return setup.LoadMirrors(f.setup.Mirrors)
 }
 
 // elsewhere reports whether mapping and policies are in a bundle or a cluster.
 func (f *mirrorFlags) elsewhere() bool {
-	return f.setup.bundle.file != "" || f.setup.cluster.context != ""
+	return f.setup.Bundle.File != "" || f.setup.Cluster.Context != ""
 }
 
 // lint writes the errors of the mapping.
@@ -122,7 +123,7 @@ func (f *mirrorFlags) show(cmd *cobra.Command, t command.Terminal, mirrors *mirr
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), max(f.setup.timeout, 0))
+	ctx, cancel := context.WithTimeout(cmd.Context(), max(f.setup.Timeout, 0))
 	defer cancel()
 	look, err := f.look(ctx, t, mirrors, requests)
 	if err != nil {

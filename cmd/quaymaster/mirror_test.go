@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/report"
@@ -253,7 +254,7 @@ func TestMirrorsOfAList(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if set, err := loadMirrors([]string{path}); (err != nil) != refused || !refused && len(set.Documents()) != 1 {
+		if set, err := setup.LoadMirrors([]string{path}); (err != nil) != refused || !refused && len(set.Documents()) != 1 {
 			t.Errorf("%s\n%v", text, err)
 		}
 	}
@@ -294,7 +295,7 @@ func TestMirrorsPage(t *testing.T) {
 			path = filepath.Join(folder, "hub.yaml")
 		}
 		ok(t, os.WriteFile(path, []byte(text), 0o600))
-		if _, err := loadMirrors([]string{path}); err != nil {
+		if _, err := setup.LoadMirrors([]string{path}); err != nil {
 			t.Errorf("%v:\n%s", err, text)
 		}
 		mappings++

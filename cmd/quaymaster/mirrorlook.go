@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
@@ -26,13 +27,13 @@ type looking struct {
 
 // look prepares the evaluation. With policies, it runs the whole evaluation.
 func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mirror.Set, requests []gate.Request) (*looking, error) {
-	if f.setup.timeout <= 0 {
-		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
+	if f.setup.Timeout <= 0 {
+		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.setup.Timeout)
 	}
-	if len(f.setup.policies) > 0 || f.elsewhere() {
+	if len(f.setup.Policies) > 0 || f.elsewhere() {
 		return f.judge(ctx, t, requests)
 	}
-	resources, err := loadResources(f.setup.resources)
+	resources, err := setup.LoadResources(f.setup.Resources)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mir
 	if f.offline {
 		return &looking{mirrors: mirrors}, nil
 	}
-	sources, err := f.setup.registries(t, resources, requests)
+	sources, err := f.setup.Registries(t, resources, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -51,18 +52,18 @@ func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mir
 // judge evaluates all requests by the gate.
 func (f *mirrorFlags) judge(ctx context.Context, t command.Terminal, requests []gate.Request) (*looking, error) {
 	authorities := authority.OfKeys(nil, false)
-	if err := f.setup.unpack(authorities); err != nil {
+	if err := f.setup.UnpackBundle(authorities); err != nil {
 		return nil, err
 	}
-	wired, err := f.setup.wire(ctx, t, authorities, requests)
+	wired, err := f.setup.NewEngine(ctx, t, authorities, requests)
 	if err != nil {
 		return nil, err
 	}
-	if wired.mirrors == nil {
-		wired.from.close()
+	if wired.Mirrors == nil {
+		wired.From.Close()
 		return nil, errors.New("there is no mapping in it, so that no image is redirected")
 	}
-	return &looking{mirrors: wired.mirrors, outcomes: wired.decideAll(ctx, requests, nil)}, nil
+	return &looking{mirrors: wired.Mirrors, outcomes: wired.DecideAll(ctx, requests, nil)}, nil
 }
 
 // at returns the result for the i-th image.

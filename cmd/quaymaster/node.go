@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -37,18 +38,18 @@ func lookLocally(ctx context.Context, settings *imageverifier.Settings, question
 	}
 	// containerd names an image and no workload.
 	request.Anonymous, request.Subject.Bare = true, true
-	setup := setupFlags{
-		policies: local.Policies, resources: local.Resources, mirrors: local.Mirrors, trustedRoot: local.TrustedRoot,
-		registryCA: local.RegistryCA, plainHTTP: local.PlainHTTP, timeout: time.Minute, // ctx ends before
+	inputs := setup.Flags{
+		Policies: local.Policies, Resources: local.Resources, Mirrors: local.Mirrors, TrustedRoot: local.TrustedRoot,
+		RegistryCA: local.RegistryCA, PlainHTTP: local.PlainHTTP, Timeout: time.Minute, // ctx ends before
 	}
 	authorities := authority.OfKeys(local.Keys, local.IgnoreTlog)
 	requests := []gate.Request{request}
-	wired, err := setup.wire(ctx, t, authorities, requests)
+	wired, err := inputs.NewEngine(ctx, t, authorities, requests)
 	if err != nil {
 		return imageverifier.Verdict{}, err
 	}
-	wired.resources.DescribeNamespaces(requests)
-	return nodeVerdict(wired.gate.Decide(ctx, requests[0]), settings, question)
+	wired.Resources.DescribeNamespaces(requests)
+	return nodeVerdict(wired.Gate.Decide(ctx, requests[0]), settings, question)
 }
 
 // nodeVerdict accepts an outcome only for exactly the requested image.

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
@@ -34,7 +35,7 @@ type scanFlags struct {
 	all             bool
 	qps             float32
 	perHost         int
-	setup           setupFlags
+	setup           setup.Flags
 	authorities     authority.Flags
 	signer          signerFlags
 	compare         compareFlags
@@ -108,13 +109,13 @@ func scanCommand(t command.Terminal) *cobra.Command {
 	flags.BoolVar(&f.all, "all", false, "show all findings of workloads, not only the first 50")
 	flags.Float32Var(&f.qps, "qps", 20, "requests a second to the API server")
 	flags.IntVar(&f.perHost, "registry-requests", 16, "images that are verified concurrently")
-	f.setup.registerOnline(cmd)
+	f.setup.RegisterOnline(cmd)
 	timeout := flags.Lookup("timeout")
 	timeout.Usage, timeout.DefValue = "time for one page of 250 objects", scanPageTimeout.String()
-	f.setup.timeout = scanPageTimeout
-	flags.StringVar(&f.setup.cluster.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&f.setup.cluster.context, "context", "", "kubeconfig `context` (default: the current context)")
-	flags.StringVar(&f.setup.cluster.gatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
+	f.setup.Timeout = scanPageTimeout
+	flags.StringVar(&f.setup.Cluster.Kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.setup.Cluster.Context, "context", "", "kubeconfig `context` (default: the current context)")
+	flags.StringVar(&f.setup.Cluster.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
 	f.authorities.Register(cmd)
 	f.signer.register(cmd)
 	f.compare.register(cmd)
@@ -128,8 +129,8 @@ func (f *scanFlags) check(cmd *cobra.Command) error {
 		return errors.New("standard input can be read once: give -f - once")
 	case f.qps <= 0 || f.perHost < 1:
 		return errors.New("--qps and --registry-requests: want more than nothing")
-	case f.setup.timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.timeout)
+	case f.setup.Timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", f.setup.Timeout)
 	case f.signer.gateway != "" || f.signer.tokenFile != "" || len(f.signer.decisionLogs) > 0 || f.signer.reports:
 		return errors.New("--gateway, --token-file, --decision-log and --reports are for --signer and --compare")
 	}
@@ -169,7 +170,7 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 	if err != nil {
 		return nil, err
 	}
-	defer from.close()
+	defer from.Close()
 	tally := newScanTally(f.outputs.HasOther(output.Text, output.JSON))
 	told := &scanProgress{line: output.NewProgress(t), t: t}
 	scanner, view, err := f.scanner(t, from, tally, told)
@@ -193,32 +194,32 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 }
 
 // whatIf reports whether only policies of the command line are evaluated.
-func (f *scanFlags) whatIf() bool { return len(f.setup.policies) > 0 || f.authorities.Given() }
+func (f *scanFlags) whatIf() bool { return len(f.setup.Policies) > 0 || f.authorities.Given() }
 
 // foundation reads the policies and their look-ups.
-func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*foundation, error) {
+func (f *scanFlags) foundation(ctx context.Context, t command.Terminal) (*setup.Inputs, error) {
 	if len(f.files) > 0 {
-		if f.setup.cluster != (clusterFlags{}) {
+		if f.setup.Cluster != (setup.ClusterFlags{}) {
 			return nil, errors.New("--kubeconfig, --context and --gateway-config are about a cluster, and -f is in place of one")
 		}
-		return f.setup.found(ctx, t, &f.authorities, time.Now)
+		return f.setup.Read(ctx, t, &f.authorities, time.Now)
 	}
-	if f.setup.cluster.context == "" {
-		current, err := currentContext(t, f.setup.cluster.kubeconfig)
+	if f.setup.Cluster.Context == "" {
+		current, err := currentContext(t, f.setup.Cluster.Kubeconfig)
 		if err != nil {
 			return nil, err
 		}
-		f.setup.cluster.context = current
+		f.setup.Cluster.Context = current
 	}
 	reading := f.setup
-	reading.timeout = 2 * time.Minute
-	from, err := reading.found(ctx, t, &f.authorities, time.Now)
+	reading.Timeout = 2 * time.Minute
+	from, err := reading.Read(ctx, t, &f.authorities, time.Now)
 	if err != nil || !f.whatIf() {
 		return from, err
 	}
-	from.set, err = onlyNew(from.set)
+	from.Set, err = onlyNew(from.Set)
 	if err != nil {
-		from.close()
+		from.Close()
 	}
 	return from, err
 }
@@ -229,15 +230,7 @@ const ofCluster = "the cluster: "
 // onlyNew removes the policies that are in force.
 func onlyNew(active *set.Set) (*set.Set, error) {
 	own := slices.DeleteFunc(slices.Clone(active.Policies()), func(p *policy.Policy) bool { return strings.HasPrefix(p.Source, ofCluster) })
-	made, err := set.New(own...)
-	if err != nil {
-		return nil, err
-	}
-	made, err = made.With(active.Exceptions()...)
-	if err != nil {
-		return nil, err
-	}
-	return made.WithOverrides(active.Overrides()...)
+	return set.Join(own, active.Exceptions(), active.Overrides())
 }
 
 // currentContext is the kubeconfig's.
@@ -257,22 +250,22 @@ func currentContext(t command.Terminal, kubeconfig string) (string, error) {
 }
 
 // scanner wires the scan.
-func (f *scanFlags) scanner(t command.Terminal, from *foundation, tally report.Sink, told scan.Observer) (*scan.Scanner, *scan.View, error) {
-	sources, err := f.setup.registries(t, from.known, nil)
+func (f *scanFlags) scanner(t command.Terminal, from *setup.Inputs, tally report.Sink, told scan.Observer) (*scan.Scanner, *scan.View, error) {
+	sources, err := f.setup.Registries(t, from.Known, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	from.images.Use(sources)
-	prover, err := engine.NewProver(from.store.Snapshot())
+	from.Images.Use(sources)
+	prover, err := engine.NewProver(from.Store.Snapshot())
 	if err != nil {
 		return nil, nil, err
 	}
-	options, err := f.setup.redirects(from)
+	options, err := f.setup.Redirects(from)
 	if err != nil {
 		return nil, nil, err
 	}
-	view := scan.NewView(gate.Fixed{Policies: from.set, Prover: prover, Mirrors: from.mirrors})
-	options = append(options, gate.WithTimeout(f.setup.timeout), gate.WithConcurrency(f.perHost), gate.WithAges(gate.Ages{Tag: scanTagAge, None: scanTagAge}))
+	view := scan.NewView(gate.Fixed{Policies: from.Set, Prover: prover, Mirrors: from.Mirrors})
+	options = append(options, gate.WithTimeout(f.setup.Timeout), gate.WithConcurrency(f.perHost), gate.WithAges(gate.Ages{Tag: scanTagAge, None: scanTagAge}))
 	decider, err := gate.New(gate.Config{Registries: sources, State: view}, options...)
 	if err != nil {
 		return nil, nil, err
@@ -294,7 +287,7 @@ func (f *scanFlags) scanner(t command.Terminal, from *foundation, tally report.S
 const scanTagAge = time.Hour
 
 // cluster is the source of objects: files or an API server.
-func (f *scanFlags) cluster(t command.Terminal, from *foundation) (scan.Cluster, error) {
+func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluster, error) {
 	if len(f.files) == 0 {
 		client, err := f.client(t)
 		if err != nil {
@@ -310,7 +303,7 @@ func (f *scanFlags) cluster(t command.Terminal, from *foundation) (scan.Cluster,
 	objects := bench.InNamespace(objectsOf(requests), f.namespace, constraint.Known())
 	for _, object := range objects {
 		if object.Kind() == "Namespace" {
-			if err := from.known.Add(object); err != nil {
+			if err := from.Known.Add(object); err != nil {
 				return nil, fmt.Errorf("%s: %w", object.Source(), err)
 			}
 		}
@@ -320,9 +313,9 @@ func (f *scanFlags) cluster(t command.Terminal, from *foundation) (scan.Cluster,
 
 // client is the client of the cluster that the flags name.
 func (f *scanFlags) client(t command.Terminal) (*cluster.Client, error) {
-	kubeconfig := t.Kubeconfig(f.setup.cluster.kubeconfig)
+	kubeconfig := t.Kubeconfig(f.setup.Cluster.Kubeconfig)
 	return cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: kubeconfig, Context: f.setup.cluster.context, QPS: float64(f.qps), Burst: max(1, int(f.qps)),
+		Kubeconfig: kubeconfig, Context: f.setup.Cluster.Context, QPS: float64(f.qps), Burst: max(1, int(f.qps)),
 		Version: t.Version(),
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/workload"
@@ -41,21 +42,21 @@ func (p *scanProgress) Failed(err error) {
 }
 
 // scanNamespaces implements scan.Namespaces with the foundation's namespaces.
-type scanNamespaces struct{ from *foundation }
+type scanNamespaces struct{ from *setup.Inputs }
 
 // Labels implements scan.Namespaces. For files, a namespace that none of them describes has
 // unknown labels; only policies that select by labels are affected.
 func (n scanNamespaces) Labels(ctx context.Context, name string) (map[string]string, error) {
-	if n.from.reader != nil {
+	if n.from.Reader != nil {
 		request := gate.Request{}
 		request.Subject.Namespace = name
-		n.from.reader.Describe(ctx, &request)
+		n.from.Reader.Describe(ctx, &request)
 		if request.Subject.NamespaceKnown {
 			return request.Subject.NamespaceLabels, nil
 		}
 		return nil, errors.New("they could not be looked up")
 	}
-	labels, ok := n.from.known.Labels(name)
+	labels, ok := n.from.Known.Labels(name)
 	if !ok {
 		return nil, scan.ErrUnknown
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory"
@@ -226,7 +227,7 @@ func (f *signerFlags) client() (*asker, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the default transport has this type
 	if f.caFile != "" {
-		pool, err := certificatePool(f.caFile)
+		pool, err := setup.CertificatePool(f.caFile)
 		if err != nil {
 			return nil, fmt.Errorf("--gateway-ca: %w", err)
 		}

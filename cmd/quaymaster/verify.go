@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/report"
@@ -180,18 +181,18 @@ func explainCommand(t command.Terminal) *cobra.Command {
 type question struct {
 	input       inputFlags
 	authorities authority.Flags
-	setup       setupFlags
+	setup       setup.Flags
 }
 
 func (q *question) register(cmd *cobra.Command) {
 	q.input.register(cmd)
 	q.authorities.Register(cmd)
-	q.setup.register(cmd)
+	q.setup.Register(cmd)
 }
 
 // judge wires a gate from the flags and evaluates the request.
 func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string) ([]gate.Outcome, error) {
-	if err := q.setup.unpack(&q.authorities); err != nil {
+	if err := q.setup.UnpackBundle(&q.authorities); err != nil {
 		return nil, err
 	}
 	if err := q.authorities.Check(cmd); err != nil {
@@ -205,12 +206,12 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 		return nil, err
 	}
 	ctx := cmd.Context()
-	wired, err := q.setup.wire(ctx, t, &q.authorities, requests)
+	wired, err := q.setup.NewEngine(ctx, t, &q.authorities, requests)
 	if err != nil {
 		return nil, err
 	}
 	progress := output.NewProgress(t)
-	outcomes := wired.decideAll(ctx, requests, progress.Verified)
+	outcomes := wired.DecideAll(ctx, requests, progress.Verified)
 	progress.Clear()
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
@@ -47,7 +48,7 @@ func (f *vsaFlags) register(cmd *cobra.Command) {
 
 // prepare refuses conflicting flags and flags without effect, and reads the key, before any work
 // is done.
-func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *output.Flags, setup *setupFlags) error {
+func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *output.Flags, inputs *setup.Flags) error {
 	if !outputs.Has(output.VSA) {
 		for _, name := range []string{"vsa-verifier-id", "vsa-policy-uri", "vsa-key", "vsa-push", "vsa-repository"} {
 			if cmd.Flags().Changed(name) {
@@ -62,7 +63,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *outp
 	switch {
 	case f.push && f.keyName == "":
 		return errors.New("--vsa-push: a verification summary that nobody signed proves nothing; sign it with --vsa-key")
-	case f.push && len(setup.layouts) > 0:
+	case f.push && len(inputs.Layouts) > 0:
 		return errors.New("--vsa-push stores in registries, and --oci-layout asks none")
 	case f.repository != "" && !f.push:
 		return errors.New("--vsa-repository says where --vsa-push stores")
@@ -70,7 +71,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *outp
 		return errors.New("--vsa-key is given and empty; a variable may be unset")
 	case f.keyName == "":
 		return nil
-	case trust.IsLookup(f.keyName) && setup.offline:
+	case trust.IsLookup(f.keyName) && inputs.Offline:
 		return errors.New("--vsa-key asks a key management service, and --offline opens no connection")
 	}
 	var err error
@@ -111,7 +112,7 @@ func (f *vsaFlags) by(release string, now time.Time) vsa.Verifier {
 
 // writer returns a function that writes the summaries of outcomes, one on a line, and stores
 // them if requested. It reports images without a summary on standard error.
-func (f *vsaFlags) writer(ctx context.Context, t command.Terminal, setup *setupFlags) func([]gate.Outcome, io.Writer) error {
+func (f *vsaFlags) writer(ctx context.Context, t command.Terminal, inputs *setup.Flags) func([]gate.Outcome, io.Writer) error {
 	return func(outcomes []gate.Outcome, w io.Writer) error {
 		summaries, left, err := f.by(t.Version(), time.Now()).Summaries(outcomes)
 		if err != nil {
@@ -120,7 +121,7 @@ func (f *vsaFlags) writer(ctx context.Context, t command.Terminal, setup *setupF
 		for _, one := range left {
 			fmt.Fprintf(t.Err, "quaymaster: no verification summary of %s: %s\n", report.Escape(one.Image), report.Escape(one.Why))
 		}
-		ctx, cancel := context.WithTimeout(ctx, setup.timeout)
+		ctx, cancel := context.WithTimeout(ctx, inputs.Timeout)
 		defer cancel()
 		lines, err := f.lines(ctx, summaries)
 		if err == nil {
@@ -130,7 +131,7 @@ func (f *vsaFlags) writer(ctx context.Context, t command.Terminal, setup *setupF
 				}
 			}
 			if f.push {
-				err = f.store(ctx, t, setup, summaries, lines)
+				err = f.store(ctx, t, inputs, summaries, lines)
 			}
 		}
 		if err != nil {
@@ -159,8 +160,8 @@ func (f *vsaFlags) lines(ctx context.Context, summaries []vsa.Summary) ([][]byte
 }
 
 // store pushes signed summaries.
-func (f *vsaFlags) store(ctx context.Context, t command.Terminal, setup *setupFlags, summaries []vsa.Summary, signed [][]byte) error {
-	client, err := setup.client()
+func (f *vsaFlags) store(ctx context.Context, t command.Terminal, inputs *setup.Flags, summaries []vsa.Summary, signed [][]byte) error {
+	client, err := inputs.Client()
 	if err != nil {
 		return err
 	}

@@ -66,15 +66,7 @@ func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception
 		}
 		policies = append(policies, more...)
 	}
-	set, err := set.New(policies...)
-	if err != nil {
-		return nil, err
-	}
-	set, err = set.With(exceptions...)
-	if err != nil {
-		return nil, err
-	}
-	return set.WithOverrides(overrides...)
+	return set.Join(policies, exceptions, overrides)
 }
 
 // root publishes the current TrustRoots.

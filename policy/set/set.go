@@ -62,6 +62,19 @@ func New(policies ...*policy.Policy) (*Set, error) {
 	return set, nil
 }
 
+// Join joins policies, exceptions and overrides.
+func Join(policies []*policy.Policy, exceptions []*policy.Exception, overrides []*policy.Override) (*Set, error) {
+	joined, err := New(policies...)
+	if err != nil {
+		return nil, err
+	}
+	joined, err = joined.With(exceptions...)
+	if err != nil {
+		return nil, err
+	}
+	return joined.WithOverrides(overrides...)
+}
+
 // Policies returns the policies, sorted by ID. The slice is not to be changed.
 func (s *Set) Policies() []*policy.Policy { return s.policies }
 

@@ -194,7 +194,7 @@ func (a *alone) Snapshot(ctx context.Context) (gate.Snapshot, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.set == nil || a.whole != now.Policies {
-		a.set, err = beside(now.Policies, a.policies)
+		a.set, err = set.Join(a.policies, now.Policies.Exceptions(), now.Policies.Overrides())
 		if err != nil {
 			return gate.Snapshot{}, err
 		}
@@ -202,17 +202,4 @@ func (a *alone) Snapshot(ctx context.Context) (gate.Snapshot, error) {
 	}
 	now.Policies = a.set
 	return now, nil
-}
-
-// beside is a set of policies with the exceptions and overrides of another one.
-func beside(whole *set.Set, policies []*policy.Policy) (*set.Set, error) {
-	set, err := set.New(policies...)
-	if err != nil {
-		return nil, err
-	}
-	set, err = set.With(whole.Exceptions()...)
-	if err != nil {
-		return nil, err
-	}
-	return set.WithOverrides(whole.Overrides()...)
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -25,6 +26,20 @@ type Read struct {
 	Digest image.Digest
 	// Entries are the files in it.
 	Entries []Entry
+}
+
+// OpenFile reads a bundle by Open.
+func OpenFile(name string, pinned image.Digest) (*Read, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	read, err := Open(file, pinned)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return read, nil
 }
 
 // Open reads a bundle. The file must have the pinned digest unless that is zero. A file with any

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ const effectiveTolerance = 5 * time.Minute
 
 // clock is the policies' clock: the wall clock, or a clock that is ahead of it by the offset of
 // --effective-time. A time in the past would revive expired exceptions.
-func (f *setupFlags) clock() (func() time.Time, error) {
+func (f *Flags) clock() (func() time.Time, error) {
 	if f.effective == "" {
 		return time.Now, nil
 	}

@@ -1,12 +1,10 @@
-package main
+package setup
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
@@ -16,35 +14,33 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // bundleFlags name a bundle.
 type bundleFlags struct {
-	file, digest string
+	File, digest string
 	read         *bundle.Read // set after reading
 }
 
-func (f *bundleFlags) register(cmd *cobra.Command) {
+func (f *bundleFlags) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.file, "bundle", "", "bundle `file` with policies, trust and their look-ups (quaymaster bundle create)")
+	flags.StringVar(&f.File, "bundle", "", "bundle `file` with policies, trust and their look-ups (quaymaster bundle create)")
 	flags.StringVar(&f.digest, "bundle-digest", "", "`digest` (sha256:...) that the file of --bundle must have")
 }
 
-func (f *bundleFlags) check(setup *setupFlags) error {
+func (f *bundleFlags) check(setup *Flags) error {
 	switch {
-	case f.file == "" && f.digest != "":
+	case f.File == "" && f.digest != "":
 		return errors.New("--bundle-digest is for --bundle FILE")
-	case f.file == "":
+	case f.File == "":
 		return nil
-	case setup.cluster.context != "":
+	case setup.Cluster.Context != "":
 		return errors.New("--bundle and --from-cluster both say what a verdict rests on: give one")
-	case len(setup.policies)+len(setup.resources)+len(setup.mirrors) > 0 || setup.trustedRoot != "" || setup.refreshTrust:
+	case len(setup.Policies)+len(setup.Resources)+len(setup.Mirrors) > 0 || setup.TrustedRoot != "" || setup.RefreshTrust:
 		return errors.New("--bundle says what a verdict rests on, and --policy, --resource, --mirrors, --trusted-root and --refresh-trust would change that: make another bundle")
 	}
 	return nil
@@ -63,7 +59,7 @@ func (f *bundleFlags) open() (*bundle.Read, error) {
 			return nil, fmt.Errorf("--bundle-digest: %w", err)
 		}
 	}
-	read, err := readBundle(f.file, pinned)
+	read, err := bundle.OpenFile(f.File, pinned)
 	if err != nil {
 		return nil, fmt.Errorf("--bundle: %w", err)
 	}
@@ -71,25 +67,12 @@ func (f *bundleFlags) open() (*bundle.Read, error) {
 	return read, nil
 }
 
-func readBundle(name string, pinned image.Digest) (*bundle.Read, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }() // it was only read
-	read, err := bundle.Open(file, pinned)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return read, nil
-}
-
-// unpack reads the bundle, and adds its keys to those of --key.
-func (f *setupFlags) unpack(authorities *authority.Flags) error {
-	if err := f.check(); err != nil || f.bundle.file == "" {
+// UnpackBundle reads the bundle, and adds its keys to those of --key.
+func (f *Flags) UnpackBundle(authorities *authority.Flags) error {
+	if err := f.check(); err != nil || f.Bundle.File == "" {
 		return err
 	}
-	read, err := f.bundle.open()
+	read, err := f.Bundle.open()
 	if err != nil {
 		return err
 	}
@@ -97,34 +80,34 @@ func (f *setupFlags) unpack(authorities *authority.Flags) error {
 	return nil
 }
 
-// fromBundle makes a foundation from a bundle.
-func (f *setupFlags) fromBundle(ctx context.Context, t command.Terminal, fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
-	read, err := f.bundle.open()
+// fromBundle makes inputs from a bundle.
+func (r reading) fromBundle(ctx context.Context) (*Inputs, error) {
+	read, err := r.Bundle.open()
 	if err != nil {
 		return nil, err
 	}
 	for _, note := range read.Notes {
-		t.Warn("the bundle: " + note)
+		r.t.Warn("the bundle: " + note)
 	}
-	answers := map[string][]byte{}
+	found := material{root: read.TrustedRoot, answers: map[string][]byte{}}
 	for _, item := range read.Roots {
-		answers[item.Name] = item.Text
+		found.answers[item.Name] = item.Text
 	}
 	resources, err := bundledObjects(read.Resources)
 	if err != nil {
 		return nil, err
 	}
-	known := engine.NewResources().Advising("make the bundle again with --resource FILE")
+	found.known = engine.NewResources().Advising("make the bundle again with --resource FILE")
 	for _, object := range resources {
-		if err := known.Add(object); err != nil {
+		if err := found.known.Add(object); err != nil {
 			return nil, err
 		}
 	}
-	var from *foundation
+	var from *Inputs
 	if read.Gateway == nil {
-		from, err = f.bundledFiles(ctx, t, read, known, answers, fromFlags, clock)
+		from, err = r.bundledFiles(ctx, read, found)
 	} else {
-		from, err = f.bundledGateway(ctx, t, read, resources, known, answers, clock)
+		from, err = r.bundledGateway(ctx, read, resources, found)
 	}
 	if err != nil {
 		return nil, err
@@ -136,9 +119,7 @@ func (f *setupFlags) fromBundle(ctx context.Context, t command.Terminal, fromFla
 }
 
 // bundledFiles evaluates policies as if the bundle's source files were read.
-func (f *setupFlags) bundledFiles(ctx context.Context, t command.Terminal, read *bundle.Read, known *engine.Resources, answers map[string][]byte,
-	fromFlags *policy.Policy, clock func() time.Time) (*foundation, error) {
-	found := material{known: known, root: read.TrustedRoot, answers: answers}
+func (r reading) bundledFiles(ctx context.Context, read *bundle.Read, found material) (*Inputs, error) {
 	var err error
 	found.policies, err = bundledObjects(read.Policies)
 	if err != nil {
@@ -158,20 +139,19 @@ func (f *setupFlags) bundledFiles(ctx context.Context, t command.Terminal, read 
 			return nil, err
 		}
 	}
-	return f.compile(ctx, t, found, fromFlags, clock)
+	return r.compile(ctx, found)
 }
 
 // bundledGateway evaluates policies as the gateway that the bundle was created from.
-func (f *setupFlags) bundledGateway(ctx context.Context, t command.Terminal, read *bundle.Read, resources []workload.Object, known *engine.Resources,
-	answers map[string][]byte, clock func() time.Time) (*foundation, error) {
+func (r reading) bundledGateway(ctx context.Context, read *bundle.Read, resources []workload.Object, found material) (*Inputs, error) {
 	settings, err := config.Parse(read.Gateway)
 	if err != nil {
 		return nil, fmt.Errorf("the bundle's gateway.json: %w", err)
 	}
-	found := &gateway.Material{Policies: documentsOf(read.Policies), Mirrors: documentsOf(read.Mirrors), Resources: resources}
+	given := &gateway.Material{Policies: documentsOf(read.Policies), Mirrors: documentsOf(read.Mirrors), Resources: resources}
 	if read.Kinds != nil {
-		found.Kinds = []configuration.Resource{}
-		if err := json.Unmarshal(read.Kinds, &found.Kinds); err != nil {
+		given.Kinds = []configuration.Resource{}
+		if err := json.Unmarshal(read.Kinds, &given.Kinds); err != nil {
 			return nil, fmt.Errorf("the bundle's kinds.json: %w", err)
 		}
 	}
@@ -180,15 +160,15 @@ func (f *setupFlags) bundledGateway(ctx context.Context, t command.Terminal, rea
 		if err := json.Unmarshal(item.Text, &value); err != nil {
 			return nil, fmt.Errorf("the bundle's global context entry %s: %w", item.Name, err)
 		}
-		found.Globals = append(found.Globals, value)
+		given.Globals = append(given.Globals, value)
 	}
 	reader, err := gateway.NewReader(ctx, settings, gateway.ReaderOptions{
-		Version: t.Version(), Material: found, Offline: f.offline, Now: clock,
+		Version: r.t.Version(), Material: given, Offline: r.Offline, Now: r.clock,
 	})
 	if err != nil {
 		return nil, err
 	}
-	from, err := f.asAdmitted(ctx, t, reader, read.TrustedRoot, known, answers)
+	from, err := r.admitted(ctx, r.t, reader, found)
 	if err != nil {
 		reader.Close()
 	}

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"context"
@@ -13,13 +13,12 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
-	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// documents are the documents of --policy.
-type documents struct {
-	compilers  engine.Compilers
+// Documents are the documents of --policy.
+type Documents struct {
+	Compilers  engine.Compilers
 	policies   []*policy.Policy
 	exceptions []*policy.Exception
 	overrides  []*policy.Override
@@ -34,27 +33,27 @@ type documents struct {
 // loadPolicies compiles policies, exceptions and overrides. The policies may look up TrustRoots,
 // ConfigMaps, Secrets and Namespaces of the same files. Any other document is an error, because
 // a policy with a misspelt kind would protect nothing.
-func loadPolicies(objects []workload.Object, known *engine.Resources, offline bool, clock func() time.Time) (documents, error) {
+func loadPolicies(objects []workload.Object, known *engine.Resources, offline bool, clock func() time.Time) (Documents, error) {
 	images := &engine.RuleImages{}
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: known, Secrets: engine.FileSecrets{Resources: known}, Resources: engine.FileObjects{ConfigMaps: known},
 		Images: images, Offline: offline, Now: clock,
 	})
 	if err != nil {
-		return documents{}, err
+		return Documents{}, err
 	}
-	loaded := documents{compilers: compilers, images: images}
+	loaded := Documents{Compilers: compilers, images: images}
 	var faults []error
 	for _, object := range objects {
-		if err := loaded.add(object, known); err != nil {
+		if err := loaded.Add(object, known); err != nil {
 			faults = append(faults, err)
 		}
 	}
 	return loaded, errors.Join(faults...)
 }
 
-// policyObjects reads the documents of policies in files and folders.
-func policyObjects(names []string) ([]workload.Object, error) {
+// PolicyObjects reads the documents of policies in files and folders.
+func PolicyObjects(names []string) ([]workload.Object, error) {
 	var all []workload.Object
 	for _, name := range names {
 		objects, err := manifest.ReadPolicies(name, nil)
@@ -66,8 +65,8 @@ func policyObjects(names []string) ([]workload.Object, error) {
 	return all, nil
 }
 
-// add compiles one document, or stores it for look-ups.
-func (d *documents) add(object workload.Object, known *engine.Resources) error {
+// Add compiles one document, or stores it for look-ups.
+func (d *Documents) Add(object workload.Object, known *engine.Resources) error {
 	version, kind := object.APIVersion(), object.Kind()
 	if engine.IsResource(object) {
 		return known.Add(object)
@@ -81,19 +80,19 @@ func (d *documents) add(object workload.Object, known *engine.Resources) error {
 	}) bool {
 		return o.Recognises(version, kind)
 	}
-	for _, dialect := range d.compilers.Dialects() {
+	for _, dialect := range d.Compilers.Dialects() {
 		if is(dialect) {
 			return keep(&d.policies, dialect.Compile, content, object.Source())
 		}
 	}
-	for _, dialect := range d.compilers.Exceptions() {
+	for _, dialect := range d.Compilers.Exceptions() {
 		if is(dialect) {
 			return keep(&d.exceptions, dialect.Compile, content, object.Source())
 		}
 	}
 	switch {
-	case is(d.compilers.Overrides()):
-		return keep(&d.overrides, d.compilers.Overrides().Compile, content, object.Source())
+	case is(d.Compilers.Overrides()):
+		return keep(&d.overrides, d.Compilers.Overrides().Compile, content, object.Source())
 	case trustroot.Recognises(version, kind):
 		return keep(&d.roots, trustroot.Parse, content, object.Source())
 	}
@@ -110,23 +109,10 @@ func keep[T any](list *[]T, compile func(document []byte, source string) (T, err
 	return err
 }
 
-// set joins the compiled documents.
-func (d *documents) set() (*set.Set, error) {
-	set, err := set.New(d.policies...)
-	if err != nil {
-		return nil, err
-	}
-	set, err = set.With(d.exceptions...)
-	if err != nil {
-		return nil, err
-	}
-	return set.WithOverrides(d.overrides...)
-}
-
-// readRoots reads the TUF repositories that policies and TrustRoots name. Offline it reads only
+// ReadRoots reads the TUF repositories that policies and TrustRoots name. Offline it reads only
 // those that TrustRoots embed. A repository that cannot be read is unknown, and signatures that
 // depend on it could not be verified.
-func (d *documents) readRoots(ctx context.Context, offline bool, t command.Terminal) {
+func (d *Documents) ReadRoots(ctx context.Context, offline bool, t command.Terminal) {
 	fetch := engine.NewFetcher()
 	if d.answers == nil {
 		d.answers = map[string][]byte{}
@@ -147,17 +133,17 @@ func (d *documents) readRoots(ctx context.Context, offline bool, t command.Termi
 		}
 	}
 	for _, root := range d.roots {
-		d.compilers.TrustRoots.Put(root)
+		d.Compilers.TrustRoots.Put(root)
 		if root.TUF == nil || offline && root.TUF.Files == nil && d.answers[rootName(root)] == nil {
 			continue
 		}
 		text, err := read(rootName(root), func() ([]byte, error) { return fetch.TrustRoot(ctx, root.TUF, "") })
 		if err == nil {
-			err = d.compilers.TrustRoots.Answer(root.Name, root.Hash, text)
+			err = d.Compilers.TrustRoots.Answer(root.Name, root.Hash, text)
 		}
 		failed("TrustRoot "+root.Name, err)
 	}
-	for _, repository := range d.compilers.Attestors.Wanted() {
+	for _, repository := range d.Compilers.Attestors.Wanted() {
 		text, err := read(attestorName(repository), func() ([]byte, error) {
 			if offline {
 				return nil, errors.New("no connection is to be opened (--offline)")
@@ -165,9 +151,9 @@ func (d *documents) readRoots(ctx context.Context, offline bool, t command.Termi
 			return fetch.Attestor(ctx, repository, "")
 		})
 		if err == nil {
-			err = d.compilers.Attestors.Answer(repository, text)
+			err = d.Compilers.Attestors.Answer(repository, text)
 		} else {
-			d.compilers.Attestors.Fail(repository, err)
+			d.Compilers.Attestors.Fail(repository, err)
 		}
 		if !offline {
 			failed(repository.String(), err)
@@ -181,8 +167,8 @@ func rootName(root *trustroot.TrustRoot) string { return "trustroot/" + root.Nam
 
 func attestorName(repository attestor.TUF) string { return "attestor/" + repository.Key }
 
-// loadResources reads ConfigMaps, Secrets and Namespaces.
-func loadResources(names []string) (*engine.Resources, error) {
+// LoadResources reads ConfigMaps, Secrets and Namespaces.
+func LoadResources(names []string) (*engine.Resources, error) {
 	known := engine.NewResources()
 	for _, name := range names {
 		objects, err := manifest.ReadPolicies(name, nil)

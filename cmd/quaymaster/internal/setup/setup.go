@@ -1,4 +1,6 @@
-package main
+// Package setup reads the inputs of verdicts that flags name (policies, trust, mirrors and
+// registries; from files, a bundle or a cluster), and makes an engine with them.
+package setup
 
 import (
 	"context"
@@ -28,82 +30,82 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
 
-// setupFlags name the gate's inputs: policies, trust, mirrors and registries.
-type setupFlags struct {
-	policies, resources []string
-	mirrors             []string
-	trustedRoot         string
-	refreshTrust        bool
+// Flags name the gate's inputs: policies, trust, mirrors and registries.
+type Flags struct {
+	Policies, Resources []string
+	Mirrors             []string
+	TrustedRoot         string
+	RefreshTrust        bool
 	retired             []string
-	layouts             []string
-	offline             bool
-	registryCA          string
-	plainHTTP           []string
-	timeout             time.Duration
+	Layouts             []string
+	Offline             bool
+	RegistryCA          string
+	PlainHTTP           []string
+	Timeout             time.Duration
 
-	bundle  bundleFlags
-	cluster clusterFlags
+	Bundle  bundleFlags
+	Cluster ClusterFlags
 	// effective is the policies' time; userInfo is the file of the requesting user.
 	effective, userInfo string
 }
 
-func (f *setupFlags) register(cmd *cobra.Command) {
-	f.registerOnline(cmd)
+func (f *Flags) Register(cmd *cobra.Command) {
+	f.RegisterOnline(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.layouts, "oci-layout", nil, "OCI layout, cosign save `folder` or docker save archive, or REPOSITORY=PATH; may be repeated")
-	flags.BoolVar(&f.offline, "offline", false, "open no connection; needs --oci-layout")
-	f.bundle.register(cmd)
-	f.cluster.register(cmd)
+	flags.StringArrayVar(&f.Layouts, "oci-layout", nil, "OCI layout, cosign save `folder` or docker save archive, or REPOSITORY=PATH; may be repeated")
+	flags.BoolVar(&f.Offline, "offline", false, "open no connection; needs --oci-layout")
+	f.Bundle.Register(cmd)
+	f.Cluster.Register(cmd)
 	flags.StringVar(&f.effective, "effective-time", "", "evaluate policies, exceptions and overrides at this `time` (RFC 3339, not in the past), not signatures")
 	flags.StringVar(&f.userInfo, "userinfo", "", "`file` with the requesting user, for policies that read it (as in quaymaster apply)")
 }
 
-// registerOnline registers the flags about registries.
-func (f *setupFlags) registerOnline(cmd *cobra.Command) {
+// RegisterOnline registers the flags about registries.
+func (f *Flags) RegisterOnline(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
-	flags.StringArrayVar(&f.resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups")
-	flags.StringVar(&f.trustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
-	flags.BoolVar(&f.refreshTrust, "refresh-trust", false, "refresh the trusted root from the public-good TUF repository first")
+	flags.StringArrayVarP(&f.Policies, "policy", "p", nil, "policy `file` or folder; may be repeated")
+	flags.StringArrayVar(&f.Resources, "resource", nil, "`file` of ConfigMaps, Secrets and Namespaces for policies' look-ups")
+	flags.StringVar(&f.TrustedRoot, "trusted-root", "", "trusted_root.json `file` (default: the public-good instance's)")
+	flags.BoolVar(&f.RefreshTrust, "refresh-trust", false, "refresh the trusted root from the public-good TUF repository first")
 	flags.StringArrayVar(&f.retired, "retired-key", nil, "reject later signatures by the public key with this `SHA256=TIME` (RFC 3339); may be repeated")
-	flags.StringArrayVar(&f.mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
-	flags.StringVar(&f.registryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries, in addition to the system's")
-	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "`host[:port]` of a registry without TLS; loopback hosts are always included")
-	flags.DurationVar(&f.timeout, "timeout", 30*time.Second, "time for the whole run")
+	flags.StringArrayVar(&f.Mirrors, "mirrors", nil, "`file` or folder of RegistryMirrors or equivalent documents; may be repeated")
+	flags.StringVar(&f.RegistryCA, "registry-ca", "", "PEM `file` of certificate authorities for registries, in addition to the system's")
+	flags.StringArrayVar(&f.PlainHTTP, "plain-http", nil, "`host[:port]` of a registry without TLS; loopback hosts are always included")
+	flags.DurationVar(&f.Timeout, "timeout", 30*time.Second, "time for the whole run")
 }
 
-// wired is an engine with its inputs.
-type wired struct {
-	gate      *gate.Gate
-	mirrors   *mirror.Set // nil without --mirrors
-	resources *engine.Resources
+// Engine is an engine with its inputs.
+type Engine struct {
+	Gate      *gate.Gate
+	Mirrors   *mirror.Set // nil without --mirrors
+	Resources *engine.Resources
 
 	idle *gate.Gate // evaluates the flags' policy alone, for objects that the webhook excludes
-	from *foundation
+	From *Inputs
 	user *policy.User // nil: no user was given
 }
 
-// decideAll evaluates requests as at admission if the gateway's settings are known, else as
+// DecideAll evaluates requests as at admission if the gateway's settings are known, else as
 // files.
-func (w *wired) decideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome {
-	defer w.from.close()
-	w.resources.DescribeNamespaces(requests)
+func (w *Engine) DecideAll(ctx context.Context, requests []gate.Request, progress func(done, total int)) []gate.Outcome {
+	defer w.From.Close()
+	w.Resources.DescribeNamespaces(requests)
 	for i := range requests {
 		if w.user != nil {
 			requests[i].Subject.User = *w.user
 		}
-		w.from.describe(ctx, &requests[i])
+		w.From.describe(ctx, &requests[i])
 	}
 	var asked []gate.Request
 	for _, request := range requests {
-		if !w.from.excludes(&request) {
+		if !w.From.excludes(&request) {
 			asked = append(asked, request)
 		}
 	}
-	answers := w.gate.DecideAll(ctx, asked, progress)
+	answers := w.Gate.DecideAll(ctx, asked, progress)
 	outcomes := make([]gate.Outcome, len(requests))
 	for i, request := range requests {
-		if w.from.excludes(&request) {
+		if w.From.excludes(&request) {
 			outcomes[i] = w.idle.Decide(ctx, request)
 			continue
 		}
@@ -112,8 +114,8 @@ func (w *wired) decideAll(ctx context.Context, requests []gate.Request, progress
 	return outcomes
 }
 
-// wire makes the engine from the flags, for the given requests.
-func (f *setupFlags) wire(ctx context.Context, t command.Terminal, authorities *authority.Flags, requests []gate.Request) (*wired, error) {
+// NewEngine makes the engine from the flags, for the given requests.
+func (f *Flags) NewEngine(ctx context.Context, t command.Terminal, authorities *authority.Flags, requests []gate.Request) (*Engine, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
@@ -125,13 +127,13 @@ func (f *setupFlags) wire(ctx context.Context, t command.Terminal, authorities *
 	if err != nil {
 		return nil, err
 	}
-	from, err := f.found(ctx, t, authorities, clock)
+	from, err := f.Read(ctx, t, authorities, clock)
 	if err != nil {
 		return nil, err
 	}
 	made, err := f.build(t, from, clock, requests)
 	if err != nil {
-		from.close()
+		from.Close()
 		return nil, err
 	}
 	made.user = user
@@ -142,24 +144,24 @@ func (f *setupFlags) wire(ctx context.Context, t command.Terminal, authorities *
 }
 
 // build makes the engine from its inputs.
-func (f *setupFlags) build(t command.Terminal, from *foundation, clock func() time.Time, requests []gate.Request) (*wired, error) {
-	sources, err := f.registries(t, from.known, requests)
+func (f *Flags) build(t command.Terminal, from *Inputs, clock func() time.Time, requests []gate.Request) (*Engine, error) {
+	sources, err := f.Registries(t, from.Known, requests)
 	if err != nil {
 		return nil, err
 	}
-	from.images.Use(sources)
-	prover, err := engine.NewProver(from.store.Snapshot())
+	from.Images.Use(sources)
+	prover, err := engine.NewProver(from.Store.Snapshot())
 	if err != nil {
 		return nil, err
 	}
-	options, err := f.redirects(from)
+	options, err := f.Redirects(from)
 	if err != nil {
 		return nil, err
 	}
-	options = append(options, gate.WithTimeout(f.timeout), gate.WithClock(clock))
-	made := &wired{mirrors: from.mirrors, resources: from.known, from: from}
-	made.gate, err = gate.New(gate.Config{
-		Registries: sources, State: gate.Fixed{Policies: from.set, Prover: prover, Mirrors: from.mirrors},
+	options = append(options, gate.WithTimeout(f.Timeout), gate.WithClock(clock))
+	made := &Engine{Mirrors: from.Mirrors, Resources: from.Known, From: from}
+	made.Gate, err = gate.New(gate.Config{
+		Registries: sources, State: gate.Fixed{Policies: from.Set, Prover: prover, Mirrors: from.Mirrors},
 	}, options...)
 	if err != nil {
 		return nil, err
@@ -172,26 +174,26 @@ func (f *setupFlags) build(t command.Terminal, from *foundation, clock func() ti
 	if err != nil {
 		return nil, err
 	}
-	made.idle, err = gate.New(gate.Config{Registries: sources, State: gate.Fixed{Policies: own, Prover: prover}}, gate.WithTimeout(f.timeout))
+	made.idle, err = gate.New(gate.Config{Registries: sources, State: gate.Fixed{Policies: own, Prover: prover}}, gate.WithTimeout(f.Timeout))
 	return made, err
 }
 
 // check refuses conflicting flags.
-func (f *setupFlags) check() error {
+func (f *Flags) check() error {
 	switch {
-	case f.timeout <= 0:
-		return fmt.Errorf("--timeout %s: want more than nothing", f.timeout)
-	case f.offline && len(f.layouts) == 0:
+	case f.Timeout <= 0:
+		return fmt.Errorf("--timeout %s: want more than nothing", f.Timeout)
+	case f.Offline && len(f.Layouts) == 0:
 		return errors.New("--offline opens no connection, so the images must come from --oci-layout")
 	}
-	if err := f.bundle.check(f); err != nil {
+	if err := f.Bundle.check(f); err != nil {
 		return err
 	}
-	return f.cluster.check(f)
+	return f.Cluster.check(f)
 }
 
 // user reads the requesting user; nil for none.
-func (f *setupFlags) user() (*policy.User, error) {
+func (f *Flags) user() (*policy.User, error) {
 	if f.userInfo == "" {
 		return nil, nil
 	}
@@ -202,10 +204,10 @@ func (f *setupFlags) user() (*policy.User, error) {
 	return &user, nil
 }
 
-// redirects enables requests to the targets of mirrors. Images of a layout send no requests;
+// Redirects enables requests to the targets of mirrors. Images of a layout send no requests;
 // there, mirrors only add the names that copies are evaluated by.
-func (f *setupFlags) redirects(from *foundation) ([]gate.Option, error) {
-	if from.mirrors == nil || len(f.layouts) > 0 {
+func (f *Flags) Redirects(from *Inputs) ([]gate.Option, error) {
+	if from.Mirrors == nil || len(f.Layouts) > 0 {
 		return nil, nil
 	}
 	chooser, err := redirect.New()
@@ -215,36 +217,31 @@ func (f *setupFlags) redirects(from *foundation) ([]gate.Option, error) {
 	return []gate.Option{gate.WithMirrors(chooser, from.pulls)}, nil
 }
 
-// trust opens the trust store. It fetches nothing unless --refresh-trust is set.
-func (f *setupFlags) trust(ctx context.Context) (*trust.Store, *engine.Resources, error) {
-	known, err := loadResources(f.resources)
+// TrustStore opens the trust store. It fetches nothing unless --refresh-trust is set.
+func (f *Flags) TrustStore(ctx context.Context) (*trust.Store, error) {
+	root, err := command.OptionalFile("--trusted-root", f.TrustedRoot)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	root, err := command.OptionalFile("--trusted-root", f.trustedRoot)
-	if err != nil {
-		return nil, nil, err
-	}
-	store, err := f.trustStore(ctx, root, known, nil)
-	return store, known, err
+	return f.trustStore(ctx, root, engine.NewResources(), nil)
 }
 
 // trustStore opens the trust store with the given root, or the public-good instance's. Retired
 // keys of the gateway's settings are added to those of --retired-key.
-func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets, retired []trust.Retired) (*trust.Store, error) {
+func (f *Flags) trustStore(ctx context.Context, root []byte, secrets trust.Secrets, retired []trust.Retired) (*trust.Store, error) {
 	own, err := retiredKeys(f.retired)
 	if err != nil {
 		return nil, err
 	}
 	options := trust.Options{Secrets: secrets, TrustedRoot: root, Retired: slices.Concat(retired, own)}
-	if !f.offline {
+	if !f.Offline {
 		options.KMS = kms.Providers{}
 	}
-	if f.refreshTrust {
-		if f.offline || root != nil {
+	if f.RefreshTrust {
+		if f.Offline || root != nil {
 			return nil, errors.New("--refresh-trust contradicts --offline and --trusted-root")
 		}
-		options.TUF = &trust.TUF{Client: &http.Client{Timeout: f.timeout, Transport: engine.GuardedTransport()}, CachePath: tufCache()}
+		options.TUF = &trust.TUF{Client: &http.Client{Timeout: f.Timeout, Transport: engine.GuardedTransport()}, CachePath: TUFCache()}
 	}
 	store, err := trust.New(options)
 	if err != nil {
@@ -255,7 +252,7 @@ func (f *setupFlags) trustStore(ctx context.Context, root []byte, secrets trust.
 			return nil, fmt.Errorf("the trusted root: %w", err)
 		}
 	}
-	if f.refreshTrust {
+	if f.RefreshTrust {
 		if err := store.RefreshOnce(ctx); err != nil {
 			return nil, err
 		}
@@ -277,7 +274,7 @@ func retiredKeys(texts []string) ([]trust.Retired, error) {
 	return list, nil
 }
 
-func tufCache() string {
+func TUFCache() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return ""
@@ -285,29 +282,29 @@ func tufCache() string {
 	return filepath.Join(cache, "quaymaster", "tuf")
 }
 
-// registries returns the source of images and evidence.
-func (f *setupFlags) registries(t command.Terminal, secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
-	if len(f.layouts) > 0 {
-		if len(f.plainHTTP) > 0 || f.registryCA != "" {
+// Registries returns the source of images and evidence.
+func (f *Flags) Registries(t command.Terminal, secrets *engine.Resources, requests []gate.Request) (gate.Registries, error) {
+	if len(f.Layouts) > 0 {
+		if len(f.PlainHTTP) > 0 || f.RegistryCA != "" {
 			return nil, errors.New("--plain-http and --registry-ca are about registries, and --oci-layout asks none")
 		}
-		return openLayouts(t, f.layouts, requests)
+		return openLayouts(t, f.Layouts, requests)
 	}
-	client, err := f.client()
+	client, err := f.Client()
 	if err != nil {
 		return nil, err
 	}
 	return online{client: client, insecure: client.Insecure(), secrets: secrets}, nil
 }
 
-// client makes a registry client with the caller's credentials.
-func (f *setupFlags) client() (*registry.Client, error) {
+// Client makes a registry client with the caller's credentials.
+func (f *Flags) Client() (*registry.Client, error) {
 	config := registry.Config{
-		PlainHTTP:   f.plainHTTP,
+		PlainHTTP:   f.PlainHTTP,
 		Credentials: []registry.Source{engine.DockerConfiguration()},
 	}
-	if f.registryCA != "" {
-		pool, err := certificatePool(f.registryCA)
+	if f.RegistryCA != "" {
+		pool, err := CertificatePool(f.RegistryCA)
 		if err != nil {
 			return nil, err
 		}
@@ -316,7 +313,7 @@ func (f *setupFlags) client() (*registry.Client, error) {
 	return registry.New(config, registry.WithProxy(http.ProxyFromEnvironment))
 }
 
-func certificatePool(path string) (*x509.CertPool, error) {
+func CertificatePool(path string) (*x509.CertPool, error) {
 	pem, err := command.OptionalFile("--registry-ca", path)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"encoding/json"
@@ -9,9 +9,9 @@ import (
 	"github.com/quaymaster/quaymaster/image/mirror"
 )
 
-// loadMirrors compiles the mappings in files and folders; nil for no names. A file or folder
+// LoadMirrors compiles the mappings in files and folders; nil for no names. A file or folder
 // without a mapping is an error.
-func loadMirrors(names []string) (*mirror.Set, error) {
+func LoadMirrors(names []string) (*mirror.Set, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}

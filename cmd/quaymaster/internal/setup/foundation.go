@@ -1,0 +1,217 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/verify/trust"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Inputs is the input of verdicts: read from files, from a bundle or from a cluster.
+type Inputs struct {
+	Set     *set.Set
+	Mirrors *mirror.Set // nil for none
+	Images  *engine.RuleImages
+	Store   *trust.Store
+	Known   *engine.Resources // from files: namespaces, and credentials of policies
+	pulls   gate.PullSecrets  // nil: unknown
+	// Reader is set if policies are evaluated as at admission.
+	Reader *gateway.Reader
+	// asksUser reports that a policy reads the requesting user.
+	asksUser bool
+	// flags is the policy that the flags define, which applies to every object; nil for none.
+	flags *policy.Policy
+	// Answers are the contents of the TUF repositories that policies name.
+	Answers map[string][]byte
+}
+
+// Close stops reading of a cluster.
+func (from *Inputs) Close() {
+	if from.Reader != nil {
+		from.Reader.Close()
+	}
+}
+
+// describe completes a request as at admission.
+func (from *Inputs) describe(ctx context.Context, request *gate.Request) {
+	if from.Reader == nil || request.Object.IsDocument() {
+		return
+	}
+	from.Reader.Place(request)
+	from.Reader.Configuration().AsAdmitted(request)
+	from.Reader.Describe(ctx, request)
+}
+
+// excludes reports whether the webhook configuration excludes a request.
+func (from *Inputs) excludes(request *gate.Request) bool {
+	if from.Reader == nil || request.Object.IsDocument() {
+		return false
+	}
+	namespace := request.Subject.Namespace
+	if namespace == "" && !request.ClusterScoped {
+		namespace = request.Object.Namespace()
+	}
+	return from.Reader.Excludes(namespace)
+}
+
+// reading is how the inputs of one run are read.
+type reading struct {
+	*Flags
+	t     command.Terminal
+	clock func() time.Time
+	own   *policy.Policy // of the flags; nil for none
+}
+
+// Read reads the inputs that the flags name.
+func (f *Flags) Read(ctx context.Context, t command.Terminal, authorities *authority.Flags, clock func() time.Time) (*Inputs, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
+	defer cancel()
+	if f.Offline && slices.ContainsFunc(authorities.Keys, trust.IsLookup) {
+		return nil, errors.New("--offline opens no connection, and --key names a key management service")
+	}
+	own, err := authorities.Policy()
+	if err != nil {
+		return nil, err
+	}
+	r := reading{Flags: f, t: t, clock: clock, own: own}
+	var from *Inputs
+	switch {
+	case f.Bundle.File != "":
+		from, err = r.fromBundle(ctx)
+	case f.Cluster.Context != "":
+		from, err = r.fromCluster(ctx)
+	default:
+		from, err = r.fromFiles(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	from.flags = own
+	if own != nil && from.Reader != nil {
+		from.Set, err = set.Join(append(slices.Clone(from.Set.Policies()), own), from.Set.Exceptions(), from.Set.Overrides())
+		if err != nil {
+			from.Close()
+			return nil, err
+		}
+	}
+	return from, nil
+}
+
+// material are documents that are evaluated as files: all exceptions apply.
+type material struct {
+	policies []workload.Object
+	mirrors  *mirror.Set
+	known    *engine.Resources
+	root     []byte // a trusted root; nil: the public-good instance's
+	answers  map[string][]byte
+}
+
+// fromFiles reads files and folders.
+func (r reading) fromFiles(ctx context.Context) (*Inputs, error) {
+	read, err := r.readFiles()
+	if err != nil {
+		return nil, err
+	}
+	return r.compile(ctx, read)
+}
+
+// readFiles reads the files of --policy, --resource, --mirrors and --trusted-root.
+func (f *Flags) readFiles() (material, error) {
+	var read material
+	var err error
+	read.root, err = command.OptionalFile("--trusted-root", f.TrustedRoot)
+	if err != nil {
+		return read, err
+	}
+	read.known, err = LoadResources(f.Resources)
+	if err != nil {
+		return read, err
+	}
+	read.policies, err = PolicyObjects(f.Policies)
+	if err != nil {
+		return read, err
+	}
+	read.mirrors, err = LoadMirrors(f.Mirrors)
+	return read, err
+}
+
+// compile compiles documents into policies.
+func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
+	from := &Inputs{Known: read.known, Mirrors: read.mirrors}
+	var err error
+	from.Store, err = r.trustStore(ctx, read.root, read.known, nil)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := loadPolicies(read.policies, read.known, r.Offline, r.clock)
+	if err != nil {
+		return nil, err
+	}
+	loaded.answers = read.answers
+	if len(r.Policies) > 0 && len(loaded.policies)+len(loaded.overrides) == 0 {
+		return nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(r.Policies, ", "))
+	}
+	if r.own != nil {
+		loaded.policies = append(loaded.policies, r.own)
+	}
+	if len(loaded.policies) == 0 {
+		return nil, errors.New("what must be proved? give --policy, --bundle, --from-cluster, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
+	}
+	loaded.ReadRoots(ctx, r.Offline, r.t)
+	from.Set, err = set.Join(loaded.policies, loaded.exceptions, loaded.overrides)
+	from.Images, from.Answers = loaded.images, loaded.answers
+	return from, err
+}
+
+// AsAdmitted makes inputs from those of a gateway, with a trusted root; nil: the public-good
+// instance's.
+func (f *Flags) AsAdmitted(ctx context.Context, t command.Terminal, reader *gateway.Reader, root []byte) (*Inputs, error) {
+	return f.admitted(ctx, t, reader, material{root: root, known: engine.NewResources()})
+}
+
+func (f *Flags) admitted(ctx context.Context, t command.Terminal, reader *gateway.Reader, read material) (*Inputs, error) {
+	for _, entry := range reader.Entries() {
+		if entry.State != catalog.NotOurs && entry.Why != "" {
+			t.Warn(entry.Source + ": " + entry.Why)
+		}
+	}
+	for _, fault := range reader.Faults() {
+		t.Warn(fault)
+	}
+	from := &Inputs{Mirrors: reader.Mirrors(), Images: reader.Images(), Known: read.known, pulls: reader.PullSecrets(), Reader: reader}
+	var err error
+	from.Store, err = f.trustStore(ctx, read.root, reader.Keys(), reader.Configuration().Trust.Retired())
+	if err != nil {
+		return nil, err
+	}
+	loaded := Documents{Compilers: reader.Compilers(), answers: read.answers}
+	for _, entry := range reader.Entries() {
+		if entry.Root != nil && entry.State == catalog.Ours {
+			loaded.roots = append(loaded.roots, entry.Root)
+		}
+	}
+	loaded.ReadRoots(ctx, f.Offline, t)
+	from.Set, from.Answers = reader.Policies(), loaded.answers
+	return from, nil
+}
+
+// asksUser reports whether a document reads the requesting user.
+func asksUser(text []byte) bool {
+	object, err := workload.Parse(text)
+	return err == nil && bundle.Find(object.Content(), bundle.Defaults{}).AsksUser
+}

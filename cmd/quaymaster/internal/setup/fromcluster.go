@@ -1,0 +1,127 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+)
+
+// ClusterFlags name the cluster and the gateway's configuration.
+type ClusterFlags struct {
+	Context, Kubeconfig, GatewayConfig string
+}
+
+func (f *ClusterFlags) Register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Context, "from-cluster", "", "kubeconfig `context` of a cluster: use the policies, mirrors and keys of its gateway")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig `file` for --from-cluster (default: KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&f.GatewayConfig, "gateway-config", "", "gateway configuration `file`, in place of the ConfigMap quaymaster/quaymaster")
+}
+
+func (f *ClusterFlags) check(setup *Flags) error {
+	switch {
+	case f.Context == "" && f.Kubeconfig != "":
+		return errors.New("--kubeconfig is for --from-cluster CONTEXT")
+	case f.Context == "" && f.GatewayConfig != "":
+		return errors.New("--gateway-config is for --from-cluster CONTEXT, and for quaymaster bundle create")
+	case f.Context != "" && setup.Offline:
+		return errors.New("--offline opens no connection, and --from-cluster needs one: export a bundle first, by quaymaster bundle create --from-cluster")
+	}
+	return nil
+}
+
+// OpenCluster makes a reader of the cluster.
+func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func() time.Time) (*gateway.Reader, []string, error) {
+	kubeconfig := t.Kubeconfig(f.Cluster.Kubeconfig)
+	version := t.Version()
+	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Context: f.Cluster.Context, Version: version})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--from-cluster: %w", err)
+	}
+	settings, notes, err := f.GatewaySettings(ctx, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings.Kubernetes = config.Kubernetes{Kubeconfig: kubeconfig, Context: f.Cluster.Context}
+	settings.Policies.Folders, settings.Mirrors.Files = f.Policies, f.Mirrors
+	reader, err := gateway.NewReader(ctx, settings, gateway.ReaderOptions{Version: version, Now: clock})
+	if err != nil {
+		return nil, nil, fmt.Errorf("--from-cluster %s: %w", f.Cluster.Context, err)
+	}
+	return reader, notes, nil
+}
+
+// GatewaySettings reads the gateway's settings, and returns notes on those that have no effect
+// here. A nil client requires the settings in a file.
+func (f *Flags) GatewaySettings(ctx context.Context, client *cluster.Client) (config.Configuration, []string, error) {
+	instead := config.Given{Policies: len(f.Policies) > 0, Mirrors: len(f.Mirrors) > 0, TrustedRoot: f.TrustedRoot != ""}
+	if f.Cluster.GatewayConfig != "" {
+		read, err := config.Load(f.Cluster.GatewayConfig)
+		if err != nil {
+			return read, nil, fmt.Errorf("--gateway-config: %w", err)
+		}
+		settings, notes := read.Carried(instead)
+		f.follow(read)
+		return settings, notes, nil
+	}
+	read, why := config.Settings(ctx, client, "")
+	if why != nil {
+		var err error
+		read, err = config.Load("")
+		if err != nil {
+			return read, nil, err
+		}
+	}
+	settings, notes := read.Carried(instead)
+	f.follow(read)
+	if why != nil {
+		notes = slices.Insert(notes, 0, fmt.Sprintf("the gateway's configuration could not be read (%v), and its defaults are assumed: PolicyExceptions of no namespace count, every policy is the gateway's, and only kube-system and quaymaster are excluded; give it with --gateway-config FILE", why))
+	}
+	return settings, notes, nil
+}
+
+// follow refreshes the trusted root from the gateway's source.
+func (f *Flags) follow(read config.Configuration) {
+	if read.Trust.Refresh && f.TrustedRoot == "" && !f.Offline {
+		f.RefreshTrust = true
+	}
+}
+
+// fromCluster reads the inputs of a cluster's gateway.
+func (r reading) fromCluster(ctx context.Context) (*Inputs, error) {
+	var read material
+	var err error
+	read.known, err = LoadResources(r.Resources)
+	if err != nil {
+		return nil, err
+	}
+	read.root, err = command.OptionalFile("--trusted-root", r.TrustedRoot)
+	if err != nil {
+		return nil, err
+	}
+	reader, notes, err := r.OpenCluster(ctx, r.t, r.clock)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range notes {
+		r.t.Warn(note)
+	}
+	from, err := r.admitted(ctx, r.t, reader, read)
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
+	for _, text := range reader.Texts() {
+		from.asksUser = from.asksUser || asksUser(text)
+	}
+	return from, nil
+}
