@@ -15,6 +15,12 @@ import (
 // maxAttempts bounds the immediate attempts for a target that changes concurrently.
 const maxAttempts = 3
 
+// alteration changes the targets of a mutate-existing rule for the trigger.
+type alteration struct {
+	*look
+	rule *set.AlterResult
+}
+
 // alter applies the alterations of the trigger to their targets.
 func (l *look) alter(ctx context.Context, set *set.Set) {
 	if l.work.cause&(came|changed|listed) == 0 {
@@ -27,10 +33,11 @@ func (l *look) alter(ctx context.Context, set *set.Set) {
 	results := set.Alterations(ctx, &s, l.finder())
 	for i := range results {
 		r := &results[i]
+		alteration := alteration{l, r}
 		id := ruleID{r.Policy.ID(), r.Rule}
 		about := Work{Policy: id.policy, Rule: id.rule}
 		switch {
-		case !l.calls(r, id) || r.Skip != "" || r.SkipGenerated && l.depth > 0:
+		case !alteration.calls() || r.Skip != "" || r.SkipGenerated && l.depth > 0:
 		case r.NeedsRequester && l.unknown != nil:
 			about.Err, about.Final = l.noRequester(), true
 			l.failed(about)
@@ -39,7 +46,7 @@ func (l *look) alter(ctx context.Context, set *set.Set) {
 			l.failed(about)
 		default:
 			for _, by := range r.Selections {
-				if err := l.alterAll(ctx, r, by); err != nil {
+				if err := alteration.alterAll(ctx, by); err != nil {
 					about.Err = err
 					l.failed(about)
 				}
@@ -56,26 +63,26 @@ func (l *look) isNew() bool {
 }
 
 // calls reports whether the event of the trigger requires an alteration.
-func (l *look) calls(r *set.AlterResult, id ruleID) bool {
+func (a alteration) calls() bool {
 	switch {
-	case l.work.cause&(came|changed) != 0:
+	case a.work.cause&(came|changed) != 0:
 		return true
-	case r.OnPolicyChange && l.work.rules[id]:
+	case a.rule.OnPolicyChange && a.work.rules[ruleID{a.rule.Policy.ID(), a.rule.Rule}]:
 		return true
 	}
-	return l.happened(r.Policy, r.Rule)
+	return a.happened(a.rule.Policy, a.rule.Rule)
 }
 
 // alterAll changes the objects that a selection matches.
-func (l *look) alterAll(ctx context.Context, r *set.AlterResult, by policy.Selection) error {
-	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: by.APIVersion, Kind: by.Kind})
+func (a alteration) alterAll(ctx context.Context, by policy.Selection) error {
+	kind, err := a.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: by.APIVersion, Kind: by.Kind})
 	if err != nil {
 		return fmt.Errorf("find %s %s: %w", by.APIVersion, by.Kind, err)
 	}
 	if !kind.Namespaced && by.Namespace != "" {
 		return fmt.Errorf("targets of kind %s are in no namespace, and the rule names one", by.Kind)
 	}
-	id, count := ruleID{r.Policy.ID(), r.Rule}, 0
+	id, count := ruleID{a.rule.Policy.ID(), a.rule.Rule}, 0
 	do := func(target map[string]any) error {
 		if !chosen(by, target) {
 			return nil
@@ -85,12 +92,12 @@ func (l *look) alterAll(ctx context.Context, r *set.AlterResult, by policy.Selec
 			return fmt.Errorf("more than %d targets: let the rule select fewer", maxTargets)
 		}
 		at := keyOf(identity(target))
-		altered, err := l.alterOne(ctx, r, by, kind, target)
+		altered, err := a.alterOne(ctx, by, kind, target)
 		switch {
 		case err != nil: // continue with the others
-			l.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
+			a.failed(Work{Policy: id.policy, Rule: id.rule, Object: at.String(), Err: err})
 		case altered:
-			l.did(id, Altered, at)
+			a.did(id, Altered, at)
 		}
 		return ctx.Err()
 	}
@@ -99,7 +106,7 @@ func (l *look) alterAll(ctx context.Context, r *set.AlterResult, by policy.Selec
 		namespace = ""
 	}
 	if by.Name != "" && !wildcard.Contains(by.Name) && (namespace != "" || !kind.Namespaced) {
-		target, err := l.options.Cluster.Get(ctx, kind, namespace, by.Name)
+		target, err := a.options.Cluster.Get(ctx, kind, namespace, by.Name)
 		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
@@ -108,7 +115,7 @@ func (l *look) alterAll(ctx context.Context, r *set.AlterResult, by policy.Selec
 		}
 		return do(target)
 	}
-	if err := l.options.Cluster.Each(ctx, kind, namespace, by.Query, do); err != nil {
+	if err := a.options.Cluster.Each(ctx, kind, namespace, by.Query, do); err != nil {
 		return fmt.Errorf("list the targets: %w", err)
 	}
 	return nil
@@ -133,9 +140,9 @@ func chosen(by policy.Selection, target map[string]any) bool {
 }
 
 // alterOne changes one object, and reports whether there was a change.
-func (l *look) alterOne(ctx context.Context, r *set.AlterResult, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
+func (a alteration) alterOne(ctx context.Context, by policy.Selection, kind Kind, target map[string]any) (bool, error) {
 	for attempt := 1; ; attempt++ {
-		mutated := r.Alter(ctx, by, target)
+		mutated := a.rule.Alter(ctx, by, target)
 		switch {
 		case mutated.Result == policy.Indeterminate:
 			return false, why(policy.Ruling{Reasons: mutated.Reasons})
@@ -147,12 +154,12 @@ func (l *look) alterOne(ctx context.Context, r *set.AlterResult, by policy.Selec
 			return false, nil
 		}
 		t := identity(target)
-		if err := l.limiter.allow(keyOf(t)); err != nil {
+		if err := a.limiter.allow(keyOf(t)); err != nil {
 			return false, err
 		}
 		// The API server rejects the patch if the object has another resourceVersion.
 		version := patch.Operation{Op: "replace", Path: "/metadata/resourceVersion", Value: metadataOf(target)["resourceVersion"]}
-		err := l.options.Cluster.Patch(ctx, kind, t.Namespace, t.Name, append([]patch.Operation{version}, operations...))
+		err := a.options.Cluster.Patch(ctx, kind, t.Namespace, t.Name, append([]patch.Operation{version}, operations...))
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return false, nil
@@ -161,7 +168,7 @@ func (l *look) alterOne(ctx context.Context, r *set.AlterResult, by policy.Selec
 		case !errors.Is(err, ErrConflict) || attempt == maxAttempts:
 			return false, fmt.Errorf("change the target: %w", err)
 		}
-		target, err = l.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
+		target, err = a.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
 		if err != nil {
 			if errors.Is(err, ErrNotFound) {
 				return false, nil

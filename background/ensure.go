@@ -11,11 +11,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 )
 
+// downstream writes the objects that a generate rule requires for the trigger.
+type downstream struct {
+	*look
+	rule *generated
+}
+
 // ensure creates or updates an object as a rule requires. It returns the object's key.
-func (l *look) ensure(ctx context.Context, r *generated, wanted policy.Downstream) (key, error) {
+func (d downstream) ensure(ctx context.Context, wanted policy.Downstream) (key, error) {
 	t := identity(wanted.Object)
 	at := keyOf(t)
-	kind, err := l.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: t.APIVersion, Kind: t.Kind})
+	kind, err := d.options.Cluster.Kind(ctx, policy.ObjectKind{APIVersion: t.APIVersion, Kind: t.Kind})
 	if err != nil {
 		return at, err
 	}
@@ -25,13 +31,13 @@ func (l *look) ensure(ctx context.Context, r *generated, wanted policy.Downstrea
 	case !kind.Namespaced && t.Namespace != "":
 		return at, errors.New("objects of its kind are in no namespace, and the rule names one")
 	}
-	have, err := l.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
+	have, err := d.options.Cluster.Get(ctx, kind, t.Namespace, t.Name)
 	switch {
 	case errors.Is(err, ErrNotFound):
-		if !r.entitled {
+		if !d.rule.entitled {
 			return at, nil
 		}
-		return at, l.create(ctx, kind, r, wanted)
+		return at, d.create(ctx, kind, wanted)
 	case err != nil:
 		return at, err
 	case !wanted.Synchronize:
@@ -39,44 +45,44 @@ func (l *look) ensure(ctx context.Context, r *generated, wanted policy.Downstrea
 	case leaving(have):
 		return at, errors.New("one of that name is being deleted")
 	}
-	owner, err := l.options.Records.ReadOrigin(have)
+	owner, err := d.options.Records.ReadOrigin(have)
 	ours := err == nil
-	if ours && owner.Synchronize && (owner.Trigger.UID != l.self.UID || owner.Policy != r.Policy.ID() || owner.Rule != r.Rule) {
-		another, err := l.belongsToAnother(ctx, r, owner)
+	if ours && owner.Synchronize && (owner.Trigger.UID != d.self.UID || owner.Policy != d.rule.Policy.ID() || owner.Rule != d.rule.Rule) {
+		another, err := d.belongsToAnother(ctx, owner)
 		if err != nil {
 			return at, err
 		}
 		if another {
-			return at, l.share(ctx, kind, r, owner, have, wanted)
+			return at, d.share(ctx, kind, owner, have, wanted)
 		}
 	}
-	if !ours && !r.entitled {
+	if !ours && !d.rule.entitled {
 		return at, nil
 	}
-	return at, l.update(ctx, kind, r, have, wanted)
+	return at, d.update(ctx, kind, have, wanted)
 }
 
 // create creates an object.
-func (l *look) create(ctx context.Context, kind Kind, r *generated, wanted policy.Downstream) error {
-	object, err := l.signed(wanted.Object, l.origin(r, wanted))
+func (d downstream) create(ctx context.Context, kind Kind, wanted policy.Downstream) error {
+	object, err := d.signed(wanted.Object, d.origin(wanted))
 	if err != nil {
 		return err
 	}
 	at := keyOf(identity(object))
-	if err := l.limiter.allow(at); err != nil {
+	if err := d.limiter.allow(at); err != nil {
 		return err
 	}
 	var made map[string]any
-	if r.Terms.Apply {
-		made, err = l.options.Cluster.Update(ctx, kind, object, Writing{Apply: true})
+	if d.rule.Terms.Apply {
+		made, err = d.options.Cluster.Update(ctx, kind, object, Writing{Apply: true})
 	} else {
-		made, err = l.options.Cluster.Create(ctx, kind, object)
+		made, err = d.options.Cluster.Create(ctx, kind, object)
 	}
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	l.note(at, kind, l.origin(r, wanted), object, made)
-	l.did(r.id(), Created, at)
+	d.note(at, kind, d.origin(wanted), object, made)
+	d.did(d.rule.id(), Created, at)
 	return nil
 }
 
@@ -88,40 +94,40 @@ func (l *look) note(at key, kind Kind, origin record.Origin, wanted, is map[stri
 }
 
 // update updates an existing object if it differs from the rule's.
-func (l *look) update(ctx context.Context, kind Kind, r *generated, have map[string]any, wanted policy.Downstream) error {
-	at, origin := keyOf(identity(have)), l.origin(r, wanted)
-	signed, err := l.signed(wanted.Object, origin)
+func (d downstream) update(ctx context.Context, kind Kind, have map[string]any, wanted policy.Downstream) error {
+	at, origin := keyOf(identity(have)), d.origin(wanted)
+	signed, err := d.signed(wanted.Object, origin)
 	if err != nil {
 		return err
 	}
-	object, same, err := l.same(ctx, kind, have, signed, r.Terms.Apply)
+	object, same, err := d.same(ctx, kind, have, signed, d.rule.Terms.Apply)
 	if err != nil {
 		return err
 	}
 	if same {
-		l.note(at, kind, origin, signed, have)
+		d.note(at, kind, origin, signed, have)
 		return nil
 	}
-	if err := l.limiter.allow(at); err != nil {
+	if err := d.limiter.allow(at); err != nil {
 		return err
 	}
-	is, err := l.options.Cluster.Update(ctx, kind, object, Writing{Apply: r.Terms.Apply})
+	is, err := d.options.Cluster.Update(ctx, kind, object, Writing{Apply: d.rule.Terms.Apply})
 	if err != nil {
 		return fmt.Errorf("update: %w", err)
 	}
-	l.note(at, kind, origin, signed, is)
-	l.did(r.id(), Updated, at)
+	d.note(at, kind, origin, signed, is)
+	d.did(d.rule.id(), Updated, at)
 	return nil
 }
 
 // same reports whether an existing object is as required, and returns the object to write if not.
 // It uses a dry run, because only the API server can apply defaults for missing fields.
-func (l *look) same(ctx context.Context, kind Kind, have, signed map[string]any, apply bool) (map[string]any, bool, error) {
+func (d downstream) same(ctx context.Context, kind Kind, have, signed map[string]any, apply bool) (map[string]any, bool, error) {
 	object, is := over(have, signed, apply), sumOf(essence(have))
-	if l.there.isRight(keyOf(identity(have)), sumOf(signed), is) {
+	if d.there.isRight(keyOf(identity(have)), sumOf(signed), is) {
 		return object, true, nil
 	}
-	would, err := l.options.Cluster.Update(ctx, kind, object, Writing{Apply: apply, DryRun: true})
+	would, err := d.options.Cluster.Update(ctx, kind, object, Writing{Apply: apply, DryRun: true})
 	if err != nil {
 		return nil, false, fmt.Errorf("update: %w", err)
 	}
@@ -130,18 +136,18 @@ func (l *look) same(ctx context.Context, kind Kind, have, signed map[string]any,
 
 // belongsToAnother reports whether an object belongs to another rule, or to another trigger of
 // this one, that still exists.
-func (l *look) belongsToAnother(ctx context.Context, r *generated, owner record.Origin) (bool, error) {
-	if owner.Policy != r.Policy.ID() || owner.Rule != r.Rule {
-		set := l.current()
+func (d downstream) belongsToAnother(ctx context.Context, owner record.Origin) (bool, error) {
+	if owner.Policy != d.rule.Policy.ID() || owner.Rule != d.rule.Rule {
+		set := d.current()
 		if _, known := termsOf(set, ruleID{owner.Policy, owner.Rule}); !known {
-			stays, err := l.outlives(ctx, set, kept{origin: owner})
+			stays, err := d.outlives(ctx, set, kept{origin: owner})
 			return stays && !owner.Orphan, err
 		}
 	}
-	if owner.Trigger.UID == l.self.UID {
+	if owner.Trigger.UID == d.self.UID {
 		return true, nil
 	}
-	return l.isThere(ctx, owner.Trigger)
+	return d.isThere(ctx, owner.Trigger)
 }
 
 // isThere reports whether a trigger still exists and is not being deleted; true if unknown.
@@ -176,37 +182,37 @@ func (l *look) thin(ctx context.Context, at key) {
 
 // share leaves an object to its owner if the rule requires an identical one. Otherwise it returns
 // an error, since two rules would overwrite each other forever.
-func (l *look) share(ctx context.Context, kind Kind, r *generated, owner record.Origin, have map[string]any, wanted policy.Downstream) error {
+func (d downstream) share(ctx context.Context, kind Kind, owner record.Origin, have map[string]any, wanted policy.Downstream) error {
 	at := keyOf(identity(have))
-	l.there.put(at, kind, owner)
-	l.there.wants(at, l.self)
-	l.thin(ctx, at)
-	signed, err := l.signed(wanted.Object, owner)
+	d.there.put(at, kind, owner)
+	d.there.wants(at, d.self)
+	d.thin(ctx, at)
+	signed, err := d.signed(wanted.Object, owner)
 	if err != nil {
 		return err
 	}
-	_, same, err := l.same(ctx, kind, have, signed, r.Terms.Apply)
+	_, same, err := d.same(ctx, kind, have, signed, d.rule.Terms.Apply)
 	switch {
 	case err != nil:
 		return err
 	case same:
-		l.there.right(at, sumOf(signed), sumOf(essence(have)))
+		d.there.right(at, sumOf(signed), sumOf(essence(have)))
 		return nil
 	}
 	return fmt.Errorf("it is there because of %s/%s and %s, and is not as this rule wants it", owner.Policy, owner.Rule, keyOf(owner.Trigger))
 }
 
 // origin returns the rule and the trigger of an object.
-func (l *look) origin(r *generated, wanted policy.Downstream) record.Origin {
+func (d downstream) origin(wanted policy.Downstream) record.Origin {
 	return record.Origin{
-		Policy: r.Policy.ID(), Rule: r.Rule, Trigger: l.self,
-		Synchronize: wanted.Synchronize, Orphan: r.Terms.Orphan, Depth: l.depth + 1,
+		Policy: d.rule.Policy.ID(), Rule: d.rule.Rule, Trigger: d.self,
+		Synchronize: wanted.Synchronize, Orphan: d.rule.Terms.Orphan, Depth: d.depth + 1,
 	}
 }
 
 // signed returns an object with the labels and the record of its origin.
-func (l *look) signed(object map[string]any, origin record.Origin) (map[string]any, error) {
-	code, err := l.options.Records.Origin(object, origin)
+func (d downstream) signed(object map[string]any, origin record.Origin) (map[string]any, error) {
+	code, err := d.options.Records.Origin(object, origin)
 	if err != nil {
 		return nil, err
 	}

@@ -249,7 +249,7 @@ func (l *look) bringAbout(ctx context.Context, results map[ruleID]*generated) ma
 			continue
 		}
 		for _, object := range r.Objects {
-			at, err := l.ensure(ctx, r, object)
+			at, err := downstream{l, r}.ensure(ctx, object)
 			wanted[at] = true
 			if err != nil {
 				about.Object, about.Err = at.String(), err
