@@ -58,7 +58,7 @@ func (c *Client) Push(ctx context.Context, repository image.Repository, artifact
 			return image.Descriptor{}, err
 		}
 	}
-	header, err := c.putManifest(ctx, opPush, repository, manifest.Digest.String(), body, manifest.MediaType)
+	header, err := c.putManifest(ctx, question{op: opPush, repository: repository, reference: manifest.Digest.String(), body: body, bodyType: manifest.MediaType})
 	if err != nil {
 		return image.Descriptor{}, err
 	}
@@ -158,19 +158,15 @@ func uploadAddress(from *url.URL, location string, digest image.Digest) (*url.UR
 	return next, nil
 }
 
-// putManifest stores a manifest under a tag or digest, and returns the answer's header.
-func (c *Client) putManifest(ctx context.Context, op string, repository image.Repository, reference string,
-	body []byte, mediaType string) (http.Header, error) {
-	q := question{
-		op: op, method: http.MethodPut, repository: repository, endpoint: "manifests", reference: reference,
-		body: body, bodyType: mediaType, most: maxErrorBody,
-	}
+// putManifest stores the body of q under its reference, and returns the header of the response.
+func (c *Client) putManifest(ctx context.Context, q question) (http.Header, error) {
+	q.method, q.endpoint, q.most = http.MethodPut, "manifests", maxErrorBody
 	got, err := c.ask(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	if said := got.header.Get("Docker-Content-Digest"); said != "" && said != image.DigestOf(body).String() {
-		return nil, q.fail(image.Corrupt, fmt.Errorf("it kept %s in place of %s", content.Shorten(said), image.DigestOf(body)))
+	if said := got.header.Get("Docker-Content-Digest"); said != "" && said != image.DigestOf(q.body).String() {
+		return nil, q.fail(image.Corrupt, fmt.Errorf("it kept %s in place of %s", content.Shorten(said), image.DigestOf(q.body)))
 	}
 	return got.header, nil
 }
@@ -203,7 +199,7 @@ func (c *Client) enlist(ctx context.Context, repository image.Repository, subjec
 		case len(list) > content.MaxManifest:
 			return q.fail(image.Bound, &limit.ExceededError{What: "the list", Most: content.MaxManifest})
 		}
-		if _, err := c.putManifest(ctx, opList, repository, tag, list, image.MediaTypeIndex); err != nil {
+		if _, err := c.putManifest(ctx, question{op: opList, repository: repository, reference: tag, body: list, bodyType: image.MediaTypeIndex}); err != nil {
 			return err
 		}
 	}

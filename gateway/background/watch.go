@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/gateway"
@@ -33,7 +34,7 @@ func (c *apiServer) Watch(ctx context.Context, kind background.Kind, namespace, 
 		if err == nil {
 			pause = gateway.WatchPause
 			to.Synced()
-			err = c.follow(ctx, kind, namespace, query, version, to)
+			err = follow(ctx, c.resource(kind, namespace), query, version, to)
 		}
 		if ctx.Err() != nil {
 			return
@@ -52,10 +53,10 @@ func (c *apiServer) Watch(ctx context.Context, kind background.Kind, namespace, 
 }
 
 // follow watches from a version on, repeatedly, until a watch fails.
-func (c *apiServer) follow(ctx context.Context, kind background.Kind, namespace, query, version string, to background.Sink) error {
+func follow(ctx context.Context, resource dynamic.ResourceInterface, query, version string, to background.Sink) error {
 	for {
 		lasts := int64(watchSeconds + rand.IntN(watchSeconds/2)) //nolint:gosec // no secret
-		opened, err := c.resource(kind, namespace).Watch(ctx, metav1.ListOptions{
+		opened, err := resource.Watch(ctx, metav1.ListOptions{
 			LabelSelector: query, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
 		})
 		if err != nil {

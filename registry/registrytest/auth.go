@@ -46,11 +46,15 @@ func (t *tokens) allows(token, repository, action string) bool {
 	return false
 }
 
+func (t *tokens) expire() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.scopes)
+}
+
 // ExpireTokens makes every token that was given out worthless.
 func (r *Registry) ExpireTokens() {
-	r.tokens.mu.Lock()
-	defer r.tokens.mu.Unlock()
-	clear(r.tokens.scopes)
+	r.login.tokens.expire()
 }
 
 func actionOf(method string) string {
@@ -64,25 +68,32 @@ func actionOf(method string) string {
 	}
 }
 
-// authorized reports whether the request may pass.
-func (r *Registry) authorized(q *http.Request, target target) bool {
-	switch r.options.Auth.Scheme {
+// login is the authentication of requests, and the token service.
+type login struct {
+	auth   Auth
+	tokens *tokens
+	log    *requestLog
+}
+
+// allows reports whether the request may pass.
+func (l login) allows(q *http.Request, target target) bool {
+	switch l.auth.Scheme {
 	case Basic:
 		user, password, ok := q.BasicAuth()
-		return ok && user == r.options.Auth.Username && password == r.options.Auth.Password
+		return ok && user == l.auth.Username && password == l.auth.Password
 	case Token:
 		token, ok := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
-		return ok && r.tokens.allows(token, target.repository, actionOf(q.Method))
+		return ok && l.tokens.allows(token, target.repository, actionOf(q.Method))
 	default:
 		return true
 	}
 }
 
 // challenge answers 401 with the required authentication.
-func (r *Registry) challenge(w http.ResponseWriter, q *http.Request, target target) {
+func (l login) challenge(w http.ResponseWriter, q *http.Request, target target) {
 	header := `Basic realm="registrytest"`
-	if r.options.Auth.Scheme == Token {
-		header = fmt.Sprintf(`Bearer realm=%q,service=%q`, r.realm(q), r.service(q))
+	if l.auth.Scheme == Token {
+		header = fmt.Sprintf(`Bearer realm=%q,service=%q`, l.realm(q), l.service(q))
 		if target.repository != "" {
 			actions := actionOf(q.Method)
 			if actions == "push" {
@@ -95,9 +106,9 @@ func (r *Registry) challenge(w http.ResponseWriter, q *http.Request, target targ
 	writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", "authentication required")
 }
 
-func (r *Registry) realm(q *http.Request) string {
-	if r.options.Auth.Realm != "" {
-		return r.options.Auth.Realm
+func (l login) realm(q *http.Request) string {
+	if l.auth.Realm != "" {
+		return l.auth.Realm
 	}
 	scheme := "http"
 	if q.TLS != nil {
@@ -106,50 +117,49 @@ func (r *Registry) realm(q *http.Request) string {
 	return scheme + "://" + q.Host + "/token"
 }
 
-func (r *Registry) service(q *http.Request) string {
-	if r.options.Auth.Service != "" {
-		return r.options.Auth.Service
+func (l login) service(q *http.Request) string {
+	if l.auth.Service != "" {
+		return l.auth.Service
 	}
 	return q.Host
 }
 
 // serveToken issues tokens: GET with Basic or without credentials, POST as OAuth2 does.
-func (r *Registry) serveToken(w http.ResponseWriter, q *http.Request, entry *Request) {
-	scopes, known, ok := r.tokenRequest(w, q, entry)
+func (l login) serveToken(w http.ResponseWriter, q *http.Request, entry *Request) {
+	scopes, known, ok := l.request(w, q, entry)
 	if !ok {
 		writeError(w, http.StatusUnauthorized, "UNAUTHORIZED", "wrong credential")
 		return
 	}
 	if !known {
 		scopes = onlyPull(scopes)
-		if !r.options.Auth.AnonymousPull {
+		if !l.auth.AnonymousPull {
 			scopes = nil
 		}
 	}
-	token := r.tokens.issue(scopes)
+	token := l.tokens.issue(scopes)
 	writeJSON(w, http.StatusOK, map[string]any{"token": token, "access_token": token, "expires_in": 300})
 }
 
-// tokenRequest reads the requested scopes, and whether the client is authenticated; ok is
+// request reads the requested scopes, and whether the client is authenticated; ok is
 // false for a wrong credential.
-func (r *Registry) tokenRequest(w http.ResponseWriter, q *http.Request, entry *Request) (scopes []string, known, ok bool) {
-	auth := r.options.Auth
+func (l login) request(w http.ResponseWriter, q *http.Request, entry *Request) (scopes []string, known, ok bool) {
 	if q.Method == http.MethodPost {
 		body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxForm))
 		if err != nil {
 			return nil, false, false
 		}
-		r.log.keepBody(entry, body)
+		l.log.keepBody(entry, body)
 		form, err := url.ParseQuery(string(body))
 		if err != nil {
 			return nil, false, false
 		}
 		scopes = splitScopes(form["scope"])
 		if form.Get("grant_type") == "refresh_token" {
-			ok = auth.IdentityToken != "" && form.Get("refresh_token") == auth.IdentityToken
+			ok = l.auth.IdentityToken != "" && form.Get("refresh_token") == l.auth.IdentityToken
 			return scopes, ok, ok
 		}
-		ok = auth.Username != "" && form.Get("username") == auth.Username && form.Get("password") == auth.Password
+		ok = l.auth.Username != "" && form.Get("username") == l.auth.Username && form.Get("password") == l.auth.Password
 		return scopes, ok, ok
 	}
 	scopes = splitScopes(q.URL.Query()["scope"])
@@ -157,7 +167,7 @@ func (r *Registry) tokenRequest(w http.ResponseWriter, q *http.Request, entry *R
 	if !given {
 		return scopes, false, true
 	}
-	ok = auth.Username != "" && user == auth.Username && password == auth.Password
+	ok = l.auth.Username != "" && user == l.auth.Username && password == l.auth.Password
 	return scopes, ok, ok
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 func (r *Registry) serveManifest(w http.ResponseWriter, q *http.Request, target target) {
@@ -29,7 +30,7 @@ func (r *Registry) serveManifest(w http.ResponseWriter, q *http.Request, target 
 }
 
 func (r *Registry) getManifest(w http.ResponseWriter, q *http.Request, target target) {
-	if !r.countPull(w, q) {
+	if !r.pulls.count(w, q) {
 		writeError(w, http.StatusTooManyRequests, "TOOMANYREQUESTS", "pull limit reached")
 		return
 	}
@@ -43,19 +44,24 @@ func (r *Registry) getManifest(w http.ResponseWriter, q *http.Request, target ta
 	writeBody(w, q, found.body)
 }
 
-// countPull keeps the pull limit; only a GET counts, as on Docker Hub.
-func (r *Registry) countPull(w http.ResponseWriter, q *http.Request) bool {
-	limit := int64(r.options.PullLimit)
-	if limit <= 0 {
+// pullLimit is a limit of pulls; only a GET counts, as on Docker Hub.
+type pullLimit struct {
+	most int64 // 0: none
+	used atomic.Int64
+}
+
+// count reports whether a request is within the limit.
+func (p *pullLimit) count(w http.ResponseWriter, q *http.Request) bool {
+	if p.most <= 0 {
 		return true
 	}
-	used := r.pulled.Load()
+	used := p.used.Load()
 	if q.Method == http.MethodGet {
-		used = r.pulled.Add(1)
+		used = p.used.Add(1)
 	}
-	w.Header().Set("Ratelimit-Limit", fmt.Sprintf("%d;w=21600", limit))
-	w.Header().Set("Ratelimit-Remaining", fmt.Sprintf("%d;w=21600", max(limit-used, 0)))
-	return used <= limit
+	w.Header().Set("Ratelimit-Limit", fmt.Sprintf("%d;w=21600", p.most))
+	w.Header().Set("Ratelimit-Remaining", fmt.Sprintf("%d;w=21600", max(p.most-used, 0)))
+	return used <= p.most
 }
 
 func (r *Registry) putManifest(w http.ResponseWriter, q *http.Request, target target) {
@@ -107,36 +113,39 @@ func writeBody(w http.ResponseWriter, q *http.Request, body []byte) {
 	}
 }
 
-// serveUpload is a blob upload: POST starts one (or does it all), PATCH adds a
+// uploads receives blobs.
+type uploads struct{ store *store }
+
+// serve is a blob upload: POST starts one (or does it all), PATCH adds a
 // chunk, PUT ends it.
-func (r *Registry) serveUpload(w http.ResponseWriter, q *http.Request, target target) {
+func (u uploads) serve(w http.ResponseWriter, q *http.Request, target target) {
 	query := q.URL.Query()
 	switch q.Method {
 	case http.MethodPost:
 		if from, digest := query.Get("from"), query.Get("mount"); digest != "" {
-			if body, ok := r.store.blob(from, digest); ok {
-				r.keepBlob(w, target.repository, digest, body)
+			if body, ok := u.store.blob(from, digest); ok {
+				u.keepBlob(w, target.repository, digest, body)
 				return
 			}
 		}
-		id := r.store.startUpload()
+		id := u.store.startUpload()
 		if digest := query.Get("digest"); digest != "" {
-			r.finishUpload(w, q, target.repository, id)
+			u.finish(w, q, target.repository, id)
 			return
 		}
 		uploadAccepted(w, target.repository, id, 0)
 	case http.MethodPatch:
-		if size, ok := r.addChunk(w, q, target.reference); ok {
+		if size, ok := u.addChunk(w, q, target.reference); ok {
 			uploadAccepted(w, target.repository, target.reference, size)
 		}
 	case http.MethodPut:
-		r.finishUpload(w, q, target.repository, target.reference)
+		u.finish(w, q, target.repository, target.reference)
 	default:
 		writeError(w, http.StatusMethodNotAllowed, "UNSUPPORTED", "method is not supported")
 	}
 }
 
-func (r *Registry) addChunk(w http.ResponseWriter, q *http.Request, id string) (int, bool) {
+func (u uploads) addChunk(w http.ResponseWriter, q *http.Request, id string) (int, bool) {
 	chunk, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBlob))
 	if err != nil {
 		writeError(w, http.StatusRequestEntityTooLarge, "SIZE_INVALID", err.Error())
@@ -149,7 +158,7 @@ func (r *Registry) addChunk(w http.ResponseWriter, q *http.Request, id string) (
 			offset = -1
 		}
 	}
-	size, err := r.store.appendUpload(id, offset, chunk)
+	size, err := u.store.appendUpload(id, offset, chunk)
 	switch {
 	case err == nil:
 		return size, true
@@ -163,20 +172,20 @@ func (r *Registry) addChunk(w http.ResponseWriter, q *http.Request, id string) (
 	return 0, false
 }
 
-func (r *Registry) finishUpload(w http.ResponseWriter, q *http.Request, name, id string) {
-	if _, ok := r.addChunk(w, q, id); !ok {
+func (u uploads) finish(w http.ResponseWriter, q *http.Request, name, id string) {
+	if _, ok := u.addChunk(w, q, id); !ok {
 		return
 	}
-	body, err := r.store.finishUpload(id)
+	body, err := u.store.finishUpload(id)
 	if err != nil {
 		writeError(w, http.StatusNotFound, "BLOB_UPLOAD_UNKNOWN", err.Error())
 		return
 	}
-	r.keepBlob(w, name, q.URL.Query().Get("digest"), body)
+	u.keepBlob(w, name, q.URL.Query().Get("digest"), body)
 }
 
-func (r *Registry) keepBlob(w http.ResponseWriter, name, digest string, body []byte) {
-	if err := r.store.putBlob(name, digest, body); err != nil {
+func (u uploads) keepBlob(w http.ResponseWriter, name, digest string, body []byte) {
+	if err := u.store.putBlob(name, digest, body); err != nil {
 		writeError(w, http.StatusBadRequest, "DIGEST_INVALID", err.Error())
 		return
 	}
@@ -216,7 +225,7 @@ func (r *Registry) serveReferrers(w http.ResponseWriter, q *http.Request, target
 		list = slices.DeleteFunc(list, func(d Descriptor) bool { return d.ArtifactType != artifactType })
 		w.Header().Set("OCI-Filters-Applied", "artifactType")
 	}
-	from, to := r.page(w, q, len(list))
+	from, to := page(w, q, r.options.PageSize, len(list))
 	w.Header().Set("Content-Type", mediaTypeIndex)
 	writeJSON(w, http.StatusOK, newIndex(list[from:to]))
 }
@@ -227,7 +236,7 @@ func (r *Registry) serveTags(w http.ResponseWriter, q *http.Request, target targ
 		writeError(w, http.StatusNotFound, "NAME_UNKNOWN", "there is no such repository")
 		return
 	}
-	from, to := r.page(w, q, len(tags))
+	from, to := page(w, q, r.options.PageSize, len(tags))
 	writeJSON(w, http.StatusOK, struct {
 		Name string   `json:"name"`
 		Tags []string `json:"tags"`
@@ -235,12 +244,11 @@ func (r *Registry) serveTags(w http.ResponseWriter, q *http.Request, target targ
 }
 
 // page returns the part of a list of n that this request selects, and writes the Link to
-// the next part.
-func (r *Registry) page(w http.ResponseWriter, q *http.Request, n int) (from, to int) {
+// the next part. A size of 0 is no limit.
+func page(w http.ResponseWriter, q *http.Request, size, n int) (from, to int) {
 	query := q.URL.Query()
 	from, _ = strconv.Atoi(query.Get("from"))
 	from = min(max(from, 0), n)
-	size := r.options.PageSize
 	if asked, err := strconv.Atoi(query.Get("n")); err == nil && asked > 0 && (size == 0 || asked < size) {
 		size = asked
 	}

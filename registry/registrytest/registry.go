@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -20,19 +19,21 @@ type Registry struct {
 	options Options
 	store   *store
 	log     *requestLog
-	tokens  *tokens
+	login   login
 	faults  *faults
-	pulled  atomic.Int64
+	pulls   pullLimit
 }
 
 // New makes an empty registry.
 func New(options Options) *Registry {
+	log := &requestLog{}
 	r := &Registry{
 		options: options,
 		store:   newStore(),
-		log:     &requestLog{},
-		tokens:  newTokens(),
+		log:     log,
+		login:   login{auth: options.Auth, tokens: newTokens(), log: log},
 		faults:  &faults{},
+		pulls:   pullLimit{most: int64(options.PullLimit)},
 	}
 	r.SetFaults(options.Faults...)
 	return r
@@ -89,8 +90,8 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	answer := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.answer(w, q, parseTarget(q.URL.Path), entry)
 	}))
-	if target.kind != TokenKind && !r.authorized(q, target) {
-		r.challenge(logged, q, target)
+	if target.kind != TokenKind && !r.login.allows(q, target) {
+		r.login.challenge(logged, q, target)
 		return
 	}
 	if action := r.faults.match(q.Method, target); action != nil {
@@ -105,13 +106,13 @@ func (r *Registry) answer(w http.ResponseWriter, q *http.Request, target target,
 	case Ping:
 		writeJSON(w, http.StatusOK, struct{}{})
 	case TokenKind:
-		r.serveToken(w, q, entry)
+		r.login.serveToken(w, q, entry)
 	case Manifest:
 		r.serveManifest(w, q, target)
 	case Blob:
 		r.serveBlob(w, q, target)
 	case Upload:
-		r.serveUpload(w, q, target)
+		uploads{r.store}.serve(w, q, target)
 	case Referrers:
 		r.serveReferrers(w, q, target)
 	case Tags:

@@ -23,7 +23,8 @@ type condition struct {
 var errAbsent = errors.New("the object has no such field")
 
 // condition compiles (x) or <(x) of an object.
-func (c mergeCompiler) condition(p *part, key, inner string, value any, at string, depth int) error {
+func (c mergeCompiler) condition(p *part, key string, value any, at string, depth int) error {
+	_, inner := anchorOf(key)
 	name, err := c.name(inner, at)
 	if err != nil {
 		return err

@@ -226,7 +226,7 @@ func (c mergeCompiler) member(p *part, key string, value any, at string, depth i
 	modifier, inner := anchorOf(key)
 	switch modifier {
 	case "(", "<(":
-		return c.condition(p, key, inner, value, at, depth)
+		return c.condition(p, key, value, at, depth)
 	case "", "+(":
 	default:
 		return wrong(at, "an anchor of patterns: patches have (x), <(x) and +(x)")
