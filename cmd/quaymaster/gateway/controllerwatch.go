@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
 )
 
@@ -22,7 +21,9 @@ type controllerWatch struct {
 	own       bool // this process has the role
 	leases    coordination.LeasesGetter
 	namespace string
-	run       atomic.Bool
+	// names are the Leases that such processes lead by.
+	names []string
+	run   atomic.Bool
 }
 
 // runs reports whether rules about other objects run.
@@ -39,7 +40,7 @@ func (c *controllerWatch) follow(ctx context.Context, changed func()) {
 }
 
 func (c *controllerWatch) look(ctx context.Context) bool {
-	for _, name := range []string{config.ScanLeaderLease, config.BackgroundLeaderLease} {
+	for _, name := range c.names {
 		lease, err := c.leases.Leases(c.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			continue // missing or unreadable: no controller is found

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 )
@@ -31,17 +30,17 @@ func TestControllers(t *testing.T) {
 	}{
 		{"this process has the role", true, nil, "True Active"},
 		{"no other process leads", false, nil, "Unknown ControllerNotRunning"},
-		{"a controller leads", false, lease(config.ScanLeaderLease, "x", 0), "True Active"},
-		{"one of background alone", false, lease(config.BackgroundLeaderLease, "x", 10*time.Second), "True Active"},
-		{"it ended long ago", false, lease(config.ScanLeaderLease, "x", time.Minute), "Unknown ControllerNotRunning"},
-		{"it gave the lead back", false, lease(config.ScanLeaderLease, "", 0), "Unknown ControllerNotRunning"},
-		{"the Lease of admission", false, lease(config.LeaderLease, "x", 0), "Unknown ControllerNotRunning"},
+		{"a controller leads", false, lease("scan", "x", 0), "True Active"},
+		{"one of background alone", false, lease("background", "x", 10*time.Second), "True Active"},
+		{"it ended long ago", false, lease("scan", "x", time.Minute), "Unknown ControllerNotRunning"},
+		{"it gave the lead back", false, lease("scan", "", 0), "Unknown ControllerNotRunning"},
+		{"the Lease of admission", false, lease("admission", "x", 0), "Unknown ControllerNotRunning"},
 	} {
 		client := fake.NewClientset()
 		if row.lease != nil {
 			client = fake.NewClientset(row.lease)
 		}
-		c := &controllerWatch{own: row.own, leases: client.CoordinationV1(), namespace: "quaymaster"}
+		c := &controllerWatch{own: row.own, leases: client.CoordinationV1(), namespace: "quaymaster", names: []string{"scan", "background"}}
 		c.run.Store(c.look(t.Context()))
 		entry := catalog.Entry{State: catalog.Ours, Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "a"}}
 		got, settled := teller{controllers: c}.condition(entry, clusterObject{})

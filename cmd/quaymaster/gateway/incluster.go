@@ -20,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // inTheCluster holds the components of a gateway in a cluster.
@@ -106,10 +107,14 @@ func (g *assembly) watch() error {
 	if err != nil {
 		return err
 	}
-	g.cluster.owners = &statusOwners{setting: g.configuration.Policies.WriteStatus, client: client.Metadata, log: g.log}
+	g.cluster.owners = &statusOwners{
+		always: g.configuration.Policies.WriteStatus == config.StatusAlways, never: g.configuration.Policies.WriteStatus == config.StatusNever,
+		client: client.Metadata, log: g.log,
+	}
 	p.teller.conditions, p.teller.writes = status, g.cluster.owners.writes
 	p.teller.readiness = newReadiness(g.log, p.writeStatus)
-	p.teller.controllers = &controllerWatch{own: g.configuration.Has(config.RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace}
+	p.teller.controllers = &controllerWatch{own: g.configuration.Has(config.RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace,
+		names: []string{config.ScanLeaderLease, config.BackgroundLeaderLease}}
 	g.group.Add("status", gateway.Loop(status.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(kinds.Watched(), kinds.GlobalContext()), kinds.Mirrors(g.configuration.Mirrors.OpenShift)...),
@@ -322,3 +327,22 @@ func (g *assembly) configure(ctx context.Context) {
 
 // activePolicies are the current ones; nil until they are loaded.
 func (g *assembly) activePolicies() *set.Set { return currentPolicies{state: g.state}.Policies() }
+
+// documentLog is the document.Observer of the log.
+type documentLog struct{ log *slog.Logger }
+
+// Pruned implements document.Observer.
+func (d documentLog) Pruned(kind schema.GroupVersionResource, place string) {
+	d.log.Warn("the API server drops unknown fields of these documents before anybody can see and refuse them: a misspelt field is lost without a word",
+		slog.String("resource", kind.GroupResource().String()), slog.String("version", kind.Version), slog.String("below", place))
+}
+
+// Served implements document.Observer.
+func (d documentLog) Served(kind schema.GroupVersionResource, served bool) {
+	d.log.Info("custom resource", slog.String("resource", kind.GroupResource().String()), slog.String("version", kind.Version), slog.Bool("watched", served))
+}
+
+// Failed implements document.Observer.
+func (d documentLog) Failed(err error) {
+	d.log.Warn("policies and mirrors cannot be watched; those that were active stay so", slog.String("error", err.Error()))
+}

@@ -51,16 +51,6 @@ type policies struct {
 	sequence atomic.Int64
 }
 
-// clusterObject is the resource of a document of the cluster.
-type clusterObject struct {
-	record.Object
-	generation int64 // metadata.generation
-	// since is the first set that contains the current document; unpublished: none yet.
-	since int64
-}
-
-const unpublished = -1
-
 func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metrics, log *slog.Logger) *policies {
 	return &policies{
 		catalog: found, state: state, metrics: to, log: log, teller: teller{log: log}, known: make(chan struct{}),

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 )
@@ -49,9 +48,10 @@ func otherEngines() []otherEngine {
 // statusOwners determines which engines of a cluster write the status of policies. In doubt it is
 // theirs: two engines would overwrite one another. It is safe for concurrent use.
 type statusOwners struct {
-	setting config.StatusWriting
-	client  metadata.Interface
-	log     *slog.Logger
+	// always and never decide without a look at the engines.
+	always, never bool
+	client        metadata.Interface
+	log           *slog.Logger
 
 	mu    sync.Mutex
 	ours  map[string]bool   // groups with a status that the gateway writes
@@ -61,9 +61,9 @@ type statusOwners struct {
 // writes reports whether the status of a group's kinds is written.
 func (o *statusOwners) writes(group string) bool {
 	switch {
-	case group == kinds.OwnGroup || o.setting == config.StatusAlways:
+	case group == kinds.OwnGroup || o.always:
 		return true
-	case o.setting == config.StatusNever:
+	case o.never:
 		return false
 	}
 	o.mu.Lock()
@@ -73,7 +73,7 @@ func (o *statusOwners) writes(group string) bool {
 
 // follow checks until ctx ends, and calls changed when the result changes.
 func (o *statusOwners) follow(ctx context.Context, changed func()) {
-	if o.setting == config.StatusAlways || o.setting == config.StatusNever {
+	if o.always || o.never {
 		return
 	}
 	for ctx.Err() == nil {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 )
 
@@ -28,24 +27,24 @@ func TestStatusOwners(t *testing.T) {
 	component := "app.kubernetes.io/component"
 	for _, row := range []struct {
 		reason            string
-		setting           config.StatusWriting
+		setting           string
 		there             []runtime.Object
 		refuse            string // the resource that may not be listed
 		kyverno, sigstore bool
 	}{
 		{"no other engine", "", []runtime.Object{configuration("ValidatingWebhookConfiguration", "quaymaster"), deployment(map[string]string{component: "web"})}, "", true, true},
-		{"the same, by name", config.StatusAuto, nil, "", true, true},
-		{"a webhook configuration of Kyverno's", config.StatusAuto, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-policy-validating-webhook-cfg")}, "", false, true},
-		{"a mutating one", config.StatusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "kyverno-verify-mutating-webhook-cfg")}, "", false, true},
-		{"Kyverno's Deployment", config.StatusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "kyverno"})}, "", false, true},
-		{"its Deployment of a release with another name", config.StatusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "kyverno-3.4.0"})}, "", false, true},
-		{"another product's admission controller", config.StatusAuto, []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "ingress"})}, "", true, true},
-		{"a webhook configuration of policy-controller's", config.StatusAuto, []runtime.Object{configuration("MutatingWebhookConfiguration", "policy.sigstore.dev")}, "", true, false},
-		{"its Deployment", config.StatusAuto, []runtime.Object{deployment(map[string]string{"app.kubernetes.io/name": "policy-controller"})}, "", true, false},
-		{"Deployments may not be listed", config.StatusAuto, nil, "deployments", false, false},
-		{"webhook configurations may not be listed", config.StatusAuto, nil, "validatingwebhookconfigurations", false, false},
-		{"always", config.StatusAlways, []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-x")}, "", true, true},
-		{"never", config.StatusNever, nil, "", false, false},
+		{"the same, by name", "auto", nil, "", true, true},
+		{"a webhook configuration of Kyverno's", "auto", []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-policy-validating-webhook-cfg")}, "", false, true},
+		{"a mutating one", "auto", []runtime.Object{configuration("MutatingWebhookConfiguration", "kyverno-verify-mutating-webhook-cfg")}, "", false, true},
+		{"Kyverno's Deployment", "auto", []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "kyverno"})}, "", false, true},
+		{"its Deployment of a release with another name", "auto", []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "x", "helm.sh/chart": "kyverno-3.4.0"})}, "", false, true},
+		{"another product's admission controller", "auto", []runtime.Object{deployment(map[string]string{component: "admission-controller", "app.kubernetes.io/part-of": "ingress"})}, "", true, true},
+		{"a webhook configuration of policy-controller's", "auto", []runtime.Object{configuration("MutatingWebhookConfiguration", "policy.sigstore.dev")}, "", true, false},
+		{"its Deployment", "auto", []runtime.Object{deployment(map[string]string{"app.kubernetes.io/name": "policy-controller"})}, "", true, false},
+		{"Deployments may not be listed", "auto", nil, "deployments", false, false},
+		{"webhook configurations may not be listed", "auto", nil, "validatingwebhookconfigurations", false, false},
+		{"always", "always", []runtime.Object{configuration("ValidatingWebhookConfiguration", "kyverno-x")}, "", true, true},
+		{"never", "never", nil, "", false, false},
 	} {
 		scheme := fake.NewTestScheme()
 		if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -55,8 +54,8 @@ func TestStatusOwners(t *testing.T) {
 		if row.refuse != "" {
 			client.PrependReactor("list", row.refuse, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 		}
-		o := &statusOwners{setting: row.setting, client: client, log: slog.New(slog.DiscardHandler)}
-		if o.writes(kinds.KyvernoGroup) != (row.setting == config.StatusAlways) || o.writes(kinds.SigstoreGroup) != (row.setting == config.StatusAlways) {
+		o := &statusOwners{always: row.setting == "always", never: row.setting == "never", client: client, log: slog.New(slog.DiscardHandler)}
+		if o.writes(kinds.KyvernoGroup) != (row.setting == "always") || o.writes(kinds.SigstoreGroup) != (row.setting == "always") {
 			t.Errorf("%s: written before it is known", row.reason)
 		}
 		o.look(t.Context())

@@ -7,11 +7,9 @@ import (
 
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
-	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 )
@@ -19,8 +17,8 @@ import (
 // teller reports the state of documents: each replica in its log, and the leader in the cluster.
 type teller struct {
 	log    *slog.Logger
-	leads  func() bool      // nil without a cluster
-	events reporting.Events // may be nil
+	leads  func() bool // nil without a cluster
+	events Events      // may be nil
 	// conditions may be nil; writes reports whether the gateway writes the status of a group's
 	// kinds, which another engine may write as well.
 	conditions statusWriter
@@ -33,6 +31,11 @@ type teller struct {
 	// withheld returns why a policy does not deny by its current version; empty: it does. May be
 	// nil.
 	withheld func(catalog.Entry) string
+}
+
+// Events writes events soon and never waits.
+type Events interface {
+	Record(event record.Event)
 }
 
 // statusWriter writes the status of policies soon and never waits.
@@ -115,23 +118,4 @@ func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 		APIVersion: object.Resource.GroupVersion().String(), Kind: kinds.OfResource(object.Resource.GroupResource()).Name,
 		Namespace: object.Namespace, Name: object.Name,
 	}
-}
-
-// documentLog is the document.Observer of the log.
-type documentLog struct{ log *slog.Logger }
-
-// Pruned implements document.Observer.
-func (d documentLog) Pruned(kind schema.GroupVersionResource, place string) {
-	d.log.Warn("the API server drops unknown fields of these documents before anybody can see and refuse them: a misspelt field is lost without a word",
-		slog.String("resource", kind.GroupResource().String()), slog.String("version", kind.Version), slog.String("below", place))
-}
-
-// Served implements document.Observer.
-func (d documentLog) Served(kind schema.GroupVersionResource, served bool) {
-	d.log.Info("custom resource", slog.String("resource", kind.GroupResource().String()), slog.String("version", kind.Version), slog.Bool("watched", served))
-}
-
-// Failed implements document.Observer.
-func (d documentLog) Failed(err error) {
-	d.log.Warn("policies and mirrors cannot be watched; those that were active stay so", slog.String("error", err.Error()))
 }
