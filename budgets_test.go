@@ -86,7 +86,6 @@ var budgets = []budget{
 			"verify/verifytest.Identity":                                  {18, mirrors},
 			"webhook/admission.Review":                                    {18, mirrors},
 			"report.Redirection":                                          {17, mirrors},
-			"cmd/quaymaster/gateway.readiness":                            {16, unsplit},
 			"policy/dialect/kyvernocel/imagevalidating.rule":              {16, unsplit},
 			"verify/verifytest.Claim":                                     {16, mirrors},
 		},

@@ -15,6 +15,8 @@ const module = "github.com/quaymaster/quaymaster"
 // layers is the layer of each package; a package imports only lower ones. TestLayers fails for a
 // package without a layer.
 var layers = map[string]int{
+	"gateway/status": 16,
+
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
 	"internal/file": 0, "internal/fair": 0, "internal/waiting": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
 	"registry/internal/content": 1, "registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/login": 2,

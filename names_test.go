@@ -32,7 +32,7 @@ var avoided = []struct {
 	{"gate", "place places home later placeless way ways", "evidence repository, primary, fallbacks, mirror plan", 15},
 	{"gate", "former standing slipped spared firm byLast wanting", "old object, skipped, exempt, enforced, from stale cache, incomplete", 7},
 	{"gate report", "recall recalls remember remembers forget", "restore, backfill, cache, evict", 14},
-	{"report gateway cmd/quaymaster/gateway policy/convert", "said told untold tell teller word words", "writer, verdict, reported, status reporter, publish", 42},
+	{"report gateway cmd/quaymaster/gateway policy/convert", "said told untold tell teller word words", "writer, verdict, reported, status reporter, publish", 39},
 	{"policy", "hearing party", "evaluation, image input", 3},
 	{"policy/lang/cel", "worlds world trend contact late", "count range, monotonicity, library context, dynamic call", 11},
 	{"policy verify", "price effort", "cost, limits, precheck", 6},

@@ -82,7 +82,7 @@ func (g *assembly) readRoots(compilers engine.Compilers) {
 		Documents: func() []catalog.Entry { return g.policies.catalog.Snapshot().Entries },
 		Changed:   &g.policies.changed, Reported: g.policies.tellRoot,
 	}
-	g.unreadRoots, g.policies.teller.roots = reader.Unread, reader.State
+	g.unreadRoots, g.policies.reporter.Roots = reader.Unread, reader.State
 	g.group.Add("trusted roots of policies", gateway.Loop(reader.Run))
 }
 

@@ -227,7 +227,7 @@ func (g *assembly) read(context.Context) error {
 		return err
 	}
 	g.policies = newPolicies(found, g.state, g.metrics, g.log)
-	g.policies.inForce, g.policies.teller.withheld = now, now.Why
+	g.policies.inForce, g.policies.reporter.Withheld = now, now.Why
 	g.addRollout()
 	if g.reader == nil {
 		g.readRoots(compilers)

@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/background"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
+	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -31,7 +32,7 @@ type inTheCluster struct {
 	members *lease.Members // nil where other replicas are not used
 	held    cluster.Held   // the credentials for registries
 	defined gateway.Signal // a CustomResourceDefinition came, changed or went
-	owners  *statusOwners  // of the status of policies
+	owners  *status.Owners // of the status of policies
 }
 
 // reach prepares the look-ups in the cluster, or in files instead.
@@ -97,25 +98,25 @@ func (g *assembly) watch() error {
 	p.await(kinds.FromCluster)
 	m := g.mirrors
 	m.AwaitCluster()
-	p.teller.leads = g.tells
+	p.reporter.Leads = g.tells
 	m.ReportTo(nil, g.tells)
 	if g.cluster.events != nil {
-		p.teller.events = g.cluster.events
+		p.reporter.Events = g.cluster.events
 		m.ReportTo(g.cluster.events, g.tells)
 	}
-	status, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: g.failed("the status of a policy was not written")})
+	conditions, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: g.failed("the status of a policy was not written")})
 	if err != nil {
 		return err
 	}
-	g.cluster.owners = &statusOwners{
-		always: g.configuration.Policies.WriteStatus == config.StatusAlways, never: g.configuration.Policies.WriteStatus == config.StatusNever,
-		client: client.Metadata, log: g.log,
+	g.cluster.owners = &status.Owners{
+		Always: g.configuration.Policies.WriteStatus == config.StatusAlways, Never: g.configuration.Policies.WriteStatus == config.StatusNever,
+		Client: client.Metadata, Log: g.log,
 	}
-	p.teller.conditions, p.teller.writes = status, g.cluster.owners.writes
-	p.teller.readiness = newReadiness(g.log, p.writeStatus)
-	p.teller.controllers = &controllerWatch{own: g.configuration.Has(config.RoleBackground), leases: client.Leases, namespace: g.configuration.Namespace,
-		names: []string{config.ScanLeaderLease, config.BackgroundLeaderLease}}
-	g.group.Add("status", gateway.Loop(status.Run))
+	p.reporter.Conditions, p.reporter.Writes = conditions, g.cluster.owners.Writes
+	p.reporter.Readiness = status.NewReadiness(g.log, p.writeStatus)
+	p.reporter.Controllers = &status.Controllers{Own: g.configuration.Has(config.RoleBackground), Leases: client.Leases, Namespace: g.configuration.Namespace,
+		Names: []string{config.ScanLeaderLease, config.BackgroundLeaderLease}}
+	g.group.Add("status", gateway.Loop(conditions.Run))
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(kinds.Watched(), kinds.GlobalContext()), kinds.Mirrors(g.configuration.Mirrors.OpenShift)...),
 		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client,
@@ -244,8 +245,8 @@ func (g *assembly) tellAll(context.Context) {
 func (g *assembly) followOwners(ctx context.Context) {
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	beside.Go(func() { g.policies.teller.controllers.follow(ctx, g.policies.writeStatus) })
-	g.cluster.owners.follow(ctx, func() {
+	beside.Go(func() { g.policies.reporter.Controllers.Follow(ctx, g.policies.writeStatus) })
+	g.cluster.owners.Follow(ctx, func() {
 		g.policies.writeStatus()
 		g.globals.StatusChanged.Notify()
 	})
@@ -271,7 +272,7 @@ func (g *assembly) tellGlobals(ctx context.Context) {
 	(&record.Reporter{
 		Kind: "GlobalContextEntry", Client: g.cluster.client.Dynamic, Changed: g.globals.StatusChanged.Changed, Failed: g.failed("the status of a global context entry was not written"),
 		Desired: func() []record.Desired {
-			if !g.cluster.owners.writes(kinds.KyvernoGroup) {
+			if !g.cluster.owners.Writes(kinds.KyvernoGroup) {
 				return nil
 			}
 			return g.globals.Desired()
@@ -281,8 +282,8 @@ func (g *assembly) tellGlobals(ctx context.Context) {
 
 // configure maintains the webhook configurations until ctx ends.
 func (g *assembly) configure(ctx context.Context) {
-	ready := g.policies.teller.readiness
-	ready.begin(!g.configuration.Webhooks.Disabled)
+	ready := g.policies.reporter.Readiness
+	ready.Begin(!g.configuration.Webhooks.Disabled)
 	g.policies.writeStatus()
 	if g.configuration.Webhooks.Disabled {
 		return
@@ -315,9 +316,9 @@ func (g *assembly) configure(ctx context.Context) {
 	beside.Go(func() { notice(ctx, changed, &g.policies.changed, g.certificates) })
 	beside.Go(func() { g.watchConfigurations(ctx, tell) })
 	beside.Go(func() { discovery.WatchDefinitions(ctx, &g.cluster.defined, tell) })
-	beside.Go(func() { ready.run(ctx, asks) })
+	beside.Go(func() { ready.Run(ctx, asks) })
 	beside.Go(func() { // configurations not observed by then are not ready
-		gateway.Idle(ctx, graceTime)
+		gateway.Idle(ctx, status.GraceTime)
 		if ctx.Err() == nil {
 			g.policies.writeStatus()
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
+	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
@@ -31,21 +32,21 @@ const (
 // policies supplies the catalog's content to its users. Its sources report changes from
 // goroutines of their own.
 type policies struct {
-	catalog *catalog.Catalog
-	state   *gate.Current
-	metrics *metrics.Metrics
-	log     *slog.Logger
-	teller  teller
-	changed gateway.Signal
-	inForce *rollout.Effective       // nil: every policy is in force as written
-	known   chan struct{}            // closed after the first set
-	there   atomic.Pointer[[]string] // of the cluster, see resources
+	catalog  *catalog.Catalog
+	state    *gate.Current
+	metrics  *metrics.Metrics
+	log      *slog.Logger
+	reporter status.Reporter
+	changed  gateway.Signal
+	inForce  *rollout.Effective       // nil: every policy is in force as written
+	known    chan struct{}            // closed after the first set
+	there    atomic.Pointer[[]string] // of the cluster, see resources
 
 	mu sync.Mutex // held while publishing
 	// awaited are the sources with incomplete initial documents.
 	awaited map[string]bool
 	said    map[string]string        // last reported state of each document, by its key
-	objects map[string]clusterObject // of the cluster's documents
+	objects map[string]status.Object // of the cluster's documents
 	// sequence counts the published sets. It is stored after the set, so a set that is read after
 	// it is at least as new.
 	sequence atomic.Int64
@@ -53,8 +54,8 @@ type policies struct {
 
 func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metrics, log *slog.Logger) *policies {
 	return &policies{
-		catalog: found, state: state, metrics: to, log: log, teller: teller{log: log}, known: make(chan struct{}),
-		awaited: map[string]bool{}, said: map[string]string{}, objects: map[string]clusterObject{},
+		catalog: found, state: state, metrics: to, log: log, reporter: status.Reporter{Log: log}, known: make(chan struct{}),
+		awaited: map[string]bool{}, said: map[string]string{}, objects: map[string]status.Object{},
 	}
 }
 
@@ -79,14 +80,14 @@ func (p *policies) publish(source string) {
 		object := p.objects[entry.Key]
 		said[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.inForce.Why(entry))
 		changed := p.said[entry.Key] != said[entry.Key]
-		if object.Name != "" && (changed || object.since == unpublished) {
-			object.since = sequence
+		if object.Name != "" && (changed || object.Since == status.Unpublished) {
+			object.Since = sequence
 			p.objects[entry.Key] = object
-			p.teller.status(entry, object)
+			p.reporter.WriteStatus(entry, object)
 		}
 		if changed {
-			p.teller.write(entry)
-			p.teller.announce(entry, object.Object)
+			p.reporter.LogState(entry)
+			p.reporter.RecordEvent(entry, object.Object)
 		}
 	}
 	p.said = said
@@ -149,7 +150,7 @@ func (p *policies) tellAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, entry := range p.catalog.Snapshot().Entries {
-		p.teller.announce(entry, p.objects[entry.Key].Object)
+		p.reporter.RecordEvent(entry, p.objects[entry.Key].Object)
 	}
 }
 
@@ -159,7 +160,7 @@ func (p *policies) writeStatus() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, entry := range p.catalog.Snapshot().Entries {
-		p.teller.status(entry, p.objects[entry.Key])
+		p.reporter.WriteStatus(entry, p.objects[entry.Key])
 	}
 }
 
@@ -180,7 +181,7 @@ func (p *policies) tellRoot(name string) {
 	defer p.mu.Unlock()
 	for _, entry := range p.catalog.Snapshot().Entries {
 		if entry.Root != nil && entry.Root.Name == name {
-			p.teller.status(entry, p.objects[entry.Key])
+			p.reporter.WriteStatus(entry, p.objects[entry.Key])
 		}
 	}
 }
@@ -201,7 +202,7 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 	for i, d := range upserts {
 		key := kinds.ClusterKey(d.Key)
 		documents[i] = catalog.Document{Key: key, Text: d.Raw, Source: "the cluster: " + d.Key.String()}
-		p.objects[key] = clusterObject{since: unpublished, generation: kinds.Generation(d.Raw), Object: record.Object{
+		p.objects[key] = status.Object{Since: status.Unpublished, Generation: kinds.Generation(d.Raw), Object: record.Object{
 			Resource:  schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
 			Namespace: d.Key.Namespace, Name: d.Key.Name, UID: types.UID(d.UID),
 		}}

@@ -24,6 +24,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
+	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -111,7 +112,7 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 				settings:  config.Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
 				namespace: "quaymaster", client: g.cluster.client, log: g.log, bundle: own.Bundle,
 				policies: func() *set.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
-				sequence: func() int64 { return 1 }, readiness: newReadiness(g.log, func() {}),
+				sequence: func() int64 { return 1 }, readiness: status.NewReadiness(g.log, func() {}),
 			}
 			changed := make(chan struct{}, 1)
 			reconciler, err := kept.reconciler(changed)

@@ -17,6 +17,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
+	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -40,7 +41,7 @@ type webhooks struct {
 	orphans   bool                     // a missing owner of the configurations was logged
 	account   string                   // the gateway's user; empty until it is known
 	keeping   *keeping
-	readiness *readiness
+	readiness *status.Readiness
 	// sequence returns the number of the published set; asked is that of set, which the last
 	// Input was made of.
 	sequence func() int64
@@ -165,11 +166,11 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, e
 		},
 		Kept: func(round reconcile.Round) {
 			w.keeping.kept()
-			w.readiness.kept(round, w.asked, w.set.Policies())
+			w.readiness.Kept(round, w.asked, w.set.Policies())
 		},
 		Wrote: w.wrote,
 		Failed: func(err error) {
-			w.readiness.broke(err)
+			w.readiness.Broke(err)
 			w.log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
 		},
 	})
@@ -180,7 +181,7 @@ func (w *webhooks) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, e
 func (w *webhooks) wrote(which string, why reconcile.Why) {
 	w.keeping.metrics.ConfigurationWritten(which, string(why))
 	if why != reconcile.Wanted {
-		w.readiness.lost()
+		w.readiness.Lost()
 		w.log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
 			slog.String("configuration", which), slog.String("name", configuration.Name), slog.String("what", string(why)))
 	}

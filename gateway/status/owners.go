@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"context"
@@ -45,25 +45,25 @@ func otherEngines() []otherEngine {
 	}
 }
 
-// statusOwners determines which engines of a cluster write the status of policies. In doubt it is
+// Owners determines which engines of a cluster write the status of policies. In doubt it is
 // theirs: two engines would overwrite one another. It is safe for concurrent use.
-type statusOwners struct {
-	// always and never decide without a look at the engines.
-	always, never bool
-	client        metadata.Interface
-	log           *slog.Logger
+type Owners struct {
+	// Always and never decide without a look at the engines.
+	Always, Never bool
+	Client        metadata.Interface
+	Log           *slog.Logger
 
 	mu    sync.Mutex
 	ours  map[string]bool   // groups with a status that the gateway writes
 	noted map[string]string // last log entry for each engine
 }
 
-// writes reports whether the status of a group's kinds is written.
-func (o *statusOwners) writes(group string) bool {
+// Writes reports whether the status of a group's kinds is written.
+func (o *Owners) Writes(group string) bool {
 	switch {
-	case group == kinds.OwnGroup || o.always:
+	case group == kinds.OwnGroup || o.Always:
 		return true
-	case o.never:
+	case o.Never:
 		return false
 	}
 	o.mu.Lock()
@@ -71,9 +71,9 @@ func (o *statusOwners) writes(group string) bool {
 	return o.ours[group]
 }
 
-// follow checks until ctx ends, and calls changed when the result changes.
-func (o *statusOwners) follow(ctx context.Context, changed func()) {
-	if o.always || o.never {
+// Follow checks until ctx ends, and calls changed when the result changes.
+func (o *Owners) Follow(ctx context.Context, changed func()) {
+	if o.Always || o.Never {
 		return
 	}
 	for ctx.Err() == nil {
@@ -85,7 +85,7 @@ func (o *statusOwners) follow(ctx context.Context, changed func()) {
 }
 
 // look reports whether the engines have changed.
-func (o *statusOwners) look(ctx context.Context) (changed bool) {
+func (o *Owners) look(ctx context.Context) (changed bool) {
 	names, unknown := o.configurations(ctx)
 	for _, engine := range otherEngines() {
 		there, why := false, unknown
@@ -105,7 +105,7 @@ func (o *statusOwners) look(ctx context.Context) (changed bool) {
 }
 
 // note records a result. After an error, the previous result stays.
-func (o *statusOwners) note(engine otherEngine, there bool, why error) (changed bool) {
+func (o *Owners) note(engine otherEngine, there bool, why error) (changed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ours == nil {
@@ -120,7 +120,7 @@ func (o *statusOwners) note(engine otherEngine, there bool, why error) (changed 
 	}
 	if o.noted[engine.name] != found {
 		o.noted[engine.name] = found
-		o.log.Info("status of policies (policies.writeStatus: auto)", slog.String("engine", engine.name), slog.String("found", found),
+		o.Log.Info("status of policies (policies.writeStatus: auto)", slog.String("engine", engine.name), slog.String("found", found),
 			slog.Bool("written", why == nil && !there || why != nil && o.ours[engine.groups[0]]))
 	}
 	for _, group := range engine.groups {
@@ -132,9 +132,9 @@ func (o *statusOwners) note(engine otherEngine, there bool, why error) (changed 
 }
 
 // configurations returns the names of all webhook configurations.
-func (o *statusOwners) configurations(ctx context.Context) (names []string, err error) {
+func (o *Owners) configurations(ctx context.Context) (names []string, err error) {
 	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		list, err := o.client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io",
+		list, err := o.Client.Resource(schema.GroupVersionResource{Group: "admissionregistration.k8s.io",
 			Version: "v1", Resource: resource}).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", resource, err)
@@ -147,8 +147,8 @@ func (o *statusOwners) configurations(ctx context.Context) (names []string, err 
 }
 
 // deployed reports whether an engine has a Deployment.
-func (o *statusOwners) deployed(ctx context.Context, engine otherEngine) (bool, error) {
-	list, err := o.client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).List(ctx,
+func (o *Owners) deployed(ctx context.Context, engine otherEngine) (bool, error) {
+	list, err := o.Client.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).List(ctx,
 		metav1.ListOptions{LabelSelector: engine.deployments})
 	if err != nil {
 		return false, fmt.Errorf("list deployments: %w", err)

@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"testing"
@@ -40,10 +40,10 @@ func TestControllers(t *testing.T) {
 		if row.lease != nil {
 			client = fake.NewClientset(row.lease)
 		}
-		c := &controllerWatch{own: row.own, leases: client.CoordinationV1(), namespace: "quaymaster", names: []string{"scan", "background"}}
+		c := &Controllers{Own: row.own, Leases: client.CoordinationV1(), Namespace: "quaymaster", Names: []string{"scan", "background"}}
 		c.run.Store(c.look(t.Context()))
 		entry := catalog.Entry{State: catalog.Ours, Policy: &policy.Policy{Kind: "ClusterPolicy", Name: "a"}}
-		got, settled := teller{controllers: c}.condition(entry, clusterObject{})
+		got, settled := Reporter{Controllers: c}.condition(entry, Object{})
 		if text := string(got.Status) + " " + got.Reason; text != row.want || !settled {
 			t.Errorf("%s: %s, settled %t", row.reason, text, settled)
 		}

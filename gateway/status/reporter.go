@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"cmp"
@@ -14,23 +14,23 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 )
 
-// teller reports the state of documents: each replica in its log, and the leader in the cluster.
-type teller struct {
-	log    *slog.Logger
-	leads  func() bool // nil without a cluster
-	events Events      // may be nil
-	// conditions may be nil; writes reports whether the gateway writes the status of a group's
+// Reporter reports the state of documents: each replica in its log, and the leader in the cluster.
+type Reporter struct {
+	Log    *slog.Logger
+	Leads  func() bool // nil without a cluster
+	Events Events      // may be nil
+	// Conditions may be nil; writes reports whether the gateway writes the status of a group's
 	// kinds, which another engine may write as well.
-	conditions statusWriter
-	writes     func(group string) bool
-	// readiness tracks the policies in force at the API servers; it may be nil without a leader.
-	readiness   *readiness
-	controllers *controllerWatch // may be nil
-	// roots returns why the content of a TrustRoot is not available; nil: all are available.
-	roots func(*trustroot.TrustRoot) string
-	// withheld returns why a policy does not deny by its current version; empty: it does. May be
+	Conditions statusWriter
+	Writes     func(group string) bool
+	// Readiness tracks the policies in force at the API servers; it may be nil without a leader.
+	Readiness   *Readiness
+	Controllers *Controllers // may be nil
+	// Roots returns why the content of a TrustRoot is not available; nil: all are available.
+	Roots func(*trustroot.TrustRoot) string
+	// Withheld returns why a policy does not deny by its current version; empty: it does. May be
 	// nil.
-	withheld func(catalog.Entry) string
+	Withheld func(catalog.Entry) string
 }
 
 // Events writes events soon and never waits.
@@ -43,15 +43,15 @@ type statusWriter interface {
 	Set(object record.Object, condition metav1.Condition)
 }
 
-// write writes the state to the log.
-func (t teller) write(entry catalog.Entry) {
+// LogState writes the state to the log.
+func (t Reporter) LogState(entry catalog.Entry) {
 	attrs := []any{slog.String("source", entry.Source), slog.String("state", string(entry.State))}
 	if entry.State == catalog.NotOurs && entry.Unknown != "" {
-		t.log.Warn("a document of a kind that is not implemented is left alone: nothing of it is run by the gateway", append(attrs, slog.String("kind", entry.Unknown))...)
+		t.Log.Warn("a document of a kind that is not implemented is left alone: nothing of it is run by the gateway", append(attrs, slog.String("kind", entry.Unknown))...)
 		return
 	}
 	if entry.State != catalog.Broken {
-		t.log.Info("policy document", append(attrs, slog.String("why", cmp.Or(entry.Why, t.why(entry))))...)
+		t.Log.Info("policy document", append(attrs, slog.String("why", cmp.Or(entry.Why, t.why(entry))))...)
 		return
 	}
 	said := "a document beside policies is broken, and does nothing until it is corrected"
@@ -63,7 +63,7 @@ func (t teller) write(entry catalog.Entry) {
 	case entry.Override != nil:
 		said = "an override is broken: what of it can be read denies until it is corrected"
 	}
-	t.log.Error(said, append(attrs, slog.String("error", entry.Why))...)
+	t.Log.Error(said, append(attrs, slog.String("error", entry.Why))...)
 }
 
 // isBackground reports whether a broken document has no rule for admission.
@@ -73,40 +73,40 @@ func isBackground(entry catalog.Entry) bool {
 }
 
 // why returns why a policy does not deny by its current version.
-func (t teller) why(entry catalog.Entry) string {
-	if t.withheld == nil {
+func (t Reporter) why(entry catalog.Entry) string {
+	if t.Withheld == nil {
 		return ""
 	}
-	return t.withheld(entry)
+	return t.Withheld(entry)
 }
 
-// announce writes events. The object is zero for a document of a folder.
-func (t teller) announce(entry catalog.Entry, object record.Object) {
-	if t.leads == nil || !t.leads() {
+// RecordEvent writes events. The object is zero for a document of a folder.
+func (t Reporter) RecordEvent(entry catalog.Entry, object record.Object) {
+	if t.Leads == nil || !t.Leads() {
 		return
 	}
-	if about := regarding(entry, object); t.events != nil && entry.State == catalog.Broken && about.Name != "" {
-		t.events.Record(record.Event{Type: core.EventTypeWarning, Reason: "PolicyError", Action: "Compile", Regarding: about, Note: entry.Why})
+	if about := regarding(entry, object); t.Events != nil && entry.State == catalog.Broken && about.Name != "" {
+		t.Events.Record(record.Event{Type: core.EventTypeWarning, Reason: "PolicyError", Action: "Compile", Regarding: about, Note: entry.Why})
 	}
 }
 
-// status writes the status of a document of the cluster, if it differs from the last written one.
-func (t teller) status(entry catalog.Entry, object clusterObject) {
-	if t.leads == nil || !t.leads() || t.conditions == nil || object.Name == "" || entry.State == catalog.NotOurs {
+// WriteStatus writes the status of a document of the cluster, if it differs from the last written one.
+func (t Reporter) WriteStatus(entry catalog.Entry, object Object) {
+	if t.Leads == nil || !t.Leads() || t.Conditions == nil || object.Name == "" || entry.State == catalog.NotOurs {
 		return
 	}
 	kind := kinds.OfResource(object.Resource.GroupResource())
-	if kind.Status == kinds.NoStatus || kind.Status != kinds.OwnStatus && !t.writes(kind.Group) {
+	if kind.Status == kinds.NoStatus || kind.Status != kinds.OwnStatus && !t.Writes(kind.Group) {
 		return
 	}
 	condition, settled := t.condition(entry, object)
-	if !settled || !t.readiness.differs(entry.Key, object, condition) {
+	if !settled || !t.Readiness.differs(entry.Key, object, condition) {
 		return
 	}
 	if kind.Status == kinds.ConditionStatus {
 		object.Within = "conditionStatus"
 	}
-	t.conditions.Set(object.Object, condition)
+	t.Conditions.Set(object.Object, condition)
 }
 
 // regarding is the object of an event about a document.

@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"strings"
@@ -41,23 +41,23 @@ const (
 
 // condition returns the condition Ready of a document of the cluster. It is not settled while a
 // new leader has not yet determined which configurations are in force.
-func (t teller) condition(entry catalog.Entry, object clusterObject) (condition metav1.Condition, settled bool) {
-	condition = metav1.Condition{Type: readyCondition, ObservedGeneration: object.generation}
+func (t Reporter) condition(entry catalog.Entry, object Object) (condition metav1.Condition, settled bool) {
+	condition = metav1.Condition{Type: readyCondition, ObservedGeneration: object.Generation}
 	settled = true
 	set := func(status metav1.ConditionStatus, reason, message string) {
 		condition.Status, condition.Reason, condition.Message = status, reason, gateway.Shorten(message, gateway.MaxStatusMessage)
 	}
 	var round policyRound
 	var now effect
-	if t.readiness != nil && entry.Policy != nil {
-		round = t.readiness.about(entry.Policy.ID())
+	if t.Readiness != nil && entry.Policy != nil {
+		round = t.Readiness.about(entry.Policy.ID())
 	}
-	if t.readiness != nil && isAdmitted(entry) {
-		now = t.readiness.of(object.since, round.renewed)
+	if t.Readiness != nil && isAdmitted(entry) {
+		now = t.Readiness.of(object.Since, round.renewed)
 	}
 	root := ""
-	if entry.Root != nil && t.roots != nil {
-		root = t.roots(entry.Root)
+	if entry.Root != nil && t.Roots != nil {
+		root = t.Roots(entry.Root)
 	}
 	switch {
 	case entry.State == catalog.Broken:
@@ -69,13 +69,13 @@ func (t teller) condition(entry catalog.Entry, object clusterObject) (condition 
 	case round.absent.All:
 		set(metav1.ConditionFalse, reasonKindNotServed, "the API server serves none of the kinds that it names: "+strings.Join(round.absent.Kinds, ", ")+
 			"; correct the policy if that is a mistake; if a definition is yet to be installed, the policy is in force from then on")
-	case entry.Policy != nil && !isAdmitted(entry) && t.controllers != nil && !t.controllers.runs():
+	case entry.Policy != nil && !isAdmitted(entry) && t.Controllers != nil && !t.Controllers.runs():
 		set(metav1.ConditionUnknown, reasonNoController, "its rules about other objects are not run: no process with the role background leads")
 	case now.reason != "":
 		settled = now.settled
 		set(metav1.ConditionUnknown, now.reason, now.why)
 	default:
-		settled = now.settled || !isAdmitted(entry) || t.readiness == nil
+		settled = now.settled || !isAdmitted(entry) || t.Readiness == nil
 		message := "it is active"
 		if limits := round.limits(entry); len(limits) > 0 {
 			message += ", but " + strings.Join(limits, "; ")

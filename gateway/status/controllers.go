@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"context"
@@ -15,23 +15,23 @@ import (
 // few seconds.
 const controllerInterval = 15 * time.Second
 
-// controllerWatch determines whether a process with the role background is running, if this one
+// Controllers determines whether a process with the role background is running, if this one
 // does not have it: such a process leads by a Lease of its own. It is safe for concurrent use.
-type controllerWatch struct {
-	own       bool // this process has the role
-	leases    coordination.LeasesGetter
-	namespace string
-	// names are the Leases that such processes lead by.
-	names []string
+type Controllers struct {
+	Own       bool // this process has the role
+	Leases    coordination.LeasesGetter
+	Namespace string
+	// Names are the Leases that such processes lead by.
+	Names []string
 	run   atomic.Bool
 }
 
 // runs reports whether rules about other objects run.
-func (c *controllerWatch) runs() bool { return c.own || c.run.Load() }
+func (c *Controllers) runs() bool { return c.Own || c.run.Load() }
 
-// follow checks until ctx ends, and calls changed after a change.
-func (c *controllerWatch) follow(ctx context.Context, changed func()) {
-	for ctx.Err() == nil && !c.own {
+// Follow checks until ctx ends, and calls changed after a change.
+func (c *Controllers) Follow(ctx context.Context, changed func()) {
+	for ctx.Err() == nil && !c.Own {
 		if now := c.look(ctx); ctx.Err() == nil && c.run.Swap(now) != now {
 			changed()
 		}
@@ -39,9 +39,9 @@ func (c *controllerWatch) follow(ctx context.Context, changed func()) {
 	}
 }
 
-func (c *controllerWatch) look(ctx context.Context) bool {
-	for _, name := range c.names {
-		lease, err := c.leases.Leases(c.namespace).Get(ctx, name, metav1.GetOptions{})
+func (c *Controllers) look(ctx context.Context) bool {
+	for _, name := range c.Names {
+		lease, err := c.Leases.Leases(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			continue // missing or unreadable: no controller is found
 		}

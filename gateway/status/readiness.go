@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// graceTime is how long a new leader leaves the status of policies unchanged before it has
+	// GraceTime is how long a new leader leaves the status of policies unchanged before it has
 	// observed the configurations in force: they were, for the previous leader.
-	graceTime = 15 * time.Second
+	GraceTime = 15 * time.Second
 	// soonestProbe and latestProbe bound the time between two probes of the same configurations;
 	// an API server takes some milliseconds to load one.
 	soonestProbe, latestProbe = 100 * time.Millisecond, 10 * time.Second
@@ -30,10 +30,10 @@ const (
 	forbiddenPause = 30 * time.Second
 )
 
-// readiness tracks, on the leader, up to which set of policies the webhook configurations
+// Readiness tracks, on the leader, up to which set of policies the webhook configurations
 // are in force: stored by the API server and seen in use. A policy that was in force stays
 // so while the configurations change for others. It is safe for concurrent use.
-type readiness struct {
+type Readiness struct {
 	log     *slog.Logger
 	changed func() // an input of a condition has changed
 	now     func() time.Time
@@ -47,6 +47,16 @@ type readiness struct {
 	round      reconcile.Round
 	configured int64
 	failed     error
+	observation
+	wake gateway.Signal
+	// policies are the results of the latest round for single policies, by ID.
+	policies map[string]policyRound
+	// written are the conditions that this leader has written, by the document's key.
+	written map[string]writtenCondition
+}
+
+// observation is the result of probes.
+type observation struct {
 	// observed is the latest set with configurations that were observed in use, under the marks
 	// seen; probed is why those of round are not, yet.
 	observed int64
@@ -54,11 +64,6 @@ type readiness struct {
 	probed   error
 	// known: this leader has observed configurations in use, so that Unknown is a change.
 	known bool
-	wake  gateway.Signal
-	// policies are the results of the latest round for single policies, by ID.
-	policies map[string]policyRound
-	// written are the conditions that this leader has written, by the document's key.
-	written map[string]writtenCondition
 }
 
 // policyRound is the result of a round for a policy.
@@ -74,22 +79,22 @@ type writtenCondition struct {
 	condition metav1.Condition
 }
 
-func newReadiness(log *slog.Logger, changed func()) *readiness {
-	return &readiness{log: log, changed: changed, now: time.Now, managed: true, written: map[string]writtenCondition{}}
+func NewReadiness(log *slog.Logger, changed func()) *Readiness {
+	return &Readiness{log: log, changed: changed, now: time.Now, managed: true, written: map[string]writtenCondition{}}
 }
 
-// begin resets the state: another replica may have led since.
-func (r *readiness) begin(managed bool) {
+// Begin resets the state: another replica may have led since.
+func (r *Readiness) Begin(managed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.began, r.managed = r.now(), managed
 	r.round, r.configured, r.failed = reconcile.Round{}, 0, nil
-	r.observed, r.seen, r.probed, r.known = 0, [2]string{}, nil, false
+	r.observation = observation{}
 	r.policies, r.written = nil, map[string]writtenCondition{}
 }
 
-// kept records a successful round for a set of policies.
-func (r *readiness) kept(round reconcile.Round, sequence int64, policies []*policy.Policy) {
+// Kept records a successful round for a set of policies.
+func (r *Readiness) Kept(round reconcile.Round, sequence int64, policies []*policy.Policy) {
 	found := policyRounds(round, policies)
 	r.mu.Lock()
 	before := r.observed
@@ -146,14 +151,14 @@ func (r policyRound) equal(other policyRound) bool {
 }
 
 // about returns the result of the latest round for a policy.
-func (r *readiness) about(id string) policyRound {
+func (r *Readiness) about(id string) policyRound {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.policies[id]
 }
 
-// broke records a failed round.
-func (r *readiness) broke(err error) {
+// Broke records a failed round.
+func (r *Readiness) Broke(err error) {
 	r.mu.Lock()
 	changed := r.failed == nil || r.failed.Error() != err.Error()
 	r.failed = err
@@ -163,8 +168,8 @@ func (r *readiness) broke(err error) {
 	}
 }
 
-// lost records that another client changed or deleted a configuration: it was not in force.
-func (r *readiness) lost() {
+// Lost records that another client changed or deleted a configuration: it was not in force.
+func (r *Readiness) Lost() {
 	r.mu.Lock()
 	changed := r.observed != 0
 	r.observed, r.seen = 0, [2]string{}
@@ -175,7 +180,7 @@ func (r *readiness) lost() {
 }
 
 // pending returns the marks to observe; false if there are none.
-func (r *readiness) pending() (marks [2]string, is bool) {
+func (r *Readiness) pending() (marks [2]string, is bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	marks = [2]string{r.round.Mutating, r.round.Validating}
@@ -183,7 +188,7 @@ func (r *readiness) pending() (marks [2]string, is bool) {
 }
 
 // result records the result of a probe.
-func (r *readiness) result(marks [2]string, err error) {
+func (r *Readiness) result(marks [2]string, err error) {
 	r.mu.Lock()
 	if marks != [2]string{r.round.Mutating, r.round.Validating} {
 		r.mu.Unlock()
@@ -222,19 +227,19 @@ type effect struct {
 
 // of returns the effect for a document that is in the sets since one. renewed means that kinds
 // which it names came since.
-func (r *readiness) of(since int64, renewed bool) effect {
+func (r *Readiness) of(since int64, renewed bool) effect {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, forbidden := errors.AsType[*probe.ForbiddenError](r.probed)
-	settled := r.known || r.now().Sub(r.began) >= graceTime
+	settled := r.known || r.now().Sub(r.began) >= GraceTime
 	switch {
 	case !r.managed:
 		return effect{reasonNotManaged, "it is active, and the gateway does not keep the webhook configurations (webhooks.disabled), so that it cannot find out for which requests it is called", true}
-	case since != unpublished && since <= r.observed && !renewed:
+	case since != Unpublished && since <= r.observed && !renewed:
 		return effect{settled: true}
 	case r.failed != nil:
 		return effect{reasonNotConfigured, "the webhook configurations could not be updated: " + r.failed.Error(), settled}
-	case since == unpublished || since > r.configured:
+	case since == Unpublished || since > r.configured:
 		return effect{reasonNotConfigured, "the webhook configurations are being updated", settled}
 	case forbidden:
 		return effect{reasonProbeForbidden, "the webhook configurations hold it; whether the API servers use them cannot be found out: grant the gateway create on configmaps in its namespace: " + r.probed.Error(), true}
@@ -245,7 +250,7 @@ func (r *readiness) of(since int64, renewed bool) effect {
 }
 
 // differs reports whether a condition differs from the last written one, and records it.
-func (r *readiness) differs(key string, object clusterObject, condition metav1.Condition) bool {
+func (r *Readiness) differs(key string, object Object, condition metav1.Condition) bool {
 	if r == nil {
 		return true
 	}
@@ -264,8 +269,8 @@ type prober interface {
 	Probe(ctx context.Context, marks ...string) error
 }
 
-// run probes each new pair of configurations until they are in use, while ctx lasts.
-func (r *readiness) run(ctx context.Context, by prober) {
+// Run probes each new pair of configurations until they are in use, while ctx lasts.
+func (r *Readiness) Run(ctx context.Context, by prober) {
 	var last [2]string
 	pause := soonestProbe
 	for ctx.Err() == nil {
@@ -299,7 +304,7 @@ func (r *readiness) run(ctx context.Context, by prober) {
 }
 
 // pause waits for wait, or until there are other marks.
-func (r *readiness) pause(ctx context.Context, wait time.Duration, marks [2]string) {
+func (r *Readiness) pause(ctx context.Context, wait time.Duration, marks [2]string) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {

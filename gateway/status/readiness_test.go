@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func (validation) Name() string                                               { 
 func (v validation) Targets() []policy.Target                                 { return v.targets }
 func (validation) Validate(context.Context, policy.Case) (_ policy.Validated) { return }
 
-// conditions are the conditions that a teller sets.
+// conditions are the conditions that a Reporter sets.
 type conditions struct{ list []string }
 
 func (c *conditions) Set(object record.Object, condition metav1.Condition) {
@@ -65,17 +65,17 @@ func (c *conditions) take() string {
 }
 
 // lead makes a leader with two policies: a is in the first set, and b in the second.
-func lead(t *testing.T) (*teller, *readiness, *conditions, func()) {
+func lead(t *testing.T) (*Reporter, *Readiness, *conditions, func()) {
 	t.Helper()
 	var written conditions
-	r := newReadiness(slog.New(slog.DiscardHandler), func() {})
-	tells := &teller{leads: func() bool { return true }, conditions: &written, writes: func(string) bool { return true }, readiness: r}
-	r.begin(true)
+	r := NewReadiness(slog.New(slog.DiscardHandler), func() {})
+	tells := &Reporter{Leads: func() bool { return true }, Conditions: &written, Writes: func(string) bool { return true }, Readiness: r}
+	r.Begin(true)
 	resource := schema.GroupVersionResource{Group: kinds.KyvernoGroup, Version: "v1", Resource: "clusterpolicies"}
 	announce := func() {
 		for i, name := range []string{"a", "b"} {
 			entry := catalog.Entry{Key: name, State: catalog.Ours, Policy: podPolicy(name, "Pod")}
-			tells.status(entry, clusterObject{Object: record.Object{Resource: resource, Name: name, UID: "u"}, generation: int64(i + 5), since: int64(i + 1)})
+			tells.WriteStatus(entry, Object{Object: record.Object{Resource: resource, Name: name, UID: "u"}, Generation: int64(i + 5), Since: int64(i + 1)})
 		}
 	}
 	return tells, r, &written, announce
@@ -93,19 +93,19 @@ func TestReadiness(t *testing.T) {
 			want   string
 		}{
 			{"a new leader has seen nothing yet, and leaves what is there", func() {}, ""},
-			{"the first set is configured", func() { r.kept(keptRound("1"), 1, nil) }, ""},
+			{"the first set is configured", func() { r.Kept(keptRound("1"), 1, nil) }, ""},
 			{"one API server is late", func() { r.result(marks("1"), errors.New("late")) }, ""},
 			{"it is seen: b is in no configuration yet", func() { r.result(marks("1"), nil) }, "a True Active 5; b Unknown WebhookNotConfigured 6"},
 			{"nothing new", func() {}, ""},
-			{"b is configured", func() { r.kept(keptRound("2"), 2, nil) }, "b Unknown WebhookNotObserved 6"},
+			{"b is configured", func() { r.Kept(keptRound("2"), 2, nil) }, "b Unknown WebhookNotObserved 6"},
 			{"what comes of the probe before is late", func() { r.result(marks("1"), nil) }, ""},
 			{"an API server is late", func() { r.result(marks("2"), errors.New("late")) }, "b Unknown WebhookNotObserved 6"},
 			{"it is seen", func() { r.result(marks("2"), nil) }, "b True Active 6"},
-			{"a round that changes nothing", func() { r.kept(keptRound("2"), 2, nil) }, ""},
-			{"a round that fails leaves both", func() { r.broke(errors.New("no")) }, ""},
-			{"another client changed a configuration", func() { r.lost(); r.kept(keptRound("3"), 2, nil) }, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
+			{"a round that changes nothing", func() { r.Kept(keptRound("2"), 2, nil) }, ""},
+			{"a round that fails leaves both", func() { r.Broke(errors.New("no")) }, ""},
+			{"another client changed a configuration", func() { r.Lost(); r.Kept(keptRound("3"), 2, nil) }, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
 			{"it is seen again", func() { r.result(marks("3"), nil) }, "a True Active 5; b True Active 6"},
-			{"another set with the same configurations", func() { r.kept(keptRound("3"), 3, nil) }, ""},
+			{"another set with the same configurations", func() { r.Kept(keptRound("3"), 3, nil) }, ""},
 		} {
 			step.happen()
 			time.Sleep(time.Second)
@@ -122,32 +122,32 @@ func TestReadinessFails(t *testing.T) {
 	forbidden := fmt.Errorf("probe: %w", &probe.ForbiddenError{Err: errors.New("no")})
 	for _, row := range []struct {
 		reason string
-		happen func(*readiness)
+		happen func(*Readiness)
 		after  time.Duration
 		want   string
 	}{
-		{"no round, within the grace time", func(*readiness) {}, graceTime - time.Second, ""},
-		{"no round, after it", func(*readiness) {}, graceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
-		{"rounds fail", func(r *readiness) { r.broke(errors.New("discovery")) }, graceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
-		{"probes fail", func(r *readiness) {
-			r.kept(keptRound("1"), 2, nil)
+		{"no round, within the grace time", func(*Readiness) {}, GraceTime - time.Second, ""},
+		{"no round, after it", func(*Readiness) {}, GraceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
+		{"rounds fail", func(r *Readiness) { r.Broke(errors.New("discovery")) }, GraceTime, "a Unknown WebhookNotConfigured 5; b Unknown WebhookNotConfigured 6"},
+		{"probes fail", func(r *Readiness) {
+			r.Kept(keptRound("1"), 2, nil)
 			r.result([2]string{"m1", "v1"}, errors.New("late"))
-		}, graceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
-		{"probes are not permitted", func(r *readiness) {
-			r.kept(keptRound("1"), 2, nil)
+		}, GraceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
+		{"probes are not permitted", func(r *Readiness) {
+			r.Kept(keptRound("1"), 2, nil)
 			r.result([2]string{"m1", "v1"}, forbidden)
 		}, 0, "a Unknown ProbeForbidden 5; b Unknown ProbeForbidden 6"},
-		{"probes are not permitted, and a round changes nothing", func(r *readiness) {
-			r.kept(keptRound("1"), 2, nil)
+		{"probes are not permitted, and a round changes nothing", func(r *Readiness) {
+			r.Kept(keptRound("1"), 2, nil)
 			r.result([2]string{"m1", "v1"}, forbidden)
-			r.kept(keptRound("1"), 2, nil)
+			r.Kept(keptRound("1"), 2, nil)
 		}, 0, "a Unknown ProbeForbidden 5; b Unknown ProbeForbidden 6"},
-		{"probes were not permitted, and the configurations are new", func(r *readiness) {
-			r.kept(keptRound("1"), 2, nil)
+		{"probes were not permitted, and the configurations are new", func(r *Readiness) {
+			r.Kept(keptRound("1"), 2, nil)
 			r.result([2]string{"m1", "v1"}, forbidden)
-			r.kept(keptRound("2"), 2, nil)
-		}, graceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
-		{"others keep the configurations", func(r *readiness) { r.begin(false) }, 0, "a Unknown WebhookNotManaged 5; b Unknown WebhookNotManaged 6"},
+			r.Kept(keptRound("2"), 2, nil)
+		}, GraceTime, "a Unknown WebhookNotObserved 5; b Unknown WebhookNotObserved 6"},
+		{"others keep the configurations", func(r *Readiness) { r.Begin(false) }, 0, "a Unknown WebhookNotManaged 5; b Unknown WebhookNotManaged 6"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestProbesUntilSeen(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.run(ctx, by)
+			r.Run(ctx, by)
 		}()
 		expect := func(reason string, after time.Duration, least, most int) {
 			t.Helper()
@@ -185,20 +185,20 @@ func TestProbesUntilSeen(t *testing.T) {
 			by.asked = nil
 		}
 		expect("nothing is configured", time.Hour, 0, 0)
-		r.kept(keptRound("1"), 1, nil)
+		r.Kept(keptRound("1"), 1, nil)
 		expect("it is seen at once", time.Hour, 1, 1)
-		r.kept(keptRound("1"), 2, nil)
+		r.Kept(keptRound("1"), 2, nil)
 		expect("another set with the same configurations", time.Hour, 0, 0)
 		by.err = errors.New("late")
-		r.kept(keptRound("2"), 3, nil)
+		r.Kept(keptRound("2"), 3, nil)
 		expect("an API server is late", time.Second, 4, 5)
 		expect("it stays late", 10*time.Minute, 60, 70)
-		r.kept(keptRound("3"), 4, nil)
+		r.Kept(keptRound("3"), 4, nil)
 		expect("others come, and are probed at once", time.Millisecond, 1, 1)
 		by.err = nil
 		expect("they are seen", time.Hour, 1, 1)
 		by.err = &probe.ForbiddenError{Err: errors.New("no")}
-		r.kept(keptRound("4"), 5, nil)
+		r.Kept(keptRound("4"), 5, nil)
 		expect("not permitted", 5*time.Minute, 10, 11)
 		stop()
 		<-done
@@ -232,12 +232,12 @@ func TestKindNotServed(t *testing.T) {
 		t.Run(row.reason, func(t *testing.T) {
 			tells, r, _, _ := lead(t)
 			for i, round := range row.rounds {
-				r.kept(round, 1, []*policy.Policy{row.policy})
+				r.Kept(round, 1, []*policy.Policy{row.policy})
 				if i == 0 || row.seen == "2" {
 					r.result([2]string{round.Mutating, round.Validating}, nil)
 				}
 			}
-			got, _ := tells.condition(catalog.Entry{State: catalog.Ours, Policy: row.policy}, clusterObject{since: 1})
+			got, _ := tells.condition(catalog.Entry{State: catalog.Ours, Policy: row.policy}, Object{Since: 1})
 			if got.Status != row.status || got.Reason != row.why || !strings.Contains(got.Message, row.message) {
 				t.Errorf("%s %s: %s", got.Status, got.Reason, got.Message)
 			}

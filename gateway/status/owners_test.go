@@ -1,4 +1,4 @@
-package gateway
+package status
 
 import (
 	"errors"
@@ -54,13 +54,13 @@ func TestStatusOwners(t *testing.T) {
 		if row.refuse != "" {
 			client.PrependReactor("list", row.refuse, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 		}
-		o := &statusOwners{always: row.setting == "always", never: row.setting == "never", client: client, log: slog.New(slog.DiscardHandler)}
-		if o.writes(kinds.KyvernoGroup) != (row.setting == "always") || o.writes(kinds.SigstoreGroup) != (row.setting == "always") {
+		o := &Owners{Always: row.setting == "always", Never: row.setting == "never", Client: client, Log: slog.New(slog.DiscardHandler)}
+		if o.Writes(kinds.KyvernoGroup) != (row.setting == "always") || o.Writes(kinds.SigstoreGroup) != (row.setting == "always") {
 			t.Errorf("%s: written before it is known", row.reason)
 		}
 		o.look(t.Context())
-		if o.writes(kinds.KyvernoGroup) != row.kyverno || o.writes(kinds.CELGroup) != row.kyverno || o.writes(kinds.SigstoreGroup) != row.sigstore || !o.writes(kinds.OwnGroup) {
-			t.Errorf("%s: written are Kyverno's: %t, policy-controller's: %t, ours: %t", row.reason, o.writes(kinds.KyvernoGroup), o.writes(kinds.SigstoreGroup), o.writes(kinds.OwnGroup))
+		if o.Writes(kinds.KyvernoGroup) != row.kyverno || o.Writes(kinds.CELGroup) != row.kyverno || o.Writes(kinds.SigstoreGroup) != row.sigstore || !o.Writes(kinds.OwnGroup) {
+			t.Errorf("%s: written are Kyverno's: %t, policy-controller's: %t, ours: %t", row.reason, o.Writes(kinds.KyvernoGroup), o.Writes(kinds.SigstoreGroup), o.Writes(kinds.OwnGroup))
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestStatusOwnersFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := fake.NewSimpleMetadataClient(scheme)
-	o := &statusOwners{client: client, log: slog.New(slog.DiscardHandler)}
+	o := &Owners{Client: client, Log: slog.New(slog.DiscardHandler)}
 	var there []metav1.PartialObjectMetadata
 	var failed error
 	client.PrependReactor("list", "mutatingwebhookconfigurations", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -101,8 +101,8 @@ func TestStatusOwnersFollow(t *testing.T) {
 		{"nothing can be found out", kyverno, errors.New("away"), false, true},
 	} {
 		there, failed = step.there, step.failed
-		if changed := o.look(t.Context()); changed != step.changed || o.writes(kinds.KyvernoGroup) != step.written {
-			t.Errorf("%s: changed %t, written %t", step.reason, changed, o.writes(kinds.KyvernoGroup))
+		if changed := o.look(t.Context()); changed != step.changed || o.Writes(kinds.KyvernoGroup) != step.written {
+			t.Errorf("%s: changed %t, written %t", step.reason, changed, o.Writes(kinds.KyvernoGroup))
 		}
 	}
 }

@@ -1,0 +1,13 @@
+package status
+
+import "github.com/quaymaster/quaymaster/cluster/record"
+
+// Object is the resource of a document of the cluster.
+type Object struct {
+	record.Object
+	Generation int64 // metadata.generation
+	// Since is the first set that contains the current document; unpublished: none yet.
+	Since int64
+}
+
+const Unpublished = -1
