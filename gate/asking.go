@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -14,31 +13,26 @@ import (
 
 // asking is the pending request of one route for one workload.
 type asking struct {
-	question redirect.Question
-	chooser  *redirect.Chooser
-	who      string // the workload's identityKey
-	chooses  bool   // a target is chosen, and not asked for its digest alone
-
-	once  sync.Once
-	early *redirect.Early
+	*redirect.Pending
+	who     string // the workload's identityKey
+	chooses bool   // a target is chosen, and not asked for its digest alone
 
 	mu       sync.Mutex
-	choosing map[image.Digest]func() redirect.Choice // in parallel with the verification
 	sessions map[image.Repository]Session
 	failed   map[image.Repository]error // sessions that could not be had
 }
 
 // newAsking prepares to ask a route's targets.
 func (j *journey) newAsking(route *mirror.Route, identity workload.Identity, who string) *asking {
-	a := &asking{chooser: j.gate.options.chooser, who: who, sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
+	a := &asking{who: who, sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
 	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
-	a.question = redirect.Question{Route: route, Open: func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
+	a.Pending = j.gate.options.chooser.Pending(redirect.Question{Route: route, Open: func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
 		if known, err := a.opened(repository); known != nil || err != nil {
 			return known, err
 		}
 		session, err := j.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
 		return a.keep(repository, session, err)
-	}}
+	}})
 	return a
 }
 
@@ -62,7 +56,7 @@ func (a *asking) keep(repository image.Repository, session Session, err error) (
 		a.failed[repository] = err
 		return nil, err
 	}
-	a.sessions[repository] = target{Session: session, fill: slices.ContainsFunc(a.question.Route.Candidates, func(c mirror.Candidate) bool {
+	a.sessions[repository] = target{Session: session, fill: slices.ContainsFunc(a.Route.Candidates, func(c mirror.Candidate) bool {
 		return c.Fill && c.Ref.Repository() == repository
 	})}
 	return a.sessions[repository], nil
@@ -99,56 +93,6 @@ func withSecrets(identity workload.Identity, secrets []string) workload.Identity
 		identity.PullSecrets = union(identity.PullSecrets, secrets)
 	}
 	return identity
-}
-
-// begin requests the first target in parallel with other work.
-func (a *asking) begin(ctx context.Context) *redirect.Early {
-	a.once.Do(func() { a.early = a.chooser.Begin(ctx, a.question) })
-	return a.early
-}
-
-// beside chooses the target of a digest in parallel with the search for evidence: if a
-// target lags behind or does not answer, the other targets are requested meanwhile.
-func (a *asking) beside(ctx context.Context, digest image.Digest) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.choosing[digest] != nil {
-		return
-	}
-	if a.choosing == nil {
-		a.choosing = map[image.Digest]func() redirect.Choice{}
-	}
-	done := make(chan struct{})
-	var choice redirect.Choice
-	var err error
-	go func() {
-		defer close(done)
-		err = evaluate.Safely(func() { choice = a.chooser.Choose(ctx, a.question, a.begun(), digest) })
-	}()
-	a.choosing[digest] = func() redirect.Choice {
-		<-done // Choose heeds ctx
-		if err != nil {
-			panic(err)
-		}
-		return choice
-	}
-}
-
-// choose returns the target of a digest.
-func (a *asking) choose(ctx context.Context, digest image.Digest) redirect.Choice {
-	a.mu.Lock()
-	wait := a.choosing[digest]
-	a.mu.Unlock()
-	if wait != nil {
-		return wait()
-	}
-	return a.chooser.Choose(ctx, a.question, a.begun(), digest)
-}
-
-// begun returns the result of begin, nil if begin was not called.
-func (a *asking) begun() *redirect.Early {
-	a.once.Do(func() {})
-	return a.early
 }
 
 func (a *asking) cost() Cost {

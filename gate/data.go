@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -63,7 +63,7 @@ func (w *work) fetchData(ctx context.Context) func() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := evaluate.Safely(func() { w.data, w.dataErr = w.readData(ctx, want) }); err != nil {
+		if err := panics.Catch(func() { w.data, w.dataErr = w.readData(ctx, want) }); err != nil {
 			w.dataErr = err
 		}
 		if w.dataErr == nil {
@@ -106,7 +106,7 @@ func (w *work) readData(ctx context.Context, want policy.Data) (policy.ImageData
 }
 
 func (w *work) readChild(ctx context.Context, child image.Descriptor, into *policy.ImageManifest) (err error) {
-	panicked := evaluate.Safely(func() {
+	panicked := panics.Catch(func() {
 		var body []byte
 		_, body, err = w.manifest(ctx, w.pinned.Child(child))
 		if err == nil {

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
@@ -40,12 +41,12 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	plans := make([]*planned, len(requests))
 	broken := make([]error, len(requests))
 	for i, request := range requests {
-		broken[i] = evaluate.Safely(func() { plans[i] = trip.plan(ctx, request) })
+		broken[i] = panics.Catch(func() { plans[i] = trip.plan(ctx, request) })
 	}
 	trip.run(ctx, progress)
 	trip.judge(ctx, plans)
 	asked := waiting.Begin(ctx)
-	err = errors.Join(evaluate.Safely(func() { trip.override(ctx, plans) }), evaluate.Safely(func() { trip.redirect(ctx, plans) }))
+	err = errors.Join(panics.Catch(func() { trip.override(ctx, plans) }), panics.Catch(func() { trip.redirect(ctx, plans) }))
 	asked()
 	if err != nil {
 		for i := range broken {
@@ -54,7 +55,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	}
 	for i, request := range requests {
 		if broken[i] == nil {
-			broken[i] = evaluate.Safely(func() { outcomes[i] = plans[i].settle(ctx, trip) })
+			broken[i] = panics.Catch(func() { outcomes[i] = plans[i].settle(ctx, trip) })
 		}
 		if broken[i] != nil {
 			outcomes[i] = failed(request, policy.Reason{Code: policy.Internal, Message: broken[i].Error()})
@@ -71,24 +72,13 @@ func failed(request Request, reason policy.Reason) Outcome {
 // errorReason puts into words that something could not be asked.
 func errorReason(err error, path string) policy.Reason {
 	if errors.Is(err, context.DeadlineExceeded) && !image.ByCredential(err) {
-		return policy.LookReason(outOfTime{err}, path)
+		return policy.LookReason(deadline.Exceeded{Err: err}, path)
 	}
 	if _, fetched := errors.AsType[image.Failure](err); fetched && image.KindOf(err) == image.Unavailable {
 		return policy.LookReason(err, path)
 	}
 	return policy.Reason{Code: policy.PolicyError, Path: path, Message: err.Error()}
 }
-
-// outOfTime marks an error that occurred because the request's time had expired, whatever
-// its cause looks like.
-type outOfTime struct{ err error }
-
-// Error implements error.
-func (o outOfTime) Error() string { return o.err.Error() }
-
-// Unwrap returns the deadline and not the cause, which may call itself a failure
-// of the registry.
-func (outOfTime) Unwrap() error { return context.DeadlineExceeded }
 
 // ownTime reports whether the time for the request has expired, and was spent on the
 // request itself and not on waiting for others. That is not an unresponsive registry: the
@@ -174,7 +164,7 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 	}
 	session, err := j.gate.registries.Open(ctx, access, ref.Repository())
 	if err != nil {
-		return nil, fmt.Errorf("credentials: %w", late(ctx, err))
+		return nil, fmt.Errorf("credentials: %w", deadline.Mark(ctx, err))
 	}
 	key.scope = session.Scope()
 	w, ok := j.works[key]
@@ -278,7 +268,7 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work))
 // again by runSafely, which reports it.
 func (w *work) rememberSafely(ctx context.Context) (done bool) {
 	started := w.gate.options.now()
-	if err := evaluate.Safely(func() { done = w.remember(ctx) }); err != nil {
+	if err := panics.Catch(func() { done = w.remember(ctx) }); err != nil {
 		return false
 	}
 	w.duration = w.gate.options.now().Sub(started)
@@ -288,7 +278,7 @@ func (w *work) rememberSafely(ctx context.Context) (done bool) {
 // runSafely turns a panic into an error.
 func (w *work) runSafely(ctx context.Context) {
 	started := w.gate.options.now()
-	if err := evaluate.Safely(func() { w.run(ctx) }); err != nil {
+	if err := panics.Catch(func() { w.run(ctx) }); err != nil {
 		w.err = err
 	}
 	if ctx.Err() != nil {
@@ -301,24 +291,15 @@ func (w *work) runSafely(ctx context.Context) {
 func (w *work) late(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.err, w.children.err, w.parent.err = late(ctx, w.err), late(ctx, w.children.err), late(ctx, w.parent.err)
+	w.err, w.children.err, w.parent.err = deadline.Mark(ctx, w.err), deadline.Mark(ctx, w.children.err), deadline.Mark(ctx, w.parent.err)
 	for key, answer := range w.answers {
 		if len(answer.Gaps) == 0 {
 			continue
 		}
 		answer.Gaps = slices.Clone(answer.Gaps) // others may hold it
 		for i, gap := range answer.Gaps {
-			answer.Gaps[i] = late(ctx, gap)
+			answer.Gaps[i] = deadline.Mark(ctx, gap)
 		}
 		w.answers[key] = answer
 	}
-}
-
-// late returns err, as out of time if it is the end of ctx that caused it. A failure that the
-// pod's author may have caused by a credential stays one.
-func late(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !image.ByCredential(err) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		return outOfTime{err}
-	}
-	return err
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
@@ -30,7 +30,7 @@ func (w *work) given(check *policy.Check, about image.Pinned) policy.Given {
 // reason. A panic becomes an error.
 func judge(ctx context.Context, by policy.Judge, given []policy.Given) policy.Judgement {
 	var judged policy.Judgement
-	err := evaluate.Safely(func() { judged = by.Judge(ctx, given) })
+	err := panics.Catch(func() { judged = by.Judge(ctx, given) })
 	if err == nil && len(judged.Decisions) != len(given) {
 		err = fmt.Errorf("%d decisions about %d images; this is a defect", len(judged.Decisions), len(given))
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -209,7 +209,7 @@ func (p *planned) resolved(v *Verdict) {
 
 // countsTarget reports whether the target's answer for the tag counts.
 func (w *work) countsTarget() bool {
-	return w.asking != nil && w.asking.question.Route.Resolve == mirror.Target && w.ref.Digest().IsZero()
+	return w.asking != nil && w.asking.Route.Resolve == mirror.Target && w.ref.Digest().IsZero()
 }
 
 // tagScope is the scope of the tag's digest: the credentials, and the side that resolves
@@ -226,7 +226,7 @@ func (w *work) tagScope() string {
 // answers.
 func (w *work) resolveAtTarget(ctx context.Context) (image.Pinned, error) {
 	pinned, err := w.gate.memory.claims.Tags().Resolve(ctx, w.tagScope(), "", w.ref, w.measured(func(ctx context.Context, ref image.Ref) (image.Pinned, error) {
-		found, _, err := w.asking.chooser.Resolve(ctx, w.asking.question, w.asking.begun())
+		found, err := w.asking.Pending.Resolve(ctx)
 		if err != nil {
 			return image.Pinned{}, err
 		}
@@ -252,7 +252,7 @@ func (w *work) compareSource(ctx context.Context) (wait func()) {
 	go func() {
 		defer close(done)
 		defer cancel()
-		_ = evaluate.Safely(func() {
+		_ = panics.Catch(func() {
 			if said, err := w.resolveTag(ctx, w.ref); err == nil {
 				w.source = said.Digest()
 			}
@@ -270,7 +270,7 @@ func (w *work) manifest(ctx context.Context, pinned image.Pinned) (image.Descrip
 	var err error
 	for _, candidate := range w.way.route.Candidates {
 		repository := candidate.Ref.Repository()
-		opened, failed := w.asking.question.Open(ctx, repository)
+		opened, failed := w.asking.Open(ctx, repository)
 		session, ok := opened.(Session)
 		if failed == nil && ok {
 			var descriptor image.Descriptor

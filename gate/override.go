@@ -9,7 +9,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -72,7 +73,7 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			if err := evaluate.Safely(func() { in.inspect(ctx) }); err != nil {
+			if err := panics.Catch(func() { in.inspect(ctx) }); err != nil {
 				in.err = err
 			}
 			in.finished = true
@@ -176,7 +177,7 @@ func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
 		}
 		of := w.family(ctx, open[0])
 		if of.err != nil {
-			return all, late(ctx, of.err)
+			return all, deadline.Mark(ctx, of.err)
 		}
 		open = open[1:]
 		for _, child := range of.children {
@@ -230,11 +231,11 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 		w := in.work
 		switch {
 		case !w.finished:
-			gap = outOfTime{errUnfinished}
+			gap = errUnfinished
 		case w.err != nil:
 			gap = w.err
 		case in.digests && (!in.finished || in.err != nil):
-			return append(all, in.children...), cmp.Or(in.err, error(outOfTime{errUnfinished}))
+			return append(all, in.children...), cmp.Or(in.err, error(errUnfinished))
 		default:
 			all = append(union(all, []image.Digest{w.pinned.Digest()}), in.children...)
 			known = known || w.ref == o.image.Ref
@@ -269,7 +270,7 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 		switch {
 		case !slices.ContainsFunc(w.checks, asked):
 		case !w.finished || w.err == nil && !in.finished:
-			gap = outOfTime{errUnfinished}
+			gap = errUnfinished
 		case w.err != nil:
 			gap = w.err
 		default:

@@ -20,7 +20,7 @@ func (p *planned) overrule(v *Verdict) {
 	}
 	known := p.overridden[v.Image.Pointer]
 	if known == nil { // its finding out failed
-		known = &overridden{plan: p, image: v.Image, err: outOfTime{errUnfinished}}
+		known = &overridden{plan: p, image: v.Image, err: errUnfinished}
 	}
 	known.fillIn(v)
 	about, of, gap := known.toDeny()

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-var errUnfinished = errors.New("the time for the request passed before it was looked at")
+var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was looked at")}
 
 // pinningOf returns how the image of a check is pinned. In a template, only images of
 // rules that name the template's kind itself are pinned.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
@@ -85,7 +86,7 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	})
 	for i := range p.plan.Results {
 		if result := &p.plan.Results[i]; result.Err != nil {
-			result.Err = late(ctx, result.Err)
+			result.Err = deadline.Mark(ctx, result.Err)
 			if ownTime(ctx) {
 				result.Err = overlong{result.Err}
 			}

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
@@ -82,7 +82,7 @@ func (w *work) proveChildren(ctx context.Context) {
 	group.SetLimit(w.gate.options.images)
 	for _, child := range w.children.children {
 		group.Go(func() error {
-			return evaluate.Safely(func() { w.prove(ctx, w.pinned.Child(child), questions) })
+			return panics.Catch(func() { w.prove(ctx, w.pinned.Child(child), questions) })
 		})
 	}
 	if err := group.Wait(); err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -131,8 +131,7 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 
 // remembered chooses the target from the cache alone.
 func (one *pending) remembered(ctx context.Context) (known bool) {
-	a := one.asking
-	err := evaluate.Safely(func() { one.choice, known = a.chooser.Remembered(ctx, a.question, one.digest()) })
+	err := panics.Catch(func() { one.choice, known = one.asking.Cached(ctx, one.digest()) })
 	return known && err == nil
 }
 
@@ -141,11 +140,10 @@ func (one *pending) digest() image.Digest { return one.plan.verdicts[one.at].Pin
 
 // choose chooses the target. A panic becomes an error.
 func (one *pending) choose(ctx context.Context) {
-	a := one.asking
-	err := evaluate.Safely(func() { one.choice = a.choose(ctx, one.digest()) })
+	err := panics.Catch(func() { one.choice = one.asking.Choose(ctx, one.digest()) })
 	if err != nil {
 		one.choice = redirect.Choice{Attempts: []redirect.Attempt{{
-			Target: a.question.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,
+			Target: one.asking.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,
 		}}}
 	}
 }
@@ -298,7 +296,7 @@ func (r *Redirect) words() string {
 
 // redirected records the chosen target in the plan.
 func (p *planned) redirected(one *pending) {
-	v, route := &p.verdicts[one.at], one.asking.question.Route
+	v, route := &p.verdicts[one.at], one.asking.Route
 	r := v.Redirect
 	r.Target, r.Attempts = one.choice.Target, one.choice.Attempts
 	p.compare(v, route)

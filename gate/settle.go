@@ -2,11 +2,9 @@ package gate
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -59,16 +57,6 @@ func mayFailOpen(decision policy.Decision) bool { return admitsSilence(decision.
 
 func admitsSilence(reasons []policy.Reason) bool {
 	return !slices.ContainsFunc(reasons, func(r policy.Reason) bool { return slices.Contains(closed, r.Code) })
-}
-
-// isSilence reports whether a rule failed because a service did not answer, and not
-// because of the object's content.
-func isSilence(err error) bool {
-	if image.ByCredential(err) {
-		return false
-	}
-	_, fetched := errors.AsType[image.Failure](err)
-	return errors.Is(err, context.DeadlineExceeded) || fetched && image.KindOf(err) == image.Unavailable
 }
 
 // agreeing collects the reasons of an allowed image.
@@ -148,7 +136,7 @@ func (o *Outcome) doubtSilence() {
 func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Result) {
 	if rule.Err != nil {
 		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
-		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || isSilence(rule.Err)) {
+		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || deadline.IsUnresponsive(rule.Err)) {
 			o.Warnings = append(o.Warnings, reason)
 			return nil, Allow
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -72,7 +73,7 @@ func (w *work) resolveOrLast(ctx context.Context) (image.Pinned, error) {
 		brief, done := inBrief(ctx)
 		defer done()
 		pinned, err := w.resolve(brief)
-		if err == nil || !isSilence(err) {
+		if err == nil || !deadline.IsUnresponsive(err) {
 			if err != nil && image.KindOf(err) == image.NotFound {
 				known.Tags().Keep(w.tagKey(), image.Descriptor{})
 			}
@@ -195,7 +196,7 @@ func (w *work) proofs(missing []*inquiry) map[*inquiry]claims.Entry {
 
 // allSilent reports whether no registry answered at all.
 func allSilent(gaps []error) bool {
-	return len(gaps) > 0 && !slices.ContainsFunc(gaps, func(gap error) bool { return !isSilence(gap) })
+	return len(gaps) > 0 && !slices.ContainsFunc(gaps, func(gap error) bool { return !deadline.IsUnresponsive(gap) })
 }
 
 // inBrief leaves time for going on without an answer.

@@ -15,6 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -98,7 +100,7 @@ func sourcesKey(sources []attest.Source) string {
 // by the digest that was named.
 func (w *work) run(ctx context.Context) {
 	if w.asking != nil {
-		w.asking.begin(ctx)
+		w.asking.Begin(ctx)
 	}
 	compared := w.compareSource(ctx)
 	defer compared()
@@ -107,7 +109,7 @@ func (w *work) run(ctx context.Context) {
 		return
 	}
 	if w.asking != nil && w.asking.chooses {
-		w.asking.beside(ctx, w.pinned.Digest())
+		w.asking.BeginChoice(ctx, w.pinned.Digest())
 	}
 	fetched := w.fetchData(ctx)
 	defer fetched() // whatever the result of the verification
@@ -125,7 +127,7 @@ func (w *work) unfinished() error {
 	if !w.begun.Load() {
 		return policy.ErrCrowdedOut
 	}
-	return outOfTime{errUnfinished}
+	return errUnfinished
 }
 
 // questions returns the claim queries of all checks.
@@ -270,7 +272,7 @@ func (w *work) seek(ctx context.Context, pinned image.Pinned, missing []*inquiry
 	var group errgroup.Group
 	for _, sources := range order {
 		group.Go(func() error {
-			return evaluate.Safely(func() { w.investigate(ctx, pinned, open[sources]) })
+			return panics.Catch(func() { w.investigate(ctx, pinned, open[sources]) })
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -355,7 +357,7 @@ func (w *work) inquire(ctx context.Context, pinned image.Pinned, q policy.Questi
 	}
 	in.session, err = where.ask(ctx)
 	if err != nil {
-		return nil, policy.Answer{Gaps: []error{late(ctx, err)}}, true
+		return nil, policy.Answer{Gaps: []error{deadline.Mark(ctx, err)}}, true
 	}
 	in.query = claims.Query{
 		Key: in.Key, Repository: where.repository, Scope: in.session.Scope(),

@@ -6,7 +6,6 @@ package evaluate
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -90,16 +89,4 @@ func appendNew(list []string, s string) []string {
 		return list
 	}
 	return append(list, s)
-}
-
-// Safely turns a panic into an error: one on a goroutine of its own would end the
-// process, and with it every answer.
-func Safely(do func()) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("internal error, which is a defect: %v", p)
-		}
-	}()
-	do()
-	return nil
 }

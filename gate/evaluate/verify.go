@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -28,7 +29,7 @@ func Verify(ctx context.Context, verifier verify.Verifier, found Found, queries 
 		}
 		first[q.Key] = i
 		group.Go(func() error {
-			if err := Safely(func() { answers[i] = answer(ctx, verifier, found, q) }); err != nil {
+			if err := panics.Catch(func() { answers[i] = answer(ctx, verifier, found, q) }); err != nil {
 				answers[i] = policy.Answer{Gaps: []error{err}}
 			}
 			return nil

@@ -1,0 +1,56 @@
+package deadline
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+func TestMark(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	unavailable := &image.Error{Kind: image.Unavailable, Op: "resolve", On: "registry.example/a", Err: context.Canceled}
+	for _, c := range []struct {
+		reason string
+		ctx    context.Context
+		err    error
+		want   bool
+	}{
+		{"no error", over, nil, false},
+		{"the request has time left", t.Context(), unavailable, false},
+		{"the end of the request caused it", over, unavailable, true},
+		{"another cause", over, errors.New("the manifest is malformed"), false},
+	} {
+		err := Mark(c.ctx, c.err)
+		_, marked := errors.AsType[Exceeded](err)
+		if marked != c.want || c.err != nil && err.Error() != c.err.Error() {
+			t.Errorf("%s: got %#v", c.reason, err)
+		}
+		if marked && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: not a deadline", c.reason)
+		}
+		if _, fetched := errors.AsType[image.Failure](err); marked && fetched {
+			t.Errorf("%s: still a failure of the registry", c.reason)
+		}
+	}
+}
+
+func TestIsUnresponsive(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		err    error
+		want   bool
+	}{
+		{"no error", nil, false},
+		{"a deadline", context.DeadlineExceeded, true},
+		{"no answer", &image.Error{Kind: image.Unavailable}, true},
+		{"an answer", &image.Error{Kind: image.NotFound}, false},
+		{"another error", errors.New("a defect"), false},
+	} {
+		if got := IsUnresponsive(c.err); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+}
