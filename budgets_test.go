@@ -15,7 +15,8 @@ var budgets = []budget{
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway": {5300, unsplit},
 			"cmd/quaymaster":         {8300, unsplit},
-			"gate":                   {5250, unsplit},
+			"gate":                   {3600, unsplit},
+			"gate/evaluate":          {2075, unsplit},
 			"registry":               {2958, planned},
 			"policy":                 {2000, planned},
 			"policy/lang/jmespath":   {2500, planned},
@@ -61,7 +62,6 @@ var budgets = []budget{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway.assembly": {95, unsplit},
-			"gate.work":                       {72, unsplit},
 			"gate.planned":                    {62, unsplit},
 			"cmd/quaymaster/gateway.Reader":   {26, unsplit},
 		},
@@ -70,7 +70,6 @@ var budgets = []budget{
 		name: "fields of a struct", measured: func(s sizes) map[string]int { return s.fields }, limit: 15,
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway.assembly":                             {39, unsplit},
-			"gate.work":                                                   {34, unsplit},
 			"cmd/quaymaster/config.Configuration":                         {29, mirrors},
 			"cmd/quaymaster/suite.document":                               {25, mirrors},
 			"webhook/metrics.Readings":                                    {24, mirrors},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -13,9 +14,7 @@ import (
 
 // asking is the pending request of one route for one workload.
 type asking struct {
-	*redirect.Pending
-	who     string // the workload's identityKey
-	chooses bool   // a target is chosen, and not asked for its digest alone
+	evaluate.Target
 
 	mu       sync.Mutex
 	sessions map[image.Repository]Session
@@ -24,8 +23,11 @@ type asking struct {
 
 // newAsking prepares to ask a route's targets.
 func (j *journey) newAsking(route *mirror.Route, identity workload.Identity, who string) *asking {
-	a := &asking{who: who, sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
+	a := &asking{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
 	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
+	if route.Resolve == mirror.Target {
+		a.Scope = " at " + route.Mirror + " of " + j.snapshot.Mirrors.Hash() + " for " + who
+	}
 	a.Pending = j.gate.options.chooser.Pending(redirect.Question{Route: route, Open: func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
 		if known, err := a.opened(repository); known != nil || err != nil {
 			return known, err

@@ -6,33 +6,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
-	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Resolver turns a reference into a digest, once per request.
-type Resolver interface {
-	// Resolve returns the digest that the reference resolves to now, and the manifest metadata
-	// that the registry returns with it.
-	Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error)
-	// Describe adds the manifest's media type and size.
-	Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error)
-}
-
 // Session is a view of the registries with one set of credentials. It counts its requests.
 type Session interface {
-	Resolver
-	attest.Fetcher
-	// Scope names the credentials: sessions of equal scopes see the same. It holds
-	// no secret.
-	Scope() string
+	evaluate.Registry
 	Cost() Cost
 }
 
@@ -49,15 +35,6 @@ type Registries interface {
 	// Open returns a session for one repository. An error means that the credentials could not
 	// be obtained, so the image could not be verified.
 	Open(ctx context.Context, access Access, repository image.Repository) (Session, error)
-}
-
-// Prover is one snapshot of trust with the verifiers bound to it.
-type Prover interface {
-	verify.Verifier
-	// Generation is the hash of the trust content.
-	Generation() string
-	// Resolve looks up the key bytes of an authority.
-	Resolve(ctx context.Context, authority verify.Authority) (verify.Authority, error)
 }
 
 // Snapshot is the state by which one request is evaluated.
@@ -94,13 +71,12 @@ type Gate struct {
 }
 
 type options struct {
-	images  int           // images at work at once, per request
-	timeout time.Duration // for one request
-	age     time.Duration // greatest age of a fact
-	noneAge time.Duration // age of "none found"
-	tagAge  time.Duration // age of a tag's digest
-	stale   time.Duration // greatest age of both where a registry does not answer
-	keeps   bool          // verified facts are kept for use as stale entries
+	images  int            // images at work at once, per request
+	timeout time.Duration  // for one request
+	age     time.Duration  // greatest age of a fact
+	noneAge time.Duration  // age of "none found"
+	tagAge  time.Duration  // age of a tag's digest
+	stale   *time.Duration // greatest age of both where a registry does not answer; nil: none is kept
 	now     func() time.Time
 
 	observer Observer     // nil: no notifications

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
@@ -148,8 +149,7 @@ func (j *journey) work(ctx context.Context, check *policy.Check, w *way, identit
 		j.tasks[key] = t
 	}
 	if t.err == nil {
-		t.at = len(t.work.checks)
-		t.work.checks = append(t.work.checks, check)
+		t.at = t.work.Add(check)
 	}
 	return t
 }
@@ -169,17 +169,22 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 	key.scope = session.Scope()
 	w, ok := j.works[key]
 	if !ok {
-		w = &work{
-			gate: j.gate, prover: j.snapshot.Prover, generation: j.snapshot.Prover.Generation(),
-			session: session, scope: key.scope, ref: ref, way: about, answers: map[question]policy.Answer{},
-		}
-		w.home = place{repository: ref.Repository(), session: session}
-		w.place = &w.home
+		w = &work{ref: ref, session: session}
+		reference := evaluate.Reference{Ref: ref, Registry: session, Prover: j.snapshot.Prover}
 		if len(evidence) > 0 {
-			evidence, w.unasked = bounded(evidence, ref.Repository())
-			places := j.places(w, evidence, access)
-			w.place, w.later, w.mirrorHash = places[0], places[1:], j.snapshot.Mirrors.Hash()
+			reference.Evidence = evidence
+			reference.Open = func(ctx context.Context, repository image.Repository) (evaluate.Registry, error) {
+				session, err := j.gate.registries.Open(ctx, access, repository)
+				if err == nil {
+					w.opened(session)
+				}
+				return session, err
+			}
+			if chooser := j.gate.options.chooser; chooser != nil {
+				reference.Rest = chooser.Rest
+			}
 		}
+		w.Evaluation = j.gate.memory.evaluator.Evaluate(reference)
 		j.works[key] = w
 		j.order = append(j.order, w)
 	}
@@ -205,8 +210,7 @@ func identityKey(i workload.Identity) string {
 // several references at a time.
 func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	finished := 0
-	finish := func(w *work) {
-		w.finished = true
+	finish := func() {
 		finished++
 		if progress != nil {
 			progress(finished, len(j.order))
@@ -214,8 +218,9 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	}
 	var open []*work
 	for _, w := range j.order {
-		if w.rememberSafely(ctx) {
-			finish(w)
+		if result, ok := w.Cached(ctx); ok {
+			w.finish(result)
+			finish()
 		} else {
 			open = append(open, w)
 		}
@@ -225,81 +230,44 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 
 // runAll does the works that the cache does not answer, several at a time, and reports
 // each finished one. A work that ignores the deadline is abandoned.
-func (j *journey) runAll(ctx context.Context, works []*work, finish func(*work)) {
+func (j *journey) runAll(ctx context.Context, works []*work, finish func()) {
 	if len(works) == 0 {
 		return
 	}
 	defer waiting.Begin(ctx)()
 	slots := make(chan struct{}, j.gate.options.images)
-	done := make(chan *work, len(works))
+	type finished struct {
+		work   *work
+		result evaluate.Result
+	}
+	done := make(chan finished, len(works))
 	for _, w := range works {
 		go func() {
-			defer func() { done <- w }()
 			select {
 			case slots <- struct{}{}:
 				defer func() { <-slots }()
 			case <-ctx.Done():
 			}
 			if ctx.Err() != nil {
-				w.err = policy.ErrCrowdedOut
+				done <- finished{w, w.Refuse(policy.ErrCrowdedOut)}
 				return
 			}
 			w.begun.Store(true)
-			w.runSafely(ctx)
+			done <- finished{w, w.Run(ctx)}
 		}()
 	}
 	over := ctx.Done()
 	var enough <-chan time.Time
 	for left := len(works); left > 0; {
 		select {
-		case w := <-done:
-			finish(w)
+		case one := <-done:
+			one.work.finish(one.result)
+			finish()
 			left--
 		case <-over:
 			over, enough = nil, time.After(patience)
 		case <-enough:
 			return
 		}
-	}
-}
-
-// rememberSafely does the work if the cache holds everything it needs, and reports whether
-// it did. It never blocks, so it needs no goroutine. After a panic, the work is tried
-// again by runSafely, which reports it.
-func (w *work) rememberSafely(ctx context.Context) (done bool) {
-	started := w.gate.options.now()
-	if err := panics.Catch(func() { done = w.remember(ctx) }); err != nil {
-		return false
-	}
-	w.duration = w.gate.options.now().Sub(started)
-	return done
-}
-
-// runSafely turns a panic into an error.
-func (w *work) runSafely(ctx context.Context) {
-	started := w.gate.options.now()
-	if err := panics.Catch(func() { w.run(ctx) }); err != nil {
-		w.err = err
-	}
-	if ctx.Err() != nil {
-		w.late(ctx)
-	}
-	w.duration = w.gate.options.now().Sub(started)
-}
-
-// late marks everything that the request's deadline cut short.
-func (w *work) late(ctx context.Context) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.err, w.children.err, w.parent.err = deadline.Mark(ctx, w.err), deadline.Mark(ctx, w.children.err), deadline.Mark(ctx, w.parent.err)
-	for key, answer := range w.answers {
-		if len(answer.Gaps) == 0 {
-			continue
-		}
-		answer.Gaps = slices.Clone(answer.Gaps) // others may hold it
-		for i, gap := range answer.Gaps {
-			answer.Gaps[i] = deadline.Mark(ctx, gap)
-		}
-		w.answers[key] = answer
 	}
 }

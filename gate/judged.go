@@ -3,59 +3,13 @@ package gate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/gate/internal/panics"
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
 )
-
-// ask asks a check about one digest: its judge, where it has one, about this image
-// alone.
-func (w *work) ask(ctx context.Context, check *policy.Check, about image.Pinned) policy.Decision {
-	if _, decided := policy.Decided(check); decided || check.Judge == nil {
-		return decide.Check(check, w.answersFor(about.Digest()))
-	}
-	return judge(ctx, check.Judge, []policy.Given{w.given(check, about)}).Decisions[0]
-}
-
-// given is a judge's input about one image by one digest.
-func (w *work) given(check *policy.Check, about image.Pinned) policy.Given {
-	return policy.Given{Check: check, Pinned: w.pinned, Answers: w.answersFor(about.Digest()), Data: w.data, DataErr: w.dataErr}
-}
-
-// judge runs a judge and validates its result: one decision for each image, each with a
-// reason. A panic becomes an error.
-func judge(ctx context.Context, by policy.Judge, given []policy.Given) policy.Judgement {
-	var judged policy.Judgement
-	err := panics.Catch(func() { judged = by.Judge(ctx, given) })
-	if err == nil && len(judged.Decisions) != len(given) {
-		err = fmt.Errorf("%d decisions about %d images; this is a defect", len(judged.Decisions), len(given))
-	}
-	if err != nil {
-		reason := policy.Reason{Code: policy.Internal, Message: err.Error()}
-		judged = policy.Judgement{Decisions: make([]policy.Decision, len(given))}
-		for i := range given {
-			judged.Decisions[i] = policy.Decision{Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
-		}
-		judged.Object = policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
-	}
-	for i := range judged.Decisions {
-		d := &judged.Decisions[i]
-		d.Check = given[i].Check
-		known := d.Result == policy.Pass || d.Result == policy.Fail || d.Result == policy.Indeterminate || d.Result == policy.Skipped
-		if !known || len(d.Reasons) == 0 {
-			d.Reasons = []policy.Reason{{
-				Code: policy.Internal, Path: d.Check.Entry,
-				Message: fmt.Sprintf("a decision %q with %d reasons, which is a defect", d.Result, len(d.Reasons)),
-			}}
-			d.Result = policy.Indeterminate
-		}
-	}
-	return judged
-}
 
 // judge asks the judges of the plan's rules about all images together.
 func (p *planned) judge(ctx context.Context) {
@@ -77,7 +31,7 @@ func (p *planned) judge(ctx context.Context) {
 				given, places = append(given, p.given(i)), append(places, i)
 			}
 		}
-		judged := judge(ctx, result.Judge, given)
+		judged := evaluate.Judge(ctx, result.Judge, given)
 		judged.Object.Reasons = overlongReasons(ctx, judged.Object.Reasons)
 		for n := range judged.Decisions {
 			judged.Decisions[n].Reasons = overlongReasons(ctx, judged.Decisions[n].Reasons)
@@ -95,26 +49,15 @@ func (p *planned) judge(ctx context.Context) {
 // given is the judge's input for one check of the plan.
 func (p *planned) given(i int) policy.Given {
 	check, t := &p.plan.Checks[i], p.tasks[i]
-	unseen := func(err error) policy.Given {
-		return policy.Given{Check: check, Err: err, DataErr: err, Answers: func(policy.Question) policy.Answer {
-			return policy.Answer{Gaps: []error{err}}
-		}}
-	}
 	switch {
 	case t.err != nil:
-		return unseen(t.err)
+		return evaluate.Unasked(check, t.err)
 	case t.work == nil: // it asks nothing
-		return policy.Given{Check: check, Answers: func(policy.Question) policy.Answer {
-			return policy.Answer{Gaps: []error{errors.New("the question was never asked; this is a defect")}}
-		}}
+		return evaluate.Unqueried(check)
 	case !t.work.finished:
-		return unseen(t.work.unfinished())
-	case t.work.err != nil:
-		return unseen(t.work.err)
-	case t.work.provedUpward(t.at):
-		return t.work.given(check, t.work.parent.index)
+		return evaluate.Unasked(check, t.work.unfinished())
 	}
-	return t.work.given(check, t.work.pinned)
+	return t.work.result.Given(t.at)
 }
 
 // judgedOn keeps a judge from passing an image without its required digest, and reports
@@ -129,8 +72,8 @@ func (p *planned) judgedOn(i int, decision policy.Decision, given policy.Given) 
 		if _, fetched := errors.AsType[image.Failure](given.Err); fetched {
 			decision.Reasons[0] = policy.LookReason(given.Err, check.Entry)
 		}
-	case t.work != nil && given.Err == nil && t.work.provedUpward(t.at):
-		return t.work.listed(decision)
+	case t.work != nil && given.Err == nil:
+		return t.work.result.Judged(t.at, decision)
 	}
 	return decision
 }
@@ -166,12 +109,11 @@ func (j *journey) judge(ctx context.Context, plans []*planned) {
 	works := make([]*work, 0, len(open))
 	for _, w := range j.order {
 		if open[w] {
-			w.forgetGaps()
-			w.finished, w.partial = false, false
+			w.finished, w.result = false, evaluate.Result{}
 			works = append(works, w)
 		}
 	}
-	j.runAll(ctx, works, func(w *work) { w.finished = true })
+	j.runAll(ctx, works, func() {})
 	for _, p := range again {
 		p.judge(ctx)
 	}
@@ -182,7 +124,7 @@ func (j *journey) judge(ctx context.Context, plans []*planned) {
 func (p *planned) wanting(open map[*work]bool) bool {
 	found := false
 	for i, decision := range p.judged {
-		if w := p.tasks[i].work; w != nil && w.partial && decision.Result != policy.Pass {
+		if w := p.tasks[i].work; w != nil && w.result.IsPartial && decision.Result != policy.Pass {
 			open[w], found = true, true
 		}
 	}
@@ -191,7 +133,7 @@ func (p *planned) wanting(open map[*work]bool) bool {
 			continue
 		}
 		for i := range p.judged {
-			if w := p.tasks[i].work; w != nil && w.partial {
+			if w := p.tasks[i].work; w != nil && w.result.IsPartial {
 				open[w], found = true, true
 			}
 		}

@@ -6,25 +6,19 @@ import (
 
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy"
 )
 
-// Bounds of the gate's caches.
-const (
-	maxIndexes   = 10_000
-	refBytes     = 8 << 20
-	dataBytes    = 16 << 20
-	dataOverhead = 1 << 10
-)
+// refBytes bounds the parsed references that are cached.
+const refBytes = 8 << 20
 
-// memory is the gate's cache, shared by all requests: the verified claims, and content of
-// images, which never changes.
+// memory is what all requests share: the verified claims, the content of images, and parsed
+// references, which never change.
 type memory struct {
-	claims  *claims.Cache
-	refs    *cache.Cache[string, image.Ref]
-	data    *cache.Cache[dataKey, policy.ImageData]
-	indexes *cache.Cache[image.Digest, []image.Digest]
+	claims    *claims.Cache
+	evaluator *evaluate.Evaluator
+	refs      *cache.Cache[string, image.Ref]
 }
 
 func newMemory(o options) (*memory, error) {
@@ -40,30 +34,17 @@ func newMemory(o options) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.evaluator, err = evaluate.New(evaluate.Config{
+		Claims: m.claims, Observer: o.observer, Now: o.now, Parallel: o.images, Age: o.age, Stale: o.stale,
+	})
+	if err != nil {
+		return nil, err
+	}
 	m.refs, err = cache.New(cache.Options[string, image.Ref]{
 		MaxCost: refBytes, MaxTTL: 24 * time.Hour, Now: o.now,
 		Cost: func(text string, _ image.Ref) int { return 256 + 2*len(text) },
 	})
-	if err != nil {
-		return nil, err
-	}
-	m.data, err = cache.New(cache.Options[dataKey, policy.ImageData]{
-		MaxCost: dataBytes, MaxTTL: o.age, Now: o.now,
-		Cost: func(_ dataKey, d policy.ImageData) int { return dataCost(d) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	m.indexes, err = cache.New(cache.Options[image.Digest, []image.Digest]{MaxCost: maxIndexes, MaxTTL: o.age, Now: o.now})
 	return m, err
-}
-
-func dataCost(d policy.ImageData) int {
-	cost := dataOverhead + len(d.Index)
-	for _, child := range d.Children {
-		cost += dataOverhead + len(child.Manifest) + len(child.Config)
-	}
-	return cost
 }
 
 // parse reads a reference. Its meaning never changes, and the same few are read repeatedly.
@@ -77,15 +58,4 @@ func (m *memory) parse(text string) (image.Ref, error) {
 		m.refs.Put(text, ref, 24*time.Hour)
 	}
 	return ref, err
-}
-
-// apart returns a name that separates a caller from the shared requests of others, from
-// the session's method Apart if it has one; "" shares.
-func apart(session any, repository image.Repository) string {
-	if tenant, ok := session.(interface{ Apart(image.Repository) string }); ok {
-		if name := tenant.Apart(repository); name != "" {
-			return "\x00" + name
-		}
-	}
-	return ""
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -168,7 +166,7 @@ func (m mirrors) cost(total Cost) Cost {
 		if w == nil {
 			continue
 		}
-		if w.digest != nil && len(w.digest.checks) == 0 {
+		if w.digest != nil && len(w.digest.Checks()) == 0 {
 			total = total.Add(w.digest.cost())
 		}
 		if w.asking != nil {
@@ -201,86 +199,8 @@ func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity
 // resolved fills in the digest of an image that no check asks about.
 func (p *planned) resolved(v *Verdict) {
 	w := p.mirrors.of(v.Image.Ref)
-	if w == nil || w.digest == nil || !v.Pinned.IsZero() || !w.digest.finished || w.digest.err != nil {
+	if w == nil || w.digest == nil || !v.Pinned.IsZero() || !w.digest.finished || w.digest.result.Err != nil {
 		return
 	}
-	v.Pinned, v.Cost, v.Duration = w.digest.pinned, w.digest.cost(), w.digest.duration
-}
-
-// countsTarget reports whether the target's answer for the tag counts.
-func (w *work) countsTarget() bool {
-	return w.asking != nil && w.asking.Route.Resolve == mirror.Target && w.ref.Digest().IsZero()
-}
-
-// tagScope is the scope of the tag's digest: the credentials, and the side that resolves
-// the tag. The source's scope does not cover access to a target, so the workload itself is
-// part of it.
-func (w *work) tagScope() string {
-	if !w.countsTarget() {
-		return w.scope
-	}
-	return w.scope + " at " + w.way.name + " of " + w.mirrorHash + " for " + w.asking.who
-}
-
-// resolveAtTarget returns the digest that the tag resolves to at the first target that
-// answers.
-func (w *work) resolveAtTarget(ctx context.Context) (image.Pinned, error) {
-	pinned, err := w.gate.memory.claims.Tags().Resolve(ctx, w.tagScope(), "", w.ref, w.measured(func(ctx context.Context, ref image.Ref) (image.Pinned, error) {
-		found, err := w.asking.Pending.Resolve(ctx)
-		if err != nil {
-			return image.Pinned{}, err
-		}
-		return ref.Pin(found)
-	}))
-	if err != nil && w.way.route.Otherwise != mirror.Deny && ctx.Err() == nil {
-		return w.resolveTag(ctx, w.ref)
-	}
-	return pinned, err
-}
-
-// sourceTime bounds the wait for the source where its digest for the tag is only reported.
-const sourceTime = time.Second
-
-// compareSource resolves the tag at the source where a difference is to be reported, and
-// returns a function that waits for the result.
-func (w *work) compareSource(ctx context.Context) (wait func()) {
-	if !w.countsTarget() || !slices.Contains(w.way.evidence, w.ref.Repository()) {
-		return func() {}
-	}
-	ctx, cancel := context.WithTimeout(ctx, sourceTime)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer cancel()
-		_ = panics.Catch(func() {
-			if said, err := w.resolveTag(ctx, w.ref); err == nil {
-				w.source = said.Digest()
-			}
-		})
-	}()
-	return func() { <-done } // resolve heeds ctx
-}
-
-// manifest reads a manifest where the reference is resolved: at a target, if its
-// answer counts.
-func (w *work) manifest(ctx context.Context, pinned image.Pinned) (image.Descriptor, []byte, error) {
-	if !w.countsTarget() {
-		return w.session.Manifest(ctx, pinned.Repository(), pinned.Digest().String())
-	}
-	var err error
-	for _, candidate := range w.way.route.Candidates {
-		repository := candidate.Ref.Repository()
-		opened, failed := w.asking.Open(ctx, repository)
-		session, ok := opened.(Session)
-		if failed == nil && ok {
-			var descriptor image.Descriptor
-			var body []byte
-			descriptor, body, failed = session.Manifest(ctx, repository, pinned.Digest().String())
-			if failed == nil {
-				return descriptor, body, nil
-			}
-		}
-		err = errors.Join(err, failed)
-	}
-	return image.Descriptor{}, nil, err
+	v.Pinned, v.Cost, v.Duration = w.digest.result.Pinned, w.digest.cost(), w.digest.result.Duration
 }

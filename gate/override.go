@@ -4,21 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
-	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
-
-// maxNested bounds the manifests, nested indexes included, that are read to list the
-// children of an index. Build tools nest none.
-const maxNested = 8
 
 var errNotPinned = errors.New("the tag was to be pinned by now, so nobody looked who signed it")
 
@@ -63,11 +56,11 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 	if len(open) == 0 {
 		return
 	}
-	j.runAll(ctx, slices.Clone(j.order[before:]), func(w *work) { w.finished = true })
+	j.runAll(ctx, slices.Clone(j.order[before:]), func() {})
 	var group sync.WaitGroup
 	slots := make(chan struct{}, j.gate.options.images)
 	for w, in := range inspections {
-		if !w.finished || w.err != nil {
+		if !w.finished || w.result.Err != nil {
 			continue
 		}
 		group.Go(func() {
@@ -141,54 +134,11 @@ func (p *planned) startOverride(ctx context.Context, j *journey, found policy.Im
 // inspect reads the children of the image's index, and has every claim query answered.
 func (in *inspection) inspect(ctx context.Context) {
 	if in.digests {
-		in.children, in.err = in.work.descendants(ctx)
+		in.children, in.err = in.work.Descendants(ctx)
 	}
-	if w := in.work; in.signers && w.lacksAnswers() {
-		// The cache alone was consulted, and only until the policies were met.
-		w.forgetGaps()
-		w.prove(ctx, w.pinned, w.questions())
-		w.partial = false
+	if in.signers { // the cache alone may have been consulted, and only until the policies were met
+		in.work.result = in.work.Complete(ctx)
 	}
-}
-
-// lacksAnswers reports whether claim queries missed the cache and were sent nowhere else.
-func (w *work) lacksAnswers() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, answer := range w.answers {
-		if slices.Contains(answer.Gaps, errNotAsked) {
-			return true
-		}
-	}
-	return false
-}
-
-// descendants returns the digests that an index lists, and those that nested indexes list;
-// none for a manifest. They never change, so they may come from the cache.
-func (w *work) descendants(ctx context.Context) ([]image.Digest, error) {
-	if known, ok := w.gate.memory.indexes.Get(w.pinned.Digest()); ok {
-		return known, nil
-	}
-	var all []image.Digest
-	open := []image.Pinned{w.pinned}
-	for read := 0; len(open) > 0; read++ {
-		if read == maxNested {
-			return all, &image.Error{Kind: image.Bound, Op: "read index", On: w.pinned.String(), Err: fmt.Errorf("more than %d indexes in one another", maxNested)}
-		}
-		of := w.family(ctx, open[0])
-		if of.err != nil {
-			return all, deadline.Mark(ctx, of.err)
-		}
-		open = open[1:]
-		for _, child := range of.children {
-			all = append(all, child.Digest)
-			if !child.IsManifest() { // some runtimes do not mind its type
-				open = append(open, w.pinned.Child(child))
-			}
-		}
-	}
-	w.gate.memory.indexes.Put(w.pinned.Digest(), all, w.gate.options.age)
-	return all, nil
 }
 
 // proveAllowed verifies the signers of Allows, for images that are not allowed otherwise.
@@ -232,12 +182,12 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 		switch {
 		case !w.finished:
 			gap = errUnfinished
-		case w.err != nil:
-			gap = w.err
+		case w.result.Err != nil:
+			gap = w.result.Err
 		case in.digests && (!in.finished || in.err != nil):
 			return append(all, in.children...), cmp.Or(in.err, error(errUnfinished))
 		default:
-			all = append(union(all, []image.Digest{w.pinned.Digest()}), in.children...)
+			all = append(union(all, []image.Digest{w.result.Pinned.Digest()}), in.children...)
 			known = known || w.ref == o.image.Ref
 		}
 	}
@@ -268,40 +218,14 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 	for _, in := range o.works {
 		w := in.work
 		switch {
-		case !slices.ContainsFunc(w.checks, asked):
-		case !w.finished || w.err == nil && !in.finished:
+		case !slices.ContainsFunc(w.Checks(), asked):
+		case !w.finished || w.result.Err == nil && !in.finished:
 			gap = errUnfinished
-		case w.err != nil:
-			gap = w.err
+		case w.result.Err != nil:
+			gap = w.result.Err
 		default:
-			more, lacks := w.allFacts(o.plan.overriding.MayBeDenied)
+			more, lacks := w.result.AllFacts(o.plan.overriding.MayBeDenied)
 			facts, gap = append(facts, more...), cmp.Or(gap, lacks)
-		}
-	}
-	return facts, gap
-}
-
-// allFacts returns all verified facts, of whatever digest, and why the answer of one of
-// the authorities is incomplete.
-func (w *work) allFacts(by func(*verify.Authority) bool) (facts []verify.Fact, gap error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	first := map[question]int{} // in the order of the checks: reasons do not differ between requests
-	for i, q := range slices.Backward(w.questions()) {
-		first[questionKey(image.Digest{}, q)] = i
-	}
-	position := func(key question) int {
-		key.digest = image.Digest{}
-		return first[key]
-	}
-	keys := slices.SortedFunc(maps.Keys(w.answers), func(a, b question) int {
-		return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a.digest.String(), b.digest.String()))
-	})
-	for _, key := range keys {
-		answer := w.answers[key]
-		facts = append(facts, answer.Facts...)
-		if len(answer.Gaps) > 0 && by(key.authority) {
-			gap = answer.Gaps[0]
 		}
 	}
 	return facts, gap
@@ -313,7 +237,7 @@ func (p *planned) overrideCost(total Cost) Cost {
 	for _, one := range p.overridden {
 		works := []*work{one.proof}
 		for _, in := range one.works {
-			if w := p.mirrors.of(one.image.Ref); len(in.work.checks) == 0 && (w == nil || w.digest != in.work) {
+			if w := p.mirrors.of(one.image.Ref); len(in.work.Checks()) == 0 && (w == nil || w.digest != in.work) {
 				works = append(works, in.work)
 			}
 		}

@@ -133,8 +133,8 @@ func (o *overridden) fillIn(v *Verdict) {
 		works = append(works, in.work)
 	}
 	for _, w := range works {
-		if w != nil && v.Pinned.IsZero() && w.finished && w.err == nil && w.ref == v.Image.Ref {
-			v.Pinned, v.Cost, v.Duration = w.pinned, w.cost(), w.duration
+		if w != nil && v.Pinned.IsZero() && w.finished && w.result.Err == nil && w.ref == v.Image.Ref {
+			v.Pinned, v.Cost, v.Duration = w.result.Pinned, w.cost(), w.result.Duration
 		}
 	}
 }
@@ -176,11 +176,8 @@ func (o *overridden) toAllow(v *Verdict) set.Overridden {
 		return about
 	}
 	about.Digests = []image.Digest{v.Pinned.Digest()}
-	if w := o.proof; w != nil && w.finished && w.err == nil && w.pinned.Digest() == v.Pinned.Digest() {
-		answers := w.answersFor(w.pinned.Digest())
-		for _, q := range w.questions() {
-			about.Facts = append(about.Facts, answers(q).Facts...)
-		}
+	if w := o.proof; w != nil && w.finished && w.result.Err == nil && w.result.Pinned.Digest() == v.Pinned.Digest() {
+		about.Facts = w.result.Facts()
 	}
 	return about
 }

@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"context"
 	"errors"
 
 	"github.com/quaymaster/quaymaster/gate/claims"
@@ -48,38 +47,4 @@ func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
 // and no entry outlives its original lifetime.
 func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
 	return g.memory.claims.RestoreTrusted(raw)
-}
-
-// askReplicas answers as many inquiries as possible by claims of other replicas, and returns
-// the rest.
-func (w *work) askReplicas(
-	ctx context.Context, missing []*inquiry, ask func(context.Context, []claims.Query) []claims.Adopted,
-) []*inquiry {
-	if len(missing) == 0 {
-		return nil
-	}
-	answers := ask(ctx, queriesOf(missing))
-	if answers == nil {
-		return missing
-	}
-	var rest []*inquiry
-	for i, in := range missing {
-		if !answers[i].OK {
-			rest = append(rest, in)
-			continue
-		}
-		if answers[i].Old {
-			w.markOld(in.key)
-		}
-		w.record(in.key, answers[i].Answer)
-	}
-	return rest
-}
-
-func queriesOf(inquiries []*inquiry) []claims.Query {
-	queries := make([]claims.Query, len(inquiries))
-	for i, in := range inquiries {
-		queries[i] = in.query
-	}
-	return queries
 }

@@ -76,7 +76,7 @@ func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool)
 		reason.Message += ": the policy pins images, and the object cannot be changed here"
 		reason.Hint = "name the image by digest"
 		if t.isResolved() {
-			reason.Hint = "write " + t.work.pinned.Written()
+			reason.Hint = "write " + t.work.result.Pinned.Written()
 		}
 	case pinning == PinDone:
 		reason.Message += ": the mutating webhook did not run, or another one changed the image afterwards"
@@ -89,7 +89,7 @@ func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool)
 
 // isResolved reports whether the digest that a task's reference resolves to is known.
 func (t task) isResolved() bool {
-	return t.work != nil && t.work.finished && !t.work.pinned.IsZero()
+	return t.work != nil && t.work.finished && !t.work.result.Pinned.IsZero()
 }
 
 // isTransformed reports whether the image's reference was made from another text.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
@@ -215,7 +216,7 @@ func places(extractors []policy.Extractor) []workload.Extractor {
 
 // settle builds the outcome of an object from the results.
 func (p *planned) settle(ctx context.Context, j *journey) Outcome {
-	_, decided := j.gate.options.begin(ctx, PhaseDecide)
+	_, decided := j.gate.memory.evaluator.Begin(ctx, PhaseDecide)
 	defer decided()
 	out := Outcome{
 		Subject: p.subject, Object: p.request.Object, Source: p.request.Object.Source(), Changed: p.changed, Rules: p.plan.Results,
@@ -273,14 +274,14 @@ func (p *planned) verdict(found policy.Image) Verdict {
 		if w == nil || !w.finished {
 			continue
 		}
-		v.Cost, v.Duration = w.cost(), w.duration
-		stale = earlier(stale, w.staleSince())
-		byLast = byLast || w.byLast && check.NeedsProof() && !check.Action.Admits()
+		v.Cost, v.Duration = w.cost(), w.result.Duration
+		stale = claims.Earlier(stale, w.result.StaleSince())
+		byLast = byLast || w.result.IsStale && check.NeedsProof() && !check.Action.Admits()
 		switch {
-		case w.err != nil || asWritten(check.Image).Ref != found.Ref:
+		case w.result.Err != nil || asWritten(check.Image).Ref != found.Ref:
 		case v.Pinned.IsZero() || !firm && !check.Action.Admits():
-			v.Pinned, firm = w.pinned, !check.Action.Admits()
-		case v.Pinned.Digest() != w.pinned.Digest() && !check.Action.Admits():
+			v.Pinned, firm = w.result.Pinned, !check.Action.Admits()
+		case v.Pinned.Digest() != w.result.Pinned.Digest() && !check.Action.Admits():
 			differs = check
 		}
 	}
@@ -320,7 +321,7 @@ func (p *planned) decide(i int) policy.Decision {
 	case !t.work.finished:
 		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
 	}
-	return p.pinsLast(check, t, t.work.decide(t.at))
+	return p.pinsLast(check, t, t.work.result.Decide(t.at))
 }
 
 // cost sums the cost of the object's references, each once.

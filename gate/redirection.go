@@ -49,18 +49,19 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 		}
 		if w.asking == nil { // another container may have the same image
 			w.asking = j.newAsking(w.route, p.identity, who)
-			w.asking.chooses = p.redirects(w.route)
+			w.asking.Chooses = p.redirects(w.route)
 		}
 		for _, t := range tasks {
 			if t.err == nil {
-				t.work.asking = w.asking
+				t.work.SetTarget(&w.asking.Target)
 			}
 		}
 		if len(tasks) > 0 || w.digest != nil {
 			continue
 		}
 		if t := j.plain(ctx, found.Ref, w, p.identity, who); t.err == nil {
-			w.digest, t.work.asking = t.work, w.asking
+			w.digest = t.work
+			w.digest.SetTarget(&w.asking.Target)
 		} else {
 			w.err = t.err
 		}
@@ -200,7 +201,7 @@ func (p *planned) unresolved(w *way) string {
 	if !w.digest.finished {
 		return errUnfinished.Error()
 	}
-	return fmt.Sprint(w.digest.err)
+	return fmt.Sprint(w.digest.result.Err)
 }
 
 // proved reports whether a policy has verified the image.
@@ -355,12 +356,5 @@ func (p *planned) atSource(found policy.Image) image.Digest {
 	if w == nil || !w.finished {
 		return image.Digest{}
 	}
-	if !w.source.IsZero() {
-		return w.source
-	}
-	known, err := p.memory.claims.Tags().Pin(w.scope, w.ref)
-	if err != nil {
-		return image.Digest{}
-	}
-	return known.Digest()
+	return w.AtSource()
 }

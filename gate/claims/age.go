@@ -14,8 +14,8 @@ func passed(since, now time.Time) time.Duration {
 // isBefore reports whether both clocks say so.
 func isBefore(now, end time.Time) bool { return now.Before(end) && now.Round(0).Before(end.Round(0)) }
 
-// earlier returns the earlier of two times; the zero time is none.
-func earlier(a, b time.Time) time.Time {
+// Earlier returns the earlier of two times; the zero time is none.
+func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

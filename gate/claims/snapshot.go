@@ -134,7 +134,7 @@ func (w *writer) parts() ([][]byte, error) {
 // past is a wall time, or now if that time is in the future because a clock is or was
 // wrong. A restart must not drop such an entry, and a correct clock must not extend its
 // lifetime.
-func (c *Config) past(at time.Time) time.Time { return earlier(at.Round(0), c.Now().Round(0)) }
+func (c *Config) past(at time.Time) time.Time { return Earlier(at.Round(0), c.Now().Round(0)) }
 
 // keptGone is the time at which a registry had no evidence any more, so that earlier facts
 // are not used after a restart either.
@@ -289,8 +289,8 @@ func (c *Cache) restoreFact(kept keptFact) bool {
 	if known, ok := c.facts.Get(key); ok && !c.config.past(known.At).Before(found.At) {
 		return false
 	}
-	found.fresh = earlier(time.Unix(0, kept.Fresh), found.At.Add(c.config.Fact))
-	found.until = earlier(time.Unix(0, kept.Until), found.At.Add(c.config.Stale))
+	found.fresh = Earlier(time.Unix(0, kept.Fresh), found.At.Add(c.config.Fact))
+	found.until = Earlier(time.Unix(0, kept.Until), found.At.Add(c.config.Stale))
 	left := max(found.fresh.Sub(now), found.until.Sub(now))
 	if left <= 0 {
 		return false

@@ -1,7 +1,8 @@
-// Package evaluate holds the steps of the evaluation of one image reference. Their inputs and
-// outputs are values: Find searches one evidence repository, and Verify answers claim queries
-// by the evidence that was found. Evidence that could not be read or verified is a gap or a
-// rejection in an answer, and never a fact.
+// Package evaluate evaluates one image reference in steps whose inputs and outputs are values: a
+// reference is resolved to a digest, evidence about the digest is found in its repositories,
+// claims are verified by the evidence, and the checks of policies are decided by the claims.
+// Evidence that could not be read or verified is a gap or a rejection in an answer, and never a
+// fact.
 package evaluate
 
 import (
@@ -15,13 +16,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
-
-// Registry reads evidence with some credentials.
-type Registry interface {
-	attest.Fetcher
-	// Describe completes the descriptor of a digest.
-	Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error)
-}
 
 // Query is a claim query with its authority resolved.
 type Query struct {

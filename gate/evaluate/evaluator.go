@@ -1,0 +1,176 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/cache"
+	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Resolver turns a reference into a digest, once per request.
+type Resolver interface {
+	// Resolve returns the digest that the reference resolves to now, and the manifest metadata
+	// that the registry returns with it.
+	Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error)
+	// Describe adds the manifest's media type and size.
+	Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error)
+}
+
+// Registry reads images and evidence with some credentials.
+type Registry interface {
+	Resolver
+	attest.Fetcher
+	// Scope names the credentials: registries of equal scopes see the same. It holds
+	// no secret.
+	Scope() string
+}
+
+// Prover is one snapshot of trust with the verifiers bound to it.
+type Prover interface {
+	verify.Verifier
+	// Generation is the hash of the trust content.
+	Generation() string
+	// Resolve looks up the key bytes of an authority.
+	Resolve(ctx context.Context, authority verify.Authority) (verify.Authority, error)
+}
+
+// Phase is a measured part of an evaluation.
+type Phase string
+
+// The phases.
+const (
+	PhaseResolve  Phase = "resolve"  // a tag into a digest
+	PhaseDiscover Phase = "discover" // evidence about a digest
+	PhaseProve    Phase = "prove"    // evidence into facts
+	PhaseDecide   Phase = "decide"   // policies on the object, from facts
+)
+
+// Observer receives events of evaluations, for metrics and traces. It is called from many
+// goroutines.
+type Observer interface {
+	// Begin is called when a phase begins; the function that it returns is called when the
+	// phase ends.
+	Begin(ctx context.Context, phase Phase) (context.Context, func())
+	claims.Observer
+}
+
+// Config configures an Evaluator.
+type Config struct {
+	Claims   *claims.Cache
+	Observer Observer // nil: no notifications
+	Now      func() time.Time
+	// Parallel is how many manifests of an index are read or verified at once.
+	Parallel int
+	// Age is how long the content of images is cached.
+	Age time.Duration
+	// Stale is the maximum age of stale entries, unless a policy sets its own; nil uses none.
+	Stale *time.Duration
+}
+
+// Bounds of the caches of content.
+const (
+	maxIndexes   = 10_000
+	dataBytes    = 16 << 20
+	dataOverhead = 1 << 10
+)
+
+// Evaluator evaluates references for all requests, and caches the content of images, which
+// never changes. It is safe for concurrent use.
+type Evaluator struct {
+	Config
+	data    *cache.Cache[dataKey, policy.ImageData]
+	indexes *cache.Cache[image.Digest, []image.Digest]
+}
+
+// New makes an Evaluator.
+func New(config Config) (*Evaluator, error) {
+	if config.Claims == nil || config.Now == nil || config.Parallel < 1 {
+		return nil, errors.New("evaluate: Claims and Now must not be nil, and Parallel at least 1")
+	}
+	e := &Evaluator{Config: config}
+	var err error
+	e.data, err = cache.New(cache.Options[dataKey, policy.ImageData]{
+		MaxCost: dataBytes, MaxTTL: config.Age, Now: config.Now,
+		Cost: func(_ dataKey, d policy.ImageData) int { return dataCost(d) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("evaluate: %w", err)
+	}
+	e.indexes, err = cache.New(cache.Options[image.Digest, []image.Digest]{MaxCost: maxIndexes, MaxTTL: config.Age, Now: config.Now})
+	if err != nil {
+		return nil, fmt.Errorf("evaluate: %w", err)
+	}
+	return e, nil
+}
+
+func dataCost(d policy.ImageData) int {
+	cost := dataOverhead + len(d.Index)
+	for _, child := range d.Children {
+		cost += dataOverhead + len(child.Manifest) + len(child.Config)
+	}
+	return cost
+}
+
+// Begin notifies the observer that a phase begins.
+func (e *Evaluator) Begin(ctx context.Context, phase Phase) (context.Context, func()) {
+	if e.Observer == nil {
+		return ctx, unobserved
+	}
+	return e.Observer.Begin(ctx, phase)
+}
+
+func unobserved() {}
+
+// hit notifies the observer of a cache hit.
+func (e *Evaluator) hit(layer claims.Layer) {
+	if e.Observer != nil {
+		e.Observer.Asked(layer, true)
+	}
+}
+
+// maxStale is the maximum age of stale entries: the shortest time of the policies involved. It is
+// zero where no verification is required, since the registry alone resolves the tag then.
+func (e *Evaluator) maxStale(checks []*policy.Check) time.Duration {
+	if e.Stale == nil || len(checks) == 0 {
+		return 0
+	}
+	window := policy.MaxStale
+	for _, check := range checks {
+		own := *e.Stale
+		if check.Policy != nil && check.Policy.StaleIfError != nil {
+			own = *check.Policy.StaleIfError
+		}
+		window = min(window, own)
+	}
+	return window
+}
+
+// staleShare is the share of the remaining time in which a registry must answer a request
+// that has a stale entry: the rest of the evaluation needs time, too.
+const staleShare = 3
+
+// inBrief leaves time for going on without an answer.
+func inBrief(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(end)/staleShare)
+	}
+	return context.WithCancel(ctx)
+}
+
+// apart returns a name that separates a caller from the shared requests of others, from
+// the registry's method Apart if it has one; "" shares.
+func apart(registry any, repository image.Repository) string {
+	if tenant, ok := registry.(interface{ Apart(image.Repository) string }); ok {
+		if name := tenant.Apart(repository); name != "" {
+			return "\x00" + name
+		}
+	}
+	return ""
+}

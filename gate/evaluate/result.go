@@ -1,0 +1,139 @@
+package evaluate
+
+import (
+	"context"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// Result is what an evaluation found out about its reference.
+type Result struct {
+	Pinned image.Pinned
+	Err    error // why there is no digest
+	// IsStale: the digest comes from the tag's stale entry.
+	IsStale bool
+	// IsPartial: the cache alone answered, incompletely or for judges that have not run yet.
+	IsPartial bool
+	// Source is the source tag's digest, where it is only reported.
+	Source   image.Digest
+	Duration time.Duration
+
+	data    policy.ImageData // if a check requires it
+	dataErr error
+
+	checks   []*policy.Check
+	answers  *answers
+	own      []policy.Decision // of the checks, by the named digest
+	children index             // of the named digest, where a policy selects platforms
+	parent   index             // the index that lists the named digest
+	byParent []policy.Decision // of the checks, by parent; none where it was not asked
+}
+
+// markLate marks everything that the request's deadline cut short.
+func (r *Result) markLate(ctx context.Context) {
+	r.Err, r.children.err, r.parent.err = deadline.Mark(ctx, r.Err), deadline.Mark(ctx, r.children.err), deadline.Mark(ctx, r.parent.err)
+	r.answers.markLate(ctx)
+}
+
+// Decide evaluates the check at a position by the named digest and, where the policy or the
+// reference requires it, by its children or the index that lists it.
+func (r *Result) Decide(i int) policy.Decision {
+	check := r.checks[i]
+	if r.Err != nil && check.NeedsDigest() {
+		return policy.Decision{
+			Check: check, Result: policy.Indeterminate,
+			Reasons: []policy.Reason{policy.LookReason(r.Err, check.Entry)},
+		}
+	}
+	own := r.own[i]
+	if !check.NeedsProof() {
+		return own
+	}
+	switch check.Platforms {
+	case policy.PlatformEach:
+		return eachPlatform(own, r.children, r.answers)
+	case policy.PlatformAny:
+		return anyPlatform(own, r.children, r.answers)
+	}
+	if r.passesByIndex(i) {
+		return onIndex(r.byParent[i], r.parent.pinned)
+	}
+	return own
+}
+
+// passesByIndex reports whether a check is met by the index that lists the named digest, and not
+// by the digest itself.
+func (r *Result) passesByIndex(i int) bool {
+	return r.own[i].Result != policy.Pass && i < len(r.byParent) && r.byParent[i].Result == policy.Pass
+}
+
+// lacksClaims reports whether a check is not met by the named digest itself.
+func (r *Result) lacksClaims() bool {
+	for i, check := range r.checks {
+		if check.NeedsProof() && r.own[i].Result != policy.Pass {
+			return true
+		}
+	}
+	return false
+}
+
+// isVerified reports whether a check that requires verification passes, and none denies.
+func (r *Result) isVerified() bool {
+	verified := false
+	for i, check := range r.checks {
+		switch result := r.Decide(i).Result; {
+		case result == policy.Pass:
+			verified = verified || check.NeedsProof()
+		case result != policy.Skipped && !check.Action.Admits():
+			return false
+		}
+	}
+	return verified
+}
+
+// Given is a judge's input for the check at a position.
+func (r *Result) Given(i int) policy.Given {
+	if r.Err != nil {
+		return Unasked(r.checks[i], r.Err)
+	}
+	if r.passesByIndex(i) {
+		return r.given(r.checks[i], r.parent.pinned)
+	}
+	return r.given(r.checks[i], r.Pinned)
+}
+
+// given is a judge's input about the image by one digest.
+func (r *Result) given(check *policy.Check, about image.Pinned) policy.Given {
+	return policy.Given{Check: check, Pinned: r.Pinned, Answers: r.answers.about(about.Digest()), Data: r.data, DataErr: r.dataErr}
+}
+
+// Judged completes a judge's decision on the check at a position: it names the index that was
+// verified in place of the named digest.
+func (r *Result) Judged(i int, decision policy.Decision) policy.Decision {
+	if decision.Result == policy.Pass && r.Err == nil && r.passesByIndex(i) {
+		return onIndex(decision, r.parent.pinned)
+	}
+	return decision
+}
+
+// StaleSince returns the verification time of the oldest stale entry in use; zero for none.
+func (r *Result) StaleSince() time.Time { return r.answers.staleSince() }
+
+// Facts returns the facts about the named digest.
+func (r *Result) Facts() (facts []verify.Fact) {
+	answers := r.answers.about(r.Pinned.Digest())
+	for _, q := range questionsOf(r.checks) {
+		facts = append(facts, answers(q).Facts...)
+	}
+	return facts
+}
+
+// AllFacts returns all verified facts, of whatever digest, and why the answer of one of the
+// authorities is incomplete.
+func (r *Result) AllFacts(by func(*verify.Authority) bool) (facts []verify.Fact, gap error) {
+	return r.answers.facts(questionsOf(r.checks), by)
+}

@@ -1,0 +1,105 @@
+package evaluate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate/internal/panics"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
+	"golang.org/x/sync/errgroup"
+)
+
+// widen evaluates other digests than the one that the reference names, where a policy
+// selects platforms, or where a child was named and the signature may be on its index.
+func (e *Evaluation) widen(ctx context.Context, at *repository) {
+	r := &e.result
+	if e.selectsPlatforms() {
+		if r.children.pinned.IsZero() { // else an earlier repository was asked about them
+			r.children = e.content.index(ctx, r.Pinned)
+		}
+		e.searchChildren(ctx, at)
+	}
+	ref := e.resolver.ref
+	if ref.Digest().IsZero() || ref.Tag() == "" || !r.lacksClaims() {
+		return
+	}
+	if r.parent.pinned.IsZero() {
+		r.parent = e.resolver.index(ctx, &e.content, r.Pinned.Digest())
+	}
+	if r.parent.err != nil || r.parent.pinned.IsZero() || len(r.parent.children) == 0 {
+		return
+	}
+	e.search.run(ctx, at, r.parent.pinned, questionsOf(r.checks))
+	r.byParent = make([]policy.Decision, len(r.checks))
+	for i, check := range r.checks {
+		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(r.own[i]) {
+			r.byParent[i] = r.decideBy(ctx, check, r.parent.pinned)
+		}
+	}
+}
+
+// selectsPlatforms reports whether a check requires claims about children of an index.
+func (e *Evaluation) selectsPlatforms() bool {
+	return slices.ContainsFunc(e.result.checks, func(check *policy.Check) bool {
+		return check.Platforms != policy.PlatformIndex && check.NeedsProof()
+	})
+}
+
+func (e *Evaluation) searchChildren(ctx context.Context, at *repository) {
+	var questions []policy.Question
+	for _, check := range e.result.checks {
+		if check.Platforms != policy.PlatformIndex {
+			questions = append(questions, check.Questions()...)
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(e.Parallel)
+	for _, child := range e.result.children.children {
+		group.Go(func() error {
+			return panics.Catch(func() { e.search.run(ctx, at, e.result.Pinned.Child(child), questions) })
+		})
+	}
+	if err := group.Wait(); err != nil {
+		e.result.children.err = err
+	}
+}
+
+// searchFallbacks searches the fallbacks while the earlier repositories do not meet a check.
+// Their facts are added: a requirement may be met by parts from several repositories.
+func (e *Evaluation) searchFallbacks(ctx context.Context) {
+	for _, next := range e.fallbacks {
+		if !e.result.lacksClaims() || ctx.Err() != nil {
+			return
+		}
+		e.searchFallback(ctx, next)
+	}
+	if e.unsearched > 0 && e.result.lacksClaims() {
+		gap := &image.Error{Kind: image.Bound, Op: "look for evidence about", On: e.resolver.ref.String(),
+			Err: fmt.Errorf("%d places, at most %d are looked at", e.unsearched+maxRepositories, maxRepositories)}
+		for _, q := range e.anywhere() {
+			e.answers.merge(questionKey(e.result.Pinned.Digest(), q), policy.Answer{Gaps: []error{gap}}, image.Repository{})
+		}
+		e.decide(ctx)
+	}
+}
+
+// searchFallback searches a repository for missing claims, in a share of the remaining time.
+func (e *Evaluation) searchFallback(ctx context.Context, at *repository) {
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/3)
+		defer cancel()
+	}
+	e.search.run(ctx, at, e.result.Pinned, e.anywhere())
+	e.decide(context.WithoutCancel(ctx)) // a deadline here applies to this repository alone
+	e.widen(ctx, at)
+}
+
+// anywhere returns the queries whose policy does not name an evidence repository itself.
+func (e *Evaluation) anywhere() []policy.Question {
+	return slices.DeleteFunc(questionsOf(e.result.checks), func(q policy.Question) bool { return len(q.Sources) > 0 })
+}
