@@ -29,7 +29,7 @@ var layers = map[string]int{
 	"policy/lang/patch/internal/jsonvalue": 8, "policy/lang/patch/internal/mergekey": 8, "policy/lang/patch/internal/operation": 9, "policy/lang/patch/internal/yamltemplate": 9, "policy/lang/patch": 10,
 	"policy/podsecurity": 4, "policy/globalcontext": 8,
 	"policy/lang/cel/library": 4, "policy/lang/cel/patchtype": 5, "policy/lang/cel/internal/partial": 4, "policy/lang/cel/internal/price": 5, "policy/lang/cel": 6, "policy/constraint": 6, "policy/internal/schema": 7, "policy/internal/admissionrequest": 7, "policy/internal/revision": 7, "policy/dialect/kyvernocel": 8,
-	"policy/dialect/kyvernocel/imagevalidating/attestor": 9, "policy/dialect/kyvernocel/imagevalidating": 10, "policy/dialect/kyvernocel/validating": 10, "policy/dialect/kyvernocel/mutating": 10,
+	"policy/dialect/kyvernocel/imagevalidating/attestor": 9, "policy/dialect/kyvernocel/imagevalidating/internal/pointer": 9, "policy/dialect/kyvernocel/imagevalidating": 10, "policy/dialect/kyvernocel/validating": 10, "policy/dialect/kyvernocel/mutating": 10,
 	"policy/dialect/kyverno/match": 6, "policy/dialect/kyverno/action": 7, "policy/dialect/kyverno/autogen": 10, "policy/dialect/kyverno/rulecontext": 9, "policy/dialect/kyverno/verifyimages/imageverification": 0, "policy/dialect/kyverno/verifyimages": 10, "policy/dialect/kyverno/rule": 10,
 	"policy/dialect/kyverno/validate": 11, "policy/dialect/kyverno/mutate": 11, "policy/dialect/kyverno/generate/record": 6, "policy/dialect/kyverno/generate": 12, "policy/dialect/kyverno": 13,
 	"policy/dialect/override":      6,

@@ -104,8 +104,10 @@ func (b *builder) build() error {
 	}
 	r := &rule{
 		name: b.out.Name, program: program, action: action, compiler: b.Compiler, namespace: b.out.Namespace, json: b.json,
-		quiet: !b.spec.AdmissionEnabled(), mutate: isTrue(b.spec.ValidationConfigurations.MutateDigest),
-		verify: isTrue(b.spec.ValidationConfigurations.VerifyDigest), required: isTrue(b.spec.ValidationConfigurations.Required),
+		quiet: !b.spec.AdmissionEnabled(), configurations: configurations{
+			mutate: isTrue(b.spec.ValidationConfigurations.MutateDigest),
+			verify: isTrue(b.spec.ValidationConfigurations.VerifyDigest), required: isTrue(b.spec.ValidationConfigurations.Required),
+		},
 		named: true,
 	}
 	kyvernocel.OmitFromScans(b.out, program.expressions()...)

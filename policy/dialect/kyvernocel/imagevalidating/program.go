@@ -37,6 +37,13 @@ type program struct {
 	asks []ask
 	// extracted are the attestations with statements that an expression may read.
 	extracted []int
+	analysis
+	// attestorValues and attestationValues are the variables of those names.
+	attestorValues, attestationValues ref.Val
+}
+
+// analysis is what follows from the text of the expressions.
+type analysis struct {
 	// data is how much image data the expressions read.
 	data policy.Data
 	// ofObject: a validation may fail although no image is evaluated.
@@ -49,8 +56,6 @@ type program struct {
 	needs needs
 	// fixed: nothing in the policy depends on an expression of an attestor.
 	fixed bool
-	// attestorValues and attestationValues are the variables of those names.
-	attestorValues, attestationValues ref.Val
 }
 
 // validation is one entry of spec.validations.

@@ -31,11 +31,13 @@ type rule struct {
 	json        bool
 	// quiet: no requester of an admission receives the result.
 	quiet bool
-	// digests: the checks in addition to the expressions.
-	mutate, verify, required bool
+	configurations
 	// named: no rule is sure to match the pods that come of its objects.
 	named bool
 }
+
+// configurations are the checks in addition to the expressions (spec.validationConfigurations).
+type configurations struct{ mutate, verify, required bool }
 
 var (
 	_ policy.Selective = (*rule)(nil)
