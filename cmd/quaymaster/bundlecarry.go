@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
+	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/workload"
 )
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
@@ -23,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
+	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/workload"
 )

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
@@ -16,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify/trust"

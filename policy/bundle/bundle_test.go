@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/bundle"
 )
 
 func contents() *bundle.Contents {

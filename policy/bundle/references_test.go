@@ -7,7 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
+	"github.com/quaymaster/quaymaster/policy/bundle"
 )
 
 // TestFind: what a policy names is found wherever the dialects write it; what it makes

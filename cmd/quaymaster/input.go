@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// inputFlags select the images.
+type inputFlags struct {
+	files     []string
+	payloads  []string
+	namespace string
+}
+
+func (f *inputFlags) register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input; the workloads' images are verified")
+	cmd.Flags().StringArrayVar(&f.payloads, "payload", nil, "JSON or YAML `file`, or -, for policies with evaluation.mode JSON; may be repeated")
+	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of images and of manifests without one")
+}
+
+// requests reads the images of the arguments and files.
+func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Request, error) {
+	isFile := func(name string) bool { return name != "-" }
+	if len(slices.DeleteFunc(slices.Concat(f.files, f.payloads), isFile)) > 1 {
+		return nil, errors.New("standard input can be read once: give - to -f or to --payload, once")
+	}
+	var requests []gate.Request
+	for _, written := range images {
+		if _, err := image.Parse(written); err != nil {
+			return nil, err
+		}
+		request, err := gate.ForImage(written, f.namespace)
+		if err != nil {
+			return nil, err
+		}
+		requests = append(requests, request)
+	}
+	for _, name := range f.files {
+		objects, err := manifest.Read(name, t.In)
+		if errors.Is(err, workload.ErrNoKind) {
+			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("-f %s: %w", name, err)
+		}
+		for _, object := range objects {
+			request := gate.Request{Object: object}
+			if object.Namespace() == "" {
+				request.Subject.Namespace = f.namespace
+			}
+			requests = append(requests, request)
+		}
+	}
+	documents, err := f.documents(t)
+	if err != nil {
+		return nil, err
+	}
+	for _, document := range documents {
+		requests = append(requests, gate.ForDocument(document))
+	}
+	if len(requests) == 0 {
+		return nil, errors.New("nothing to verify: name an image, manifests with -f FILE, or documents with --payload FILE")
+	}
+	return requests, nil
+}
+
+// documents reads the files of --payload. A member called kind does not make a document a
+// Kubernetes object.
+func (f *inputFlags) documents(t command.Terminal) ([]workload.Object, error) {
+	var all []workload.Object
+	for _, name := range f.payloads {
+		read, err := manifest.ReadPayload(name, t.In)
+		if err != nil {
+			return nil, fmt.Errorf("--payload %s: %w", name, err)
+		}
+		all = append(all, read...)
+	}
+	return all, nil
+}
