@@ -13,8 +13,8 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
+			"cmd/quaymaster/scan":    {1915, unsplit},
 			"cmd/quaymaster/gateway": {5300, unsplit},
-			"cmd/quaymaster":         {8300, unsplit},
 			"gate":                   {3600, unsplit},
 			"gate/evaluate":          {2075, unsplit},
 			"registry":               {2958, planned},
@@ -53,9 +53,9 @@ var budgets = []budget{
 	{
 		name: "parameters of a function", measured: func(s sizes) map[string]int { return s.parameters }, limit: 5,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/suite.trial.compare": {7, unsplit},
-			"cmd/quaymaster.applyFlags.compile":  {6, unsplit},
-			"cmd/quaymaster/suite/given.apply":   {6, unsplit},
+			"cmd/quaymaster/suite.trial.compare":      {7, unsplit},
+			"cmd/quaymaster/apply.applyFlags.compile": {6, unsplit},
+			"cmd/quaymaster/suite/given.apply":        {6, unsplit},
 		},
 	},
 	{

@@ -46,7 +46,7 @@ var layers = map[string]int{
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
 	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "policy/bundle": 2, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 18, "gateway/certificates": 15, "gateway/trust": 15, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 18,
-	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/internal/command": 17, "cmd/quaymaster/internal/manifest": 17, "cmd/quaymaster/internal/output": 18, "cmd/quaymaster/internal/authority": 18, "cmd/quaymaster/internal/setup": 20, "cmd/quaymaster/convert": 21, "cmd/quaymaster/log": 21, "cmd/quaymaster/serve": 21, "cmd/quaymaster/test": 21, "cmd/quaymaster/config": 17, "cmd/quaymaster/gateway": 19,
+	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/internal/command": 17, "cmd/quaymaster/internal/manifest": 18, "cmd/quaymaster/internal/output": 19, "cmd/quaymaster/internal/authority": 18, "cmd/quaymaster/internal/setup": 20, "cmd/quaymaster/convert": 21, "cmd/quaymaster/log": 21, "cmd/quaymaster/serve": 21, "cmd/quaymaster/test": 21, "cmd/quaymaster/verify": 21, "cmd/quaymaster/scan": 21, "cmd/quaymaster/apply": 21, "cmd/quaymaster/bundle": 21, "cmd/quaymaster/mirror": 21, "cmd/quaymaster/demo": 21, "cmd/quaymaster/node": 21, "cmd/quaymaster/config": 17, "cmd/quaymaster/gateway": 19,
 	"cmd/quaymaster/suite/given": 14, "cmd/quaymaster/suite/staging": 15, "cmd/quaymaster/suite/bench": 15, "cmd/quaymaster/suite": 16, "cmd/quaymaster": 22, "cmd/conformance": 14,
 }
 
@@ -124,11 +124,13 @@ var connecting = map[string]string{
 	"gateway/calls":           "calls of policies, through the guarded dialer",
 	"cmd/quaymaster/config":   "reads addresses; opens no connection",
 	"cmd/quaymaster/gateway":  "wiring of the gateway",
-	"cmd/quaymaster":          "wiring",
 	"cmd/quaymaster/suite":    "reads addresses; opens no connection",
 	"cmd/conformance":         "TUF of the staging instance",
 
 	"cmd/quaymaster/internal/setup": "wiring",
+	"cmd/quaymaster/bundle":         "wiring of the client of a TUF repository",
+	"cmd/quaymaster/demo":           "sends requests to its own gateway",
+	"cmd/quaymaster/scan":           "requests the inventory of a gateway",
 }
 
 type listed struct {

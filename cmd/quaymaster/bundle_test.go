@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	showbundle "github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
@@ -127,7 +128,7 @@ data: {ours: %q}
 		})
 	}
 	code, out, errs = quaymaster(t, "bundle", "show", file, "-o", "json")
-	var told shown
+	var told showbundle.Shown
 	ok(t, json.Unmarshal([]byte(out), &told))
 	if code != command.ExitAllowed || told.Digest != digest || told.AsAt != "files" || len(told.Files) != 3 {
 		t.Errorf("exit %d: %s%s", code, out, errs)
@@ -187,7 +188,7 @@ stringData:
 // TestBundleOfAStranger: what a bundle says of itself is only shown by a terminal.
 func TestBundleOfAStranger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "b.tar.gz")
-	_, err := writeBundle(file, &bundle.Contents{
+	_, err := bundle.WriteFile(file, &bundle.Contents{
 		Policies: []bundle.Item{{Name: "\x1b[2J", Text: []byte("{}")}}, Notes: []string{"\x1b]0;yours\x07", "a sentence"},
 	})
 	ok(t, err)

@@ -15,12 +15,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster-node/imageverifier"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/apply"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/bundle"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/convert"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/demo"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/usage"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/log"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/mirror"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/node"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/serve"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/test"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/verify"
 )
 
 // version is set by the linker in releases.
@@ -42,7 +49,7 @@ func run(ctx context.Context, args []string, t command.Terminal) (code int) {
 		}
 	}()
 	if imageverifier.IsAsked(args) {
-		return nodeVerify(ctx, args, t.In, t.Out, t.Err)
+		return node.Verify(ctx, args, t.In, t.Out, t.Err)
 	}
 	root := rootCommand(t)
 	root.SetArgs(args)
@@ -78,8 +85,8 @@ Try it without any setup:
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	usage.Adapt(root)
-	root.AddCommand(verifyCommand(t), explainCommand(t), applyCommand(t), scanCommand(t), test.New(t), mirrorCommand(t), bundleCommand(t),
-		convert.New(t), serve.New(t), log.New(t), demoCommand(t), versionCommand(t))
+	root.AddCommand(verify.New(t), verify.NewExplain(t), apply.New(t), scan.New(t), test.New(t), mirror.New(t), bundle.New(t),
+		convert.New(t), serve.New(t), log.New(t), demo.New(t), versionCommand(t))
 	return root
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/node"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
@@ -58,7 +59,7 @@ spec:
 			var out, log bytes.Buffer
 			stdin := strings.NewReader(fmt.Sprintf(`{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":%q,"size":7}`, row.digest))
 			args := []string{"-name", row.name, "-digest", row.digest, "-stdin-media-type", "application/vnd.oci.descriptor.v1+json"}
-			status := nodeVerify(t.Context(), args, stdin, &out, &log)
+			status := node.Verify(t.Context(), args, stdin, &out, &log)
 			if status != row.status || !strings.Contains(out.String(), row.says) || strings.Count(out.String(), "\n") != 1 {
 				t.Errorf("status %d: %s%s", status, &out, &log)
 			}

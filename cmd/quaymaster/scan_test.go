@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/report"
@@ -147,7 +148,7 @@ func TestScanFiles(t *testing.T) {
 		}
 	}
 	var outputs []string
-	formats := scanOutput()
+	formats := scan.Outputs()
 	for _, format := range formats.Available() {
 		outputs = append(outputs, "-o", format+"="+path("out."+format))
 	}

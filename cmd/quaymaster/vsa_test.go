@@ -14,6 +14,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -53,7 +54,7 @@ func statementIn(t *testing.T, line string) string {
 func TestSummaries(t *testing.T) {
 	h := newHarbor(t, registrytest.Options{})
 	h.ci(t)
-	sesame := map[string]string{cosignPassword: "open sesame"}
+	sesame := map[string]string{verify.CosignPassword: "open sesame"}
 	good, bad, none := h.Build("good", "v1", "1"), h.Build("bad", "v1", "2"), h.Registry.Host()+"/none:v1"
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	prove := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID, "-o", "vsa=" + h.path("vsa.jsonl")}
@@ -112,7 +113,7 @@ func TestSummaryIsCheap(t *testing.T) {
 	h.ci(t)
 	good := h.Build("good", "v1", "1")
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
-	if code, _, errs := piped(t, "", map[string]string{cosignPassword: "open sesame"}, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID,
+	if code, _, errs := piped(t, "", map[string]string{verify.CosignPassword: "open sesame"}, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID,
 		"-o", "vsa", "--vsa-key", h.path("ci.key"), "--vsa-push", good.Name); code != command.ExitAllowed {
 		t.Fatal(code, errs)
 	}
@@ -198,7 +199,7 @@ func TestSummariesRefuse(t *testing.T) {
 	good := h.Build("good", "v1", "1")
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	h.Registry.SetFaults(registrytest.Fault{Method: "POST", Do: registrytest.Status(403)})
-	sesame := map[string]string{cosignPassword: "open sesame"}
+	sesame := map[string]string{verify.CosignPassword: "open sesame"}
 	base := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", good.Name}
 	to := "vsa=" + h.path("vsa.jsonl")
 	for _, row := range []struct {
@@ -216,7 +217,7 @@ func TestSummariesRefuse(t *testing.T) {
 		{"no such key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("none")}, command.ExitUsage, "none"},
 		{"a public key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.pub")}, command.ExitUsage, "PUBLIC KEY"},
 		{"no password", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, command.ExitUsage, "COSIGN_PASSWORD is not set"},
-		{"another password", map[string]string{cosignPassword: "open barley"}, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, command.ExitUsage, "password is wrong"},
+		{"another password", map[string]string{verify.CosignPassword: "open barley"}, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, command.ExitUsage, "password is wrong"},
 		{"a place without a push", sesame, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-repository", "a.example/b"}, command.ExitUsage, "--vsa-push"},
 		{"a registry that keeps nothing", sesame, []string{"-o", to, "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key"), "--vsa-push"}, command.ExitError, "refused"},
 		{"an age of nothing", nil, []string{"--accept-vsa", ciID, "--accept-vsa-max-age", "0s"}, command.ExitUsage, "--accept-vsa-max-age"},
@@ -257,7 +258,7 @@ func TestSummaryPage(t *testing.T) {
 			continue
 		}
 		ran++
-		if code, out, errs := piped(t, "", map[string]string{cosignPassword: "open sesame"}, args[1:]...); code != command.ExitAllowed {
+		if code, out, errs := piped(t, "", map[string]string{verify.CosignPassword: "open sesame"}, args[1:]...); code != command.ExitAllowed {
 			t.Fatalf("%s: %d\n%s%s", line, code, out, errs)
 		}
 	}

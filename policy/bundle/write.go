@@ -9,10 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/file"
 )
 
-// file is an entry with its content.
-type file struct {
+// content is an entry with its content.
+type content struct {
 	Entry
 	text []byte
 }
@@ -35,7 +38,7 @@ func Write(w io.Writer, c *Contents) error {
 	if err != nil {
 		return fmt.Errorf("write bundle: %w", err)
 	}
-	files = append([]file{{Entry{Path: manifestPath}, text}}, files...)
+	files = append([]content{{Entry{Path: manifestPath}, text}}, files...)
 	var packed bytes.Buffer
 	if err := pack(&packed, files); err != nil {
 		return fmt.Errorf("write bundle: %w", err)
@@ -49,12 +52,26 @@ func Write(w io.Writer, c *Contents) error {
 	return nil
 }
 
+// WriteFile writes a bundle by Write into a file, which it replaces only by a bundle that Open
+// reads, and returns its digest.
+func WriteFile(path string, c *Contents) (image.Digest, error) {
+	var packed bytes.Buffer
+	if err := Write(&packed, c); err != nil {
+		return image.Digest{}, err
+	}
+	read, err := Open(bytes.NewReader(packed.Bytes()), image.Digest{})
+	if err != nil {
+		return image.Digest{}, err
+	}
+	return read.Digest, file.Replace(path, packed.Bytes())
+}
+
 // files returns the contents as files.
-func (c *Contents) files() ([]file, error) {
-	var files []file
+func (c *Contents) files() ([]content, error) {
+	var files []content
 	add := func(path string, item Item) {
 		sum := sha256.Sum256(item.Text)
-		files = append(files, file{Entry{
+		files = append(files, content{Entry{
 			Path: path, Size: int64(len(item.Text)), SHA256: hex.EncodeToString(sum[:]), Name: item.Name, Source: item.Source,
 		}, item.Text})
 	}
@@ -75,7 +92,7 @@ func (c *Contents) files() ([]file, error) {
 	return files, nil
 }
 
-func pack(w io.Writer, files []file) error {
+func pack(w io.Writer, files []content) error {
 	packed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
 	if err != nil {
 		return err

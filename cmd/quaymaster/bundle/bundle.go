@@ -1,4 +1,6 @@
-package main
+// Package bundle is the command quaymaster bundle, which creates and shows bundles of policies and
+// trust.
+package bundle
 
 import (
 	"encoding/json"
@@ -16,7 +18,8 @@ import (
 // errNoResource reports that no file has a resource that a policy names.
 var errNoResource = errors.New("give it with --resource FILE")
 
-func bundleCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Create and show bundles of policies",
@@ -59,8 +62,8 @@ with their SHA-256 digests, and the content that could not be included.`,
 	return cmd
 }
 
-// shown is the JSON of bundle show.
-type shown struct {
+// Shown is the JSON of bundle show.
+type Shown struct {
 	Digest string         `json:"digest"`
 	AsAt   string         `json:"judges"` // admission or files
 	Notes  []string       `json:"notes,omitempty"`
@@ -68,7 +71,7 @@ type shown struct {
 }
 
 func showBundle(t command.Terminal, read *bundle.Read, format string) error {
-	told := shown{Digest: read.Digest.String(), AsAt: "files", Notes: read.Notes, Files: read.Entries}
+	told := Shown{Digest: read.Digest.String(), AsAt: "files", Notes: read.Notes, Files: read.Entries}
 	if read.Gateway != nil {
 		told.AsAt = "admission"
 	}

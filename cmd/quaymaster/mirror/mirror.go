@@ -1,4 +1,5 @@
-package main
+// Package mirror is the command quaymaster mirror, which shows the mirror targets of images.
+package mirror
 
 import (
 	"context"
@@ -30,7 +31,8 @@ type mirrorFlags struct {
 	output         string
 }
 
-func mirrorCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	var f mirrorFlags
 	cmd := &cobra.Command{
 		Use:   "mirror IMAGE... --mirrors FILE | --bundle FILE | --from-cluster CONTEXT | --check --mirrors FILE",

@@ -1,4 +1,6 @@
-package main
+// Package scan is the command quaymaster scan: running workloads and manifests as if admitted now,
+// and comparisons with the reports of another engine.
+package scan
 
 import (
 	"context"
@@ -16,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
@@ -76,8 +79,9 @@ workloads, the others every object.
 Exit status: 0 if everything would be admitted (a failure under audit is reported),
 1 if an object would be denied, 3 if one could not be verified, 2 for wrong use.`
 
-func scanCommand(t command.Terminal) *cobra.Command {
-	f := scanFlags{outputs: scanOutput()}
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
+	f := scanFlags{outputs: Outputs()}
 	cmd := &cobra.Command{
 		Use:   "scan [-f FILE...] [--policy NEW...]",
 		Short: "Audit running workloads",
@@ -295,8 +299,8 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 		}
 		return listing.New(client)
 	}
-	input := inputFlags{files: f.files, namespace: f.namespace}
-	requests, err := input.requests(t, nil)
+	input := manifest.Flags{Files: f.files, Namespace: f.namespace}
+	requests, err := input.Requests(t, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package main
+package manifest
 
 import (
 	"errors"
@@ -8,29 +8,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// inputFlags select the images.
-type inputFlags struct {
-	files     []string
-	payloads  []string
-	namespace string
+// Flags select the images.
+type Flags struct {
+	Files     []string
+	Payloads  []string
+	Namespace string
 }
 
-func (f *inputFlags) register(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&f.files, "filename", "f", nil, "manifest `file`, folder, or - for standard input; the workloads' images are verified")
-	cmd.Flags().StringArrayVar(&f.payloads, "payload", nil, "JSON or YAML `file`, or -, for policies with evaluation.mode JSON; may be repeated")
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", "default", "`namespace` of images and of manifests without one")
+func (f *Flags) Register(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&f.Files, "filename", "f", nil, "manifest `file`, folder, or - for standard input; the workloads' images are verified")
+	cmd.Flags().StringArrayVar(&f.Payloads, "payload", nil, "JSON or YAML `file`, or -, for policies with evaluation.mode JSON; may be repeated")
+	cmd.Flags().StringVarP(&f.Namespace, "namespace", "n", "default", "`namespace` of images and of manifests without one")
 }
 
-// requests reads the images of the arguments and files.
-func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Request, error) {
+// Requests reads the images of the arguments and files.
+func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, error) {
 	isFile := func(name string) bool { return name != "-" }
-	if len(slices.DeleteFunc(slices.Concat(f.files, f.payloads), isFile)) > 1 {
+	if len(slices.DeleteFunc(slices.Concat(f.Files, f.Payloads), isFile)) > 1 {
 		return nil, errors.New("standard input can be read once: give - to -f or to --payload, once")
 	}
 	var requests []gate.Request
@@ -38,14 +37,14 @@ func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Reque
 		if _, err := image.Parse(written); err != nil {
 			return nil, err
 		}
-		request, err := gate.ForImage(written, f.namespace)
+		request, err := gate.ForImage(written, f.Namespace)
 		if err != nil {
 			return nil, err
 		}
 		requests = append(requests, request)
 	}
-	for _, name := range f.files {
-		objects, err := manifest.Read(name, t.In)
+	for _, name := range f.Files {
+		objects, err := Read(name, t.In)
 		if errors.Is(err, workload.ErrNoKind) {
 			err = fmt.Errorf("%w; what is none is judged with --payload FILE", err)
 		}
@@ -55,7 +54,7 @@ func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Reque
 		for _, object := range objects {
 			request := gate.Request{Object: object}
 			if object.Namespace() == "" {
-				request.Subject.Namespace = f.namespace
+				request.Subject.Namespace = f.Namespace
 			}
 			requests = append(requests, request)
 		}
@@ -75,10 +74,10 @@ func (f *inputFlags) requests(t command.Terminal, images []string) ([]gate.Reque
 
 // documents reads the files of --payload. A member called kind does not make a document a
 // Kubernetes object.
-func (f *inputFlags) documents(t command.Terminal) ([]workload.Object, error) {
+func (f *Flags) documents(t command.Terminal) ([]workload.Object, error) {
 	var all []workload.Object
-	for _, name := range f.payloads {
-		read, err := manifest.ReadPayload(name, t.In)
+	for _, name := range f.Payloads {
+		read, err := ReadPayload(name, t.In)
 		if err != nil {
 			return nil, fmt.Errorf("--payload %s: %w", name, err)
 		}

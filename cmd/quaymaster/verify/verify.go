@@ -1,4 +1,5 @@
-package main
+// Package verify is the commands quaymaster verify and quaymaster explain.
+package verify
 
 import (
 	"errors"
@@ -8,13 +9,15 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/report"
 )
 
-func verifyCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	var (
 		ask     question
 		outputs output.Flags
@@ -74,7 +77,8 @@ verified (network, registry, trust), 2 for wrong use.`,
 	return cmd
 }
 
-func explainCommand(t command.Terminal) *cobra.Command {
+// NewExplain is the command quaymaster explain.
+func NewExplain(t command.Terminal) *cobra.Command {
 	var (
 		ask          question
 		requireMatch bool
@@ -102,13 +106,13 @@ func explainCommand(t command.Terminal) *cobra.Command {
 
 // question is a request to the gate: the images, the trusted authorities, and the gate's inputs.
 type question struct {
-	input       inputFlags
+	input       manifest.Flags
 	authorities authority.Flags
 	setup       setup.Flags
 }
 
 func (q *question) register(cmd *cobra.Command) {
-	q.input.register(cmd)
+	q.input.Register(cmd)
 	q.authorities.Register(cmd)
 	q.setup.Register(cmd)
 }
@@ -121,10 +125,10 @@ func (q *question) judge(cmd *cobra.Command, t command.Terminal, images []string
 	if err := q.authorities.Check(cmd); err != nil {
 		return nil, err
 	}
-	if len(q.input.payloads) > 0 && q.authorities.Given() {
+	if len(q.input.Payloads) > 0 && q.authorities.Given() {
 		return nil, errors.New("--payload: --key, --certificate-... and --notation-cert do not say where the images of a document are; write a policy with evaluation.mode JSON, and leave them out")
 	}
-	requests, err := q.input.requests(t, images)
+	requests, err := q.input.Requests(t, images)
 	if err != nil {
 		return nil, err
 	}

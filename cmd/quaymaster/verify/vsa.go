@@ -1,4 +1,4 @@
-package main
+package verify
 
 import (
 	"bytes"
@@ -24,8 +24,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
 
-// cosignPassword is the variable that holds the password of cosign's private keys.
-const cosignPassword = "COSIGN_PASSWORD"
+// CosignPassword is the variable that holds the password of cosign's private keys.
+const CosignPassword = "COSIGN_PASSWORD"
 
 // vsaFlags configure verification summaries.
 type vsaFlags struct {
@@ -75,7 +75,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *outp
 		return errors.New("--vsa-key asks a key management service, and --offline opens no connection")
 	}
 	var err error
-	f.key, err = privateKey(f.keyName, t.Env(cosignPassword))
+	f.key, err = privateKey(f.keyName, t.Env(CosignPassword))
 	return err
 }
 
@@ -90,7 +90,7 @@ func privateKey(name, password string) (vsa.Key, error) {
 	}
 	key, err := vsa.ParseKey(text, []byte(password))
 	if err != nil && password == "" {
-		return nil, fmt.Errorf("--vsa-key %s: %w (%s is not set)", name, err, cosignPassword)
+		return nil, fmt.Errorf("--vsa-key %s: %w (%s is not set)", name, err, CosignPassword)
 	} else if err != nil {
 		return nil, fmt.Errorf("--vsa-key %s: %w", name, err)
 	}

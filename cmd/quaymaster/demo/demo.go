@@ -1,4 +1,5 @@
-package main
+// Package demo is the command quaymaster demo: a registry, policies and a gateway in one process.
+package demo
 
 import (
 	"context"
@@ -23,7 +24,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-func demoCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "demo",

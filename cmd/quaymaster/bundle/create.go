@@ -1,4 +1,4 @@
-package main
+package bundle
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +18,6 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/verify/trust"
@@ -101,36 +98,12 @@ func (f *bundleCreate) run(ctx context.Context, t command.Terminal) error {
 	for _, note := range contents.Notes {
 		t.Warn(note)
 	}
-	digest, err := writeBundle(f.output, contents)
+	digest, err := bundle.WriteFile(f.output, contents)
 	if err != nil {
 		return fmt.Errorf("-o %s: %w", f.output, err)
 	}
 	fmt.Fprintf(t.Out, "%s  %s\n", digest, f.output)
 	return nil
-}
-
-// writeBundle writes a temporary file in the same folder and renames it.
-func writeBundle(path string, contents *bundle.Contents) (digest image.Digest, err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".bundle-*")
-	if err != nil {
-		return digest, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	if err := bundle.Write(file, contents); err != nil {
-		return digest, errors.Join(err, file.Close())
-	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return digest, err
-	}
-	read, err := bundle.OpenFile(file.Name(), image.Digest{}) // an unreadable bundle is not published
-	if err != nil {
-		return digest, err
-	}
-	return read.Digest, os.Rename(file.Name(), path)
 }
 
 // contents gathers everything.

@@ -1,4 +1,5 @@
-package main
+// Package node answers containerd as an image verifier, with the files that a node's settings name.
+package node
 
 import (
 	"context"
@@ -16,9 +17,9 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// nodeVerify handles a request of containerd and returns the exit status. It is called if the
+// Verify handles a request of containerd and returns the exit status. It is called if the
 // arguments are containerd's (imageverifier.IsAsked), which contain no command.
-func nodeVerify(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func Verify(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := imageverifier.Process{In: stdin, Out: stdout, Err: stderr, Env: os.Getenv}
 	look := func(ctx context.Context, settings *imageverifier.Settings, question imageverifier.Question) (imageverifier.Verdict, error) {
 		return lookLocally(ctx, settings, question, command.Terminal{In: stdin, Out: stdout, Err: stderr, Env: os.Getenv})

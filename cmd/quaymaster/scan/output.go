@@ -1,4 +1,4 @@
-package main
+package scan
 
 import (
 	"fmt"
@@ -33,8 +33,8 @@ func newScanned(summary scan.Summary, tally *scanTally, left []scan.LeftOut) *sc
 	return s
 }
 
-// scanOutput are the output flags without vsa: a summary of running workloads attests nothing.
-func scanOutput() output.Flags {
+// Outputs are the output flags without vsa: a summary of running workloads attests nothing.
+func Outputs() output.Flags {
 	return output.Flags{Excluded: output.VSA}
 }
 

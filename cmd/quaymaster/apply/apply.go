@@ -1,4 +1,6 @@
-package main
+// Package apply is the command quaymaster apply: policies against manifests or the objects of a
+// cluster.
+package apply
 
 import (
 	"context"
@@ -33,7 +35,8 @@ type applyFlags struct {
 	setup                      setup.Flags
 }
 
-func applyCommand(t command.Terminal) *cobra.Command {
+// New is the command.
+func New(t command.Terminal) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply POLICY... -r RESOURCE...",
