@@ -51,24 +51,24 @@ func (c *crowd) shows(t *testing.T, name string, row *difference) {
 
 var update = flag.Bool("update", false, "write docs/engineering/differential.md")
 
-const opening = `# Where cosign and notation say something else
+const opening = `# Differences from cosign and notation
 
-Images are signed, damaged and asked about at random, and every case goes to
+Images are signed, damaged and verified at random, and every case goes to
 cosign 2, cosign 3 or notation, and to quaymaster: no image that one of them
-refuses is accepted here, and none that all of them accept is refused, but for
-what these tables list. They are written from the test, which fails for a
-difference that no row explains, and for a row that no longer shows one.
+refuses is accepted here, and none that all of them accept is refused, except for
+these tables. They are written from the test, which fails for a
+difference without a row, and for a row without a difference.
 
-The target ` + "`make differential CASES=1000 SEED=7`" + ` plays more than the tests do. Without numbers it draws a seed and prints it. A failure prints the case, what
-lay in the registry, and the command that plays it again.
+The target ` + "`make differential CASES=1000 SEED=7`" + ` runs more cases than the tests do. Without numbers it draws a seed and prints it. A failure prints the case, the
+content of the registry, and the command that repeats it.
 
 A case draws a format (cosign's tags, bundles as referrers, notation's JWS and
 COSE), signatures or attestations, keys (ECDSA on P-256, P-384 and P-521, RSA,
 Ed25519) alone or with a certificate, log entries of both Rekors, timestamps,
 annotations, now and then cosign itself as the writer; then one of %d ways of
 signing wrongly, or edits (%d kinds) of the document before it is signed, of
-what is stored, or of its manifest; and then who is believed and what is asked.
-A difference after several edits is explained by what each of them does alone.
+the stored blob, or of its manifest; and then the trusted signers and the required claims.
+A difference after several edits is explained by the effect of each of them alone.
 `
 
 // thePage is docs/engineering/differential.md.
