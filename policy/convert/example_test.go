@@ -30,6 +30,6 @@ func ExampleConvert() {
 	// Output:
 	// kind: ImageValidatingPolicy
 	// name: notation-unmatched
-	// message: no trust policy speaks of this repository
+	// message: no trust policy matches this repository
 	// refused: trustPolicies[0].signatureVerification.level
 }

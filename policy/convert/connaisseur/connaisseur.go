@@ -121,7 +121,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 	}
 	a := doc.Application
 	if len(doc.Alerting) > 0 || len(a.Alerting) > 0 {
-		c.Refuse("alerting", "alerts are asked for", "remove it; a gateway tells of denials by events, metrics and its log")
+		c.Refuse("alerting", "alerts are asked for", "remove it; a gateway reports denials by events, metrics and its log")
 	}
 	if len(doc.Kubernetes) > 0 {
 		c.Note("Left out, since it is no policy: kubernetes (how Connaisseur itself is deployed).")
@@ -154,13 +154,13 @@ func (c reader) features(f features, path string) said.Policy {
 		template.Actions = []string{"Warn"}
 	}
 	if len(f.Cache) > 0 {
-		c.Note("Left out, since it is no policy: %s.cache (what the gateway remembers is its own setting, and never a verdict).", path)
+		c.Note("Left out, since it is no policy: %s.cache (the gateway has cache settings of its own, and never caches a verdict).", path)
 	}
 	if f.AutomaticUnchangedApproval != nil && *f.AutomaticUnchangedApproval {
-		c.Refuse(path+".automaticUnchangedApproval", "is true", "remove it: the gateway never looks again at what an object ran before, and judges what is new")
+		c.Refuse(path+".automaticUnchangedApproval", "is true", "remove it: the gateway never verifies the unchanged images of an object again, and verifies new ones")
 	}
 	if f.AutomaticChildApproval == nil || *f.AutomaticChildApproval {
-		c.Note("Connaisseur approves a pod whose parent it approved (automaticChildApproval). Here every pod is judged, from memory where it can be.")
+		c.Note("Connaisseur approves the pods of an approved parent (automaticChildApproval). Here every pod is evaluated, from the cache where possible.")
 	}
 	if f.ResourceValidationMode != "" && f.ResourceValidationMode != "podsOnly" {
 		c.Note("Connaisseur denies workloads such as Deployments, too (%s.resourceValidationMode). These policies judge pods, so that a Deployment is admitted and its pods are not.", path)
@@ -177,7 +177,7 @@ func (c reader) features(f features, path string) said.Policy {
 		default:
 			c.Refuse(at, fmt.Sprintf("%q", n.Mode), "want ignore or validate")
 		}
-		c.Note("Namespaces are chosen by the label %s, as before: whoever may set it chooses whether images are judged.", label)
+		c.Note("Namespaces are selected by the label %s, as before: a user with permission to set it decides whether images are evaluated.", label)
 	}
 	return template
 }
@@ -221,7 +221,7 @@ func (c reader) rules(a application, prefix string, template said.Policy) {
 	}
 	if !total {
 		p := said.Deny("connaisseur-unmatched", patterns.unmatched().Reference("The images that no pattern takes."),
-			"no rule of the policy speaks of this image", "Connaisseur denies an image that none of its patterns takes.")
+			"no rule of the policy matches this image", "Connaisseur denies an image that none of its patterns takes.")
 		p.Match, p.Actions, p.FailurePolicy = template.Match, template.Actions, template.FailurePolicy
 		c.Say(p)
 	}
@@ -234,7 +234,7 @@ func (c reader) judge(p *said.Policy, v validator, rule rule, at, ruleAt string)
 	case "", "mutate":
 	case "insecureValidateOnly":
 		p.Pin = &said.Pinning{Required: true}
-		p.About = append(p.About, "The tag stays in the object (mode insecureValidateOnly): what was judged may not be what runs.")
+		p.About = append(p.About, "The tag stays in the object (mode insecureValidateOnly): the verified image may differ from the running one.")
 	default:
 		c.Refuse(ruleAt+".with.mode", fmt.Sprintf("%q", w.Mode), "want mutate or insecureValidateOnly")
 	}
@@ -268,8 +268,8 @@ func (c reader) static(p *said.Policy, v validator, rule rule, at, ruleAt string
 	case v.Approve == nil:
 		c.Refuse(at+".approve", "is missing", "say true or false")
 	case *v.Approve:
-		c.Note("The images of the pattern %q are admitted unseen (validator %q): no policy speaks of them, and every other one leaves them out. "+
-			"Connaisseur puts a * before each pattern, so that this one stands for the same text below any other registry, too.", rule.Pattern, v.Name)
+		c.Note("The images of the pattern %q are admitted without verification (validator %q): no policy matches them, and every other one excludes them. "+
+			"Connaisseur puts a * before each pattern, so that this one matches the same text below any other registry, too.", rule.Pattern, v.Name)
 		return false
 	default:
 		p.Pin = &said.Pinning{}

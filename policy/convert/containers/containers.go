@@ -72,7 +72,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 			c.Refuse("transports."+name, "is another transport than a registry's (docker)", "remove it, or keep the policy where it is")
 		}
 	}
-	c.Note("On a node this policy judged each pull, and of an index the manifest of its platform. Here the image is judged when a pod asks for it, by the digest that the reference stands for; static pods and what is pulled past the cluster's API are not seen.")
+	c.Note("On a node this policy evaluates each pull, and of an index the manifest of its platform. Here the image is evaluated when a pod requests it, by the digest that the reference resolves to; static pods and pulls past the cluster's API are not evaluated.")
 	rules := doc.Transports["docker"]
 	if len(rules) > source.MaxRules {
 		c.Refuse("transports.docker", fmt.Sprintf("%d scopes", len(rules)), fmt.Sprintf("want at most %d", source.MaxRules))
@@ -103,7 +103,7 @@ func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json
 	}
 	comment := fmt.Sprintf("The images of the scope %q, without those of more specific scopes.", string(s))
 	if s == "" {
-		comment = "The images that no scope speaks of."
+		comment = "The images that no scope matches."
 	}
 	images := images.Selection{Spelling: images.ByIdentity, Takes: s.Test(), Before: images.ScopesWithin(scopes, s)}.Reference(comment)
 	p.Images = []said.ImageReference{images}
@@ -141,7 +141,7 @@ func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json
 	case len(p.Validations) > 0:
 		c.Say(p)
 	default:
-		c.Note("%s accepts anything: no policy speaks of its images, and every other one leaves them out.", at)
+		c.Note("%s accepts anything: no policy matches its images, and every other one excludes them.", at)
 	}
 }
 
@@ -172,7 +172,7 @@ func (c reader) sigstoreSigned(p *said.Policy, r requirement, at string, taken m
 		}
 		signers = append(signers, c.fulcioSigner(roots, said.Identity{Issuer: r.Fulcio.OIDCIssuer, Subject: r.Fulcio.SubjectEmail}, at+".fulcio"))
 	default:
-		c.Refuse(at, "is not exactly one of keys and fulcio", "say who must have signed")
+		c.Refuse(at, "is not exactly one of keys and fulcio", "name the required signers")
 		return
 	}
 	c.logged(p, signers, rekor, taken)

@@ -82,7 +82,7 @@ func ReadImagePolicies(conversion *source.Conversion, documents []source.Documen
 			list = append(list, one)
 		}
 	}
-	c.Note("OpenShift admits an image that no scope speaks of, and so do these policies. OpenShift's own policy for its release images stays on the nodes.")
+	c.Note("OpenShift admits an image that no scope matches, and so do these policies. OpenShift's own policy for its release images stays on the nodes.")
 	c.scopes(list)
 }
 
@@ -139,7 +139,7 @@ func (c reader) rootOfTrust(p *said.Policy, demand demand, at string) {
 		}
 	}
 	if given != 1 {
-		c.Refuse(place, "is not exactly one of publicKey, fulcioCAWithRekor and pki", "say who must have signed")
+		c.Refuse(place, "is not exactly one of publicKey, fulcioCAWithRekor and pki", "name the required signers")
 		return
 	}
 	var signer said.Attestor

@@ -115,7 +115,7 @@ func TestAccepted(t *testing.T) {
 			{signed, `[{"type": "reject"}]`, rejected}, {signed, `[{"type": "reject"}, {"type": "insecureAcceptAnything"}]`, rejected}, {signed, `[{"type": "insecureAcceptAnything"}, {"type": "reject"}]`, rejected},
 			{signed, `[{"type": "insecureAcceptAnything"}]`, "without: containers-a-io"}, {"[" + signed[1:], `[{"type": "insecureAcceptAnything"}, ` + signed[1:], "verifyImageSignatures(image, [attestors.key_1]) >= 1"},
 			{"[" + signed[1:], `[{"type": "reject"}, ` + signed[1:], rejected}, {"[" + signed[1:], `[{"type": "reject"}, ` + signed[1:], "without: verifyImageSignatures"},
-			{`"a.io"`, `""`, "name: containers-default\n"}, {`"a.io"`, `""`, "without: containers-default-2"}, {`"a.io"`, `""`, "The images that no scope speaks of."},
+			{`"a.io"`, `""`, "name: containers-default\n"}, {`"a.io"`, `""`, "without: containers-default-2"}, {`"a.io"`, `""`, "The images that no scope matches."},
 			{`"docker": {`, `"docker": {` + scopes(199), "name: containers-a-io-198\n"}, {`"docker": {`, `"dir": {}, "docker": {`, "transports.dir."},
 			{key, `"keyPaths": ["/etc/pki/one.pub", "/etc/pki/two.pub"]`, "[attestors.key_1, attestors.key_2]) >= 1"}, {key, `"keyData": "${base64:one.pub}"`, "[attestors.key_1]) >= 1"}, {key, `"keyDatas": ["${base64:one.pub}", "${base64:two.pub}"]`, "[attestors.key_1, attestors.key_2]) >= 1"},
 			{key, key + `, "rekorPublicKeyPath": "/etc/pki/rekor.pub"`, "rekorPubKey:"}, {key, key + `, "rekorPublicKeyPath": "/etc/pki/rekor.pub"`, "without: insecureIgnore"},

@@ -113,7 +113,7 @@ func (b *builder) member(one imageverification.Attestor, at string) []string {
 
 func (b *builder) notary(one imageverification.Attestor, at string) []string {
 	if one.Certificates == nil || one.Certificates.Rekor != nil || one.Certificates.CTLog != nil || len(one.Annotations) > 0 || one.SignatureAlgorithm != "" {
-		b.Refuse(at, "is not a certificate alone", "the type is Notary, whose signers are certificates without rekor, ctlog and annotations")
+		b.Refuse(at, "is not a certificate alone", "signers of the type Notary are certificates without rekor, ctlog and annotations")
 		return nil
 	}
 	if one.Repository != "" || b.entry.Repository != "" {
@@ -254,7 +254,7 @@ func (b *builder) attestations(at string) {
 			b.Refuse(place+".conditions", "conditions in JMESPath are given",
 				"write them in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep the rule as it is")
 		case len(a.Attestors) == 0:
-			b.Refuse(place+".attestors", "is missing, so that anybody could have made the statement", "say who must have")
+			b.Refuse(place+".attestors", "is missing, so that any signer would be accepted", "name the required signers")
 		}
 		name := a.Name
 		if name == "" {

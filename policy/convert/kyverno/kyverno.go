@@ -115,7 +115,7 @@ func (c reader) rule(rule rule, template said.Policy, at string) {
 	}
 	if len(rule.VerifyImages) == 0 {
 		if len(rule.Mutate)+len(rule.Validate)+len(rule.Generate) == 0 {
-			c.Refuse(source.Below(at, "verifyImages"), "is missing", "say what is asked of images")
+			c.Refuse(source.Below(at, "verifyImages"), "is missing", "state the requirements for images")
 		}
 		return
 	}
@@ -229,7 +229,7 @@ func (c reader) entry(p *said.Policy, e imageverification.Entry, at string) {
 		return
 	}
 	if p.Pin.Required {
-		c.Refuse(at, "requires a proof and names nobody who could give one", "name attestors, or say required: false if only the digest matters")
+		c.Refuse(at, "requires a verification and has no attestors", "name attestors, or say required: false if only the digest matters")
 	}
 	p.Validations = []said.Validation{{Expression: "true", Comment: "Nothing is asked but a digest (validationConfigurations)."}}
 }

@@ -52,7 +52,7 @@ func (c reader) filter(p *said.Policy, f filter, at string) {
 	}
 	for i, kind := range r.Kinds {
 		if !slices.Contains([]string{"Pod", "v1/Pod", "*/Pod", "Pod/ephemeralcontainers", "v1/Pod/ephemeralcontainers"}, kind) {
-			c.Refuse(source.Index(at+".kinds", i), fmt.Sprintf("%q", kind), "these policies judge pods, whoever makes them: say Pod, or keep the rule as it is")
+			c.Refuse(source.Index(at+".kinds", i), fmt.Sprintf("%q", kind), "these policies evaluate pods of every controller: match Pod, or keep the rule as it is")
 		}
 	}
 	match := said.Pods()
@@ -75,11 +75,11 @@ func (c reader) filter(p *said.Policy, f filter, at string) {
 // onlyResources refuses conditions on the user, and on names and annotations.
 func (c reader) onlyResources(f filter, at string) {
 	if len(f.Subjects) > 0 || len(f.Roles)+len(f.ClusterRoles) > 0 {
-		c.Refuse(at, "speaks of subjects, roles or clusterRoles",
+		c.Refuse(at, "selects subjects, roles or clusterRoles",
 			"write a matchCondition over request.userInfo into the new policy by hand, or keep the rule as it is")
 	}
 	if f.Resources.Name != "" || len(f.Resources.Names)+len(f.Resources.Annotations) > 0 {
-		c.Refuse(at+".resources", "speaks of names or annotations",
+		c.Refuse(at+".resources", "selects names or annotations",
 			"write a matchCondition over object.metadata into the new policy by hand, or keep the rule as it is")
 	}
 }

@@ -98,7 +98,7 @@ func (c reader) trustPolicies(doc Document, at, prefix string, certificates Stor
 			taken = append(taken, tests...)
 		}
 		c.Say(said.Deny(prefix+"unmatched", images.Others(images.ByIdentity, taken).Reference("The repositories that no trust policy names."),
-			"no trust policy speaks of this repository", "notation refuses an image whose repository no trust policy names."))
+			"no trust policy matches this repository", "notation refuses the images of a repository that no trust policy names."))
 	}
 }
 
@@ -142,7 +142,7 @@ func (c reader) trustPolicy(p *said.Policy, policy Policy, at string, certificat
 		if len(v.Override)+len(policy.TrustStores)+len(policy.TrustedIdentities) > 0 {
 			c.Refuse(at, "skips verification and names signers", "remove override, trustStores and trustedIdentities, as notation wants it")
 		}
-		c.Note("Trust policy %q skips verification: no policy speaks of its repositories, and every other one leaves them out.", policy.Name)
+		c.Note("Trust policy %q skips verification: no policy matches its repositories, and every other one excludes them.", policy.Name)
 		return false
 	}
 	if v.Level == "" {
@@ -201,7 +201,7 @@ func Pinned(conversion *source.Conversion, certs, identities []string, at string
 // omitting the ones with another subject has the same effect.
 func (c reader) pinned(certs, identities []string, at string) ([]string, string) {
 	if len(identities) == 0 {
-		c.Refuse(at, "is empty", `name signers, or "*" for all whom the trust stores vouch for`)
+		c.Refuse(at, "is empty", `name signers, or "*" for every signer with a certificate from the trust stores`)
 		return nil, ""
 	}
 	if slices.Contains(identities, "*") {
@@ -223,7 +223,7 @@ func (c reader) pinned(certs, identities []string, at string) ([]string, string)
 	for _, text := range certs {
 		cert, err := x509.ParseCertificate(decoded(text))
 		if err != nil || cert.IsCA || !cert.BasicConstraintsValid && cert.KeyUsage&x509.KeyUsageCertSign != 0 {
-			c.Refuse(at, "names signers below a certificate authority", `a notary attestor trusts everybody whom its certificates vouch for: give "*" and an authority `+
+			c.Refuse(at, "names signers below a certificate authority", `a notary attestor trusts every signer below its certificates: give "*" and an authority `+
 				"that serves these signers alone, or put the signers' own self-signed certificates into the trust store")
 			return nil, ""
 		}
@@ -235,7 +235,7 @@ func (c reader) pinned(certs, identities []string, at string) ([]string, string)
 		}
 	}
 	if len(kept) == 0 && len(certs) > 0 {
-		c.Refuse(at, "is no certificate's subject in the trust store", "nobody could sign: mend the identities or the store")
+		c.Refuse(at, "is no certificate's subject in the trust store", "no signer would be accepted: correct the identities or the store")
 	}
 	return kept, "The trusted identities are kept by keeping these signers' own certificates alone."
 }

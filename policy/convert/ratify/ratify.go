@@ -118,7 +118,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		c.executors(executors)
 	case len(verifiers) != 1:
 		c.Refuse("", fmt.Sprintf("%d Verifiers", len(verifiers)),
-			"how several of them count together is said by Ratify's Policy: convert each Verifier alone, with the providers that it names")
+			"Ratify's Policy determines how several of them are combined: convert each Verifier alone, with the providers that it names")
 	default:
 		c.verifier(verifiers[0], providers)
 	}
@@ -234,7 +234,7 @@ func (c reader) provided(name, content, at string, providers map[string]keyManag
 		kind = "certificate"
 	}
 	if kind != content {
-		c.Refuse(at, fmt.Sprintf("names the provider %q, whose contentType is %q", name, kind), "want one of the contentType "+content)
+		c.Refuse(at, fmt.Sprintf("names the provider %q with the contentType %q", name, kind), "want one of the contentType "+content)
 		return "", false
 	}
 	return p.Parameters.Value, true
@@ -268,8 +268,8 @@ func (c reader) cosign(raw json.RawMessage, at string, providers map[string]keyM
 		c.Say(p)
 	}
 	if global < 0 {
-		c.Say(said.Deny("ratify-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no trust policy speaks of."),
-			"no trust policy speaks of this image", "Ratify's cosign verifier fails for an image that no trust policy speaks of."))
+		c.Say(said.Deny("ratify-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no trust policy matches."),
+			"no trust policy matches this image", "Ratify's cosign verifier fails for an image that no trust policy matches."))
 	}
 }
 
@@ -325,7 +325,7 @@ func (c reader) trustPolicy(p *said.Policy, policy trustPolicy, at string, provi
 		c.Refuse(at+".name", "is missing", "name the trust policy")
 	}
 	if (len(policy.Keys) > 0) == (policy.Keyless != nil) {
-		c.Refuse(at, "is not exactly one of keys and keyless", "say who must have signed")
+		c.Refuse(at, "is not exactly one of keys and keyless", "name the required signers")
 		return
 	}
 	log := said.CTLog{URL: policy.RekorURL, IgnoreTlog: policy.TLogVerify != nil && !*policy.TLogVerify}

@@ -138,7 +138,7 @@ func TestRefusedParts(t *testing.T) {
 			{one, "['a.io/b*', 'a.io/*']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:v1', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['a.io/b:*', 'a.io/b:v1']", parameters + "[0].scopes[1]"}, {one, "['A.io/*']", parameters + "[0].scopes[0]"}, {one, "['a.io/*', '*']", parameters + "[0].scopes[1]"},
 			{file, file + ", keyless: {certificateIdentity: a, certificateOIDCIssuer: b}", parameters + "[0]: is not exactly one of keys"}, {", " + file, "", parameters + "[0]: is not exactly one of keys"}, {"{file: /etc/pki/one.pub}", "{file: /etc/pki/one.pub, provider: p}", "keys[0]: is not exactly one of provider"},
 			{"{file: /etc/pki/one.pub}", "{file: /etc/pki/one.pub, version: x}", "keys[0].name"}, {"one.pub", "fulcio.pem", "keys[0]: a PEM block is of type"}, {"one.pub", "none", "keys[0].file: names the file /etc/pki/none, which"},
-			{ratifyBase, strings.Replace(provider, "contentType: key, ", "", 1) + strings.Replace(ratifyBase, "file: /etc/pki/one.pub", "provider: m/p", 1), `document 2: spec.parameters.trustPolicies[0].keys[0].provider: names the provider "m/p", whose contentType is "certificate"`},
+			{ratifyBase, strings.Replace(provider, "contentType: key, ", "", 1) + strings.Replace(ratifyBase, "file: /etc/pki/one.pub", "provider: m/p", 1), `document 2: spec.parameters.trustPolicies[0].keys[0].provider: names the provider "m/p" with the contentType "certificate"`},
 		},
 		ratifyNotationBase: {
 			{"verificationCertStores: {ca: {certs: [p]}}", "verificationCertStores: {ca: {certs: []}}", "trustStores[0]: names the store ca:certs"}, {"verificationCertStores: {ca", "verificationCertStores: {tsa", "trustStores[0]: names the store ca:certs"},
@@ -176,7 +176,7 @@ func TestTold(t *testing.T) {
 		{"a file that is not there, and the next key", ratifyBase, "file: /etc/pki/one.pub", "file: /etc/pki/none}, {provider: x, name: z", []string{"keys[0].file: names the file", "keys[1].name: names one key"}},
 		{"a provider that is not there", ratifyBase, "file: /etc/pki/one.pub", "provider: x", []string{`keys[0].provider: names the provider "x"`}},
 		{"a provider of certificates that is not there", ratifyNotationBase, "[p]", "[q]", []string{`ca.certs[0]: names the provider "q"`}},
-		{"a provider of something else", ratifyNotationBase, "value:", "contentType: key, value:", []string{`certs[0]: names the provider "p", whose contentType is "key"`}},
+		{"a provider of something else", ratifyNotationBase, "value:", "contentType: key, value:", []string{`certs[0]: names the provider "p" with the contentType "key"`}},
 		{"a provider that cannot be read, and is there twice", ratifyBase, "apiVersion", provider + strings.Replace(provider, "contentType: key", "contentType: 1", 1) + "apiVersion", []string{"document 2: spec.parameters.contentType: want a text", `document 2: metadata.name: "p" is there twice`}},
 		{"an Executor that cannot be read", executorBase, "[a.io]", "1", []string{"spec.scopes: want a list"}},
 		{"an enforcer that cannot be read", executorBase, "{policy: {" + rules + "}}", "1", []string{"spec.policyEnforcer.parameters: want an object"}},

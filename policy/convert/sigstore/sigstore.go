@@ -43,8 +43,8 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		taken = append(taken, c.policy(doc.Spec, m.Name, source.Below(d.Prefix, "spec"))...)
 	}
 	c.Note("Namespaces are judged that have the label %s: \"true\", as policy-controller's webhook has it unless it was installed otherwise.", included)
-	c.Note("policy-controller denies an image that no ClusterImagePolicy matches, unless its no-match-policy says otherwise: convert all of them together, and remove the last policy if it says allow.")
-	c.Note("policy-controller judges workloads such as Deployments, too. These policies judge pods, whoever makes them.")
+	c.Note("policy-controller denies an image that no ClusterImagePolicy matches, unless its no-match-policy is warn or allow: convert all of them together, and remove the last policy if it is allow.")
+	c.Note("policy-controller evaluates workloads such as Deployments, too. These policies evaluate the pods of every controller.")
 	p := said.Deny("sigstore-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no ClusterImagePolicy matches."),
 		"no ClusterImagePolicy matches this image")
 	p.Match = includedPods()
@@ -86,7 +86,7 @@ func (c reader) policy(s clusterimagepolicy.Spec, name, at string) []images.Test
 		place := source.Index(at+".match", i)
 		if m.Resource != "pods" || m.Group != "" || m.Version != "v1" && m.Version != "*" {
 			c.Refuse(place, fmt.Sprintf("%s/%s %s", m.Group, m.Version, m.Resource),
-				"these policies judge pods, whoever makes them: say pods of v1, or keep this one as it is")
+				"these policies evaluate pods of every controller: match pods of v1, or keep this one as it is")
 			continue
 		}
 		own := p
@@ -218,7 +218,7 @@ func (c reader) attestation(p *said.Policy, a clusterimagepolicy.Attestation, si
 // authority is one signer.
 func (c reader) authority(a clusterimagepolicy.Authority, at string) said.Attestor {
 	if (a.Key != nil) == (a.Keyless != nil) {
-		c.Refuse(at, "is not exactly one of key, keyless and static", "say who must have signed")
+		c.Refuse(at, "is not exactly one of key, keyless and static", "name the required signers")
 		return said.Attestor{}
 	}
 	if a.RFC3161Timestamp != nil {
@@ -262,7 +262,7 @@ func (c reader) authority(a clusterimagepolicy.Authority, at string) said.Attest
 		one.Keyless.Identities = append(one.Keyless.Identities, said.Identity(each))
 	}
 	if len(k.Identities) == 0 {
-		c.Refuse(at+".identities", "is empty, so that anybody could sign", "say who must have")
+		c.Refuse(at+".identities", "is empty, so that any signer would be accepted", "name the required signers")
 	}
 	if *one.CTLog == (said.CTLog{}) {
 		one.CTLog = nil

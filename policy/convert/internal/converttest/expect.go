@@ -138,7 +138,7 @@ func (e Exchange) refused(base string) error {
 	for _, p := range refusal.Problems {
 		found = found || strings.Contains(p.Error(), problem)
 		if p.Found == "" || p.Do == "" {
-			return fmt.Errorf("%s: what was found or what to do is missing in %q", problem, p.Error())
+			return fmt.Errorf("%s: the finding or the fix is missing in %q", problem, p.Error())
 		}
 	}
 	if !found {

@@ -126,7 +126,7 @@ func Chosen(file string, want map[string][]string) error {
 	for ref, names := range want {
 		got, err := m.Names(list, ref)
 		if err == nil && !slices.Equal(got, names) {
-			err = fmt.Errorf("%s: the policies %q speak of %s, want %q", file, got, ref, names)
+			err = fmt.Errorf("%s: the policies %q match %s, want %q", file, got, ref, names)
 		}
 		wrong = append(wrong, err)
 	}

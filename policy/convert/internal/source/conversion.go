@@ -39,7 +39,7 @@ func (c *Conversion) Say(p *said.Policy) {
 	for _, one := range p.Images {
 		if len(one.Expression) > maxExpression {
 			c.Refuse("", fmt.Sprintf("the images of policy %s take an expression of %d bytes to say", p.Name, len(one.Expression)),
-				"split the source into fewer rules: each leaves out what the others take")
+				"split the source into fewer rules: each excludes the images of the others")
 		}
 	}
 	p.Name = said.Unique(said.Label(p.Name), c.names)

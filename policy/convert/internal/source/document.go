@@ -75,7 +75,7 @@ func (c *Conversion) Decode(text []byte, into any, path string) bool {
 			c.Refuse(path, problem.Error(), "mend the document")
 			continue
 		}
-		c.Refuse(Below(path, strings.TrimSuffix(field, `"`)), what, "it is not known what it asks for: remove it, or keep the policy where it is")
+		c.Refuse(Below(path, strings.TrimSuffix(field, `"`)), what, "its meaning is unknown: remove it, or keep the policy where it is")
 	}
 	return len(strict) == 0
 }
