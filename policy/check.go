@@ -185,17 +185,17 @@ func (c *Check) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: the type is empty", a.Path))
 		}
 		if len(a.Signers) == 0 {
-			errs = append(errs, fmt.Errorf("%s: without attestors anybody could have made the statement", a.Path))
+			errs = append(errs, fmt.Errorf("%s: without attestors any signer would be accepted", a.Path))
 		}
 		for j := range a.Signers {
 			errs = append(errs, a.Signers[j].validate())
 		}
 	}
 	if c.Judge == nil && len(c.Asks) > 0 {
-		errs = append(errs, errors.New("questions that nobody judges"))
+		errs = append(errs, errors.New("Asks must be empty without Judge"))
 	}
 	if c.Judge != nil && c.Platforms != PlatformIndex {
-		errs = append(errs, errors.New("a rule with expressions is asked about what the reference names, not about its platforms"))
+		errs = append(errs, errors.New("a rule with expressions is evaluated for the reference, not for its platforms"))
 	}
 	for i := range c.Asks {
 		if c.Asks[i].Authority == nil {

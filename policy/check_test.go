@@ -36,7 +36,7 @@ func TestCheckOfNoUse(t *testing.T) {
 		{"neither", within(policy.Member{}), "wants an authority or a nested set"},
 		{"both", within(policy.Member{Authority: authority("a"), Set: &good}), "wants an authority or a nested set"},
 		{"questions with a judge", asking(authority("a"), as), ""},
-		{"questions that nobody judges", asking(authority("a"), func(c *policy.Check) { c.Judge = nil }), "nobody judges"},
+		{"Asks must be empty without Judge", asking(authority("a"), func(c *policy.Check) { c.Judge = nil }), "must be empty without Judge"},
 		{"a judge of platforms", asking(authority("a"), func(c *policy.Check) { c.Platforms = policy.PlatformEach }), "platforms"},
 		{"a question to nobody", asking(nil, as), "names no authority"},
 		{"a question to an authority that is nobody", asking(&verify.Authority{Name: "x"}, as), "exactly one"},
@@ -134,7 +134,7 @@ func TestCheckValidate(t *testing.T) {
 		{"a threshold above the members", check(set(3, "a", "b")), "3 of 2"},
 		{"a threshold of none", check(set(0, "a")), "0 of 1"},
 		{"no members", check(set(1)), "no entries"},
-		{"an attestation by nobody", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: "x"}}}}, "anybody"},
+		{"an attestation by nobody", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", PredicateType: "x"}}}}, "any signer"},
 		{"an attestation of no type", &policy.Check{Claims: policy.Claims{Attestations: []policy.Attestation{{Path: "attestations[0]", Signers: []policy.Requirement{set(1, "a")}}}}}, "type is empty"},
 		{"an authority that is nobody", check(policy.Requirement{Threshold: 1, Members: []policy.Member{{Authority: &verify.Authority{Name: "x"}}}}), "exactly one"},
 	} {

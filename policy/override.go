@@ -99,11 +99,11 @@ func (o *Override) Validate() error {
 	wrong(o.Name == "", "it has no name")
 	wrong(o.Effect != OverrideAllow && o.Effect != OverrideDeny, "the effect is neither Allow nor Deny")
 	wrong(o.Effect == OverrideAllow && o.Broken != nil, "a broken one allows nothing")
-	wrong(o.Reason == "" && o.Broken == nil, "it says no reason")
+	wrong(o.Reason == "" && o.Broken == nil, "it has no reason")
 	wrong(o.Expires.IsZero() && o.Broken == nil, "it has no end")
 	wrong(len(o.Digests)+len(o.Repositories)+len(o.Signers) == 0, "it names no image")
 	for i := range o.Signers {
-		wrong(o.Effect == OverrideAllow && o.Signers[i].Authority == nil, "nobody can prove who signed: "+o.Signers[i].String())
+		wrong(o.Effect == OverrideAllow && o.Signers[i].Authority == nil, "the signer cannot be verified: "+o.Signers[i].String())
 	}
 	return errors.Join(errs...)
 }
@@ -124,7 +124,7 @@ type Overruling struct {
 func (o *Overruling) Reason() Reason {
 	code, verb, hint := OverrideAllowed, "allows", ""
 	if o.Override.Effect == OverrideDeny {
-		code, verb, hint = OverrideDenied, "denies", "ask who wrote the override; it ends by itself, or is removed with: kubectl delete imageoverride "+o.Override.Name
+		code, verb, hint = OverrideDenied, "denies", "ask the author of the override; it expires, or is removed with: kubectl delete imageoverride "+o.Override.Name
 	}
 	text := fmt.Sprintf("the override %s %s %s until %s: %s", o.Override.Name, verb, o.By, o.Override.end(), cmp.Or(o.Override.Reason, "no reason can be read"))
 	return Reason{Code: code, Path: o.Override.ID(), Message: text, Hint: hint}

@@ -26,7 +26,7 @@ const (
 	Excepted        Code = "excepted"             // a policy exception leaves it alone
 	Unchanged       Code = "unchanged"            // the object ran it before this update
 	NotPinned       Code = "not-pinned"           // proved, and the runtime may resolve the tag anew
-	NotConcerned    Code = "no-policy"            // no policy speaks of the image
+	NotConcerned    Code = "no-policy"            // no policy matches the image
 	DigestPinned    Code = "pinned"               // nothing to prove; the digest was pinned
 	ImageNotFound   Code = "image-not-found"      // the registry does not have it
 	AccessRefused   Code = "access-refused"       // the registry refuses us
@@ -39,8 +39,8 @@ const (
 	Mirrored        Code = "mirrored"             // redirected to a mirror that serves the same digest
 	NotMirrored     Code = "not-mirrored"         // no mirror qualifies; it stays where it was written
 	NoMirror        Code = "no-mirror"            // no mirror qualifies, and the mapping denies that
-	MirrorDiffers   Code = "mirror-differs"       // the tag stands for another digest at the other side
-	Stale           Code = "stale"                // the registry does not answer; what it said before is used
+	MirrorDiffers   Code = "mirror-differs"       // the tag resolves to another digest at the other side
+	Stale           Code = "stale"                // the registry does not answer; an earlier response is used
 	NoPullSecret    Code = "no-pull-secret"       // a Secret that a mirror needs is not in the namespace
 	Internal        Code = "internal-error"       // a defect; denied to be safe
 	Malformed       Code = "malformed-reference"  // the reference cannot be read
@@ -104,11 +104,11 @@ func LookReason(err error, path string) Reason {
 	case image.Refused:
 		reason.Code, reason.Hint = AccessRefused, "log in to the registry, or give a pull secret that may read the repository"
 	case image.Bound:
-		reason.Code, reason.Hint = TooMuch, "remove needless evidence from the registry, or ask who pushed it"
+		reason.Code, reason.Hint = TooMuch, "remove needless evidence from the registry, or ask its publisher"
 	case image.Corrupt:
 		reason.Code, reason.Hint = Contradiction, "ask another registry; a proxy or the registry itself may be at fault"
 	default:
-		reason.Code, reason.Hint = Unavailable, "try again; if it stays so, check the registry and the network between"
+		reason.Code, reason.Hint = Unavailable, "retry; if it persists, check the registry and network connectivity"
 	}
 	return reason
 }

@@ -158,7 +158,7 @@ func (k *kind) matchesParent(s *policy.Subject) logic.Value {
 	case k.group == "*" && k.name == "*":
 		return logic.Is(true)
 	}
-	return logic.Indeterminate(fmt.Errorf("the policy selects the %s of certain resources, and the request does not name the resource whose %s it is",
+	return logic.Indeterminate(fmt.Errorf("the policy selects the %s of certain resources, and the request does not name the resource of the %s",
 		s.Subresource, s.Subresource))
 }
 

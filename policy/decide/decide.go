@@ -42,7 +42,7 @@ func evaluate(check *policy.Check, ask answers) policy.Decision {
 	}
 	if !check.NeedsProof() && check.Required {
 		return policy.Decision{Check: check, Result: policy.Fail, Reasons: []policy.Reason{{
-			Code: policy.PolicyError, Path: check.Entry, Message: "the policy requires a proof and names nobody who could give one",
+			Code: policy.PolicyError, Path: check.Entry, Message: "the policy requires a verification and has no attestors",
 			Hint: "name attestors, or say required: false if only the digest matters",
 		}}}
 	}

@@ -5,13 +5,13 @@ import "github.com/quaymaster/quaymaster/verify"
 // sentences are the messages for verify's codes.
 var sentences = map[verify.Code]string{
 	verify.WrongKey:           "signed with another key",
-	verify.WrongIdentity:      "signed by somebody else",
+	verify.WrongIdentity:      "signed by another identity",
 	verify.WrongExtension:     "signed from another source",
 	verify.WrongAnnotation:    "the signature lacks an annotation",
 	verify.WrongDigest:        "the signature is of another image",
 	verify.WrongPredicate:     "the statement is of another type",
 	verify.WrongFormat:        "the evidence is in a format that this authority cannot be proved in",
-	verify.BadSignature:       "the signature does not fit what it signs",
+	verify.BadSignature:       "the signature does not match the signed content",
 	verify.Malformed:          "the evidence cannot be read",
 	verify.UntrustedChain:     "the signing certificate leads to no trusted root",
 	verify.ExpiredCertificate: "the signing certificate was not valid when it was used",

@@ -222,7 +222,7 @@ func Decode(text []byte) (*Ledger, error) {
 		return nil, fmt.Errorf("held: the ledger has version %d: %w", in.Version, ErrVersion)
 	}
 	if in.Version != formatVersion || in.Policies == nil {
-		return nil, errors.New("held: what is there is no ledger")
+		return nil, errors.New("held: the content is no ledger")
 	}
 	for id, a := range in.Policies {
 		if id == "" || a.Hash == "" {

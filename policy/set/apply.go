@@ -113,7 +113,7 @@ func record(r *policy.RuleResult, result policy.Result, reasons []policy.Reason)
 		}
 	default:
 		r.Ruling = policy.Ruling{Result: policy.Indeterminate, Reasons: []policy.Reason{{
-			Code: policy.Internal, Message: fmt.Sprintf("the rule %s says %q, which is a defect", r.Rule, result),
+			Code: policy.Internal, Message: fmt.Sprintf("the rule %s returned %q, which is a defect", r.Rule, result),
 		}}}
 	}
 	if !r.Ruling.Passes() && len(r.Ruling.Reasons) == 0 {

@@ -228,7 +228,7 @@ func (o *Overriding) Says(effect policy.OverrideEffect, about Overridden) *polic
 		for _, one := range o.signing {
 			for i := range one.Signers {
 				if one.Signers[i].Is(fact.Signer) {
-					offer(one, "what is signed by "+fact.Signer.String(), false)
+					offer(one, "images signed by "+fact.Signer.String(), false)
 				}
 			}
 		}

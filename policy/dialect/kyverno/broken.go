@@ -230,7 +230,7 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 	if !policy.Spared(s.Group, s.Kind) && match.Speaks(r.targets, s) {
 		return policy.RulePlan{}, r.why
 	}
-	return policy.RulePlan{Skip: "the policy is broken, and does not speak of the object"}, nil
+	return policy.RulePlan{Skip: "the policy is broken, and does not match the object"}, nil
 }
 
 // brokenValidation replaces an object rule that cannot be evaluated.

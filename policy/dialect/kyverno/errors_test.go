@@ -106,7 +106,7 @@ func TestErrors(t *testing.T) {
 		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      key: x\n      issuer: z", entry + ".key", "one kind of signer", "two signers"},
 		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      validate: {message: x}", entry + ".validate.deny", "missing", "nothing to deny"},
 		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      validate: {deny: {conditions: {all: []}}}", entry + ".validate.deny", "there is none", "no attestation"},
-		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      attestations: [{type: a}]", entry + ".attestations[0].attestors", "missing", "anybody could"},
+		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      attestations: [{type: a}]", entry + ".attestations[0].attestors", "missing", "any signer would"},
 		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      attestations: [{attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]}]", entry + ".attestations[0].type", "missing", "no type"},
 		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      attestations: [{type: a, predicateType: b, attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]}]", entry + ".attestations[0].predicateType", "contradicts", "two types"},
 		{`    - imageReferences: ["*"]`, "    - imageReferences: ['*']\n      attestations: [{type: a, conditions: [{all: [{kye: 1}]}], attestors: [{entries: [{keys: {kms: 'awskms:///alias/x'}}]}]}]", entry + ".attestations[0].conditions", "/0/all/0/kye: unknown field", "misspelt"},

@@ -10,7 +10,7 @@ func Ignored() []IgnoredField {
 		{"status", "the API server's record of what Kyverno did"},
 		{"spec.schemaValidation", "deprecated, and not read by Kyverno any more; patterns and patches are always checked here when they are loaded"},
 		{"spec.rules[].skipBackgroundRequests", "of rules about the object itself; those with generate and mutate.targets honour it"},
-		{"spec.rules[].verifyImages[].cosignOCI11", "says where signatures are looked for; here they are always looked for as tags and as referrers"},
+		{"spec.rules[].verifyImages[].cosignOCI11", "the storage of signatures; here both tags and referrers are always searched"},
 		{"spec.rules[].validate.cel.expressions[].reason", "not used by Kyverno's webhook, only by a ValidatingAdmissionPolicy that it makes; an unknown value is refused"},
 	}
 }

@@ -26,8 +26,8 @@ func TestPoliciesThatProtectNothing(t *testing.T) {
 	skip := func(text string) string { return references + "\n      skipImageReferences: ['" + text + "']" }
 	tests := []struct{ old, good, bad, path, want string }{
 		{attestors, "      required: false\n", "", entry, "say required: false if only the digest matters, or name attestors"},
-		{attestors, "      required: false\n", "      required: true\n", entry, "requires a proof"},
-		{attestors, attestation(""), "      attestations: []\n", entry, "requires a proof"},
+		{attestors, "      required: false\n", "      required: true\n", entry, "requires a verification"},
+		{attestors, attestation(""), "      attestations: []\n", entry, "requires a verification"},
 		{attestors, attestation(""), attestation("") + "      attestors: []\n", entry + ".attestors", "is empty"},
 		{attestors, "      required: false\n", "      required: false\n      attestors: []\n", entry + ".attestors", "is empty"},
 		{attestors, attestors, "      attestors: []\n", entry + ".attestors", "is empty"},

@@ -26,7 +26,7 @@ func (s *spec) unscanned() string {
 		_ = json.Unmarshal(raw, &doc)
 		_ = json.Unmarshal(raw, &all)
 		if doc.Match.SelectsUsers() || doc.Exclude != nil && doc.Exclude.SelectsUsers() || readsUser(all) {
-			return "rule " + doc.Name + " asks who asks for the object, and of what is there nobody knows; Kyverno wants spec.background: false for it"
+			return "rule " + doc.Name + " reads the requester, which is unknown for existing objects; Kyverno requires spec.background: false for it"
 		}
 	}
 	return ""

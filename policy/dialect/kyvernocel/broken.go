@@ -203,7 +203,7 @@ func (b *Broken) Matches(s *policy.Subject) (matches bool, skip string) {
 		return false, "the policy is not asked at admission"
 	case b.json != (s.Kind == ""), policy.Spared(s.Group, s.Kind),
 		!b.json && !slices.ContainsFunc(b.targets, func(t policy.Target) bool { return about(t, s) }):
-		return false, "the policy is broken, and does not speak of the object"
+		return false, "the policy is broken, and does not match the object"
 	}
 	return true, ""
 }

@@ -195,7 +195,7 @@ func checkSpan(o *policy.Override, meta metadata) error {
 		return field.Fail("spec.expires", "%s had passed when the override was created at %s, so that it would do nothing; mind the time zone",
 			o.Expires.Format(time.RFC3339), meta.CreationTimestamp.Format(time.RFC3339))
 	case o.Effect == policy.OverrideAllow && span > longestAllow:
-		return field.Fail("spec.expires", "an Allow holds for at most %d days from its creation; what is needed for longer belongs into a policy",
+		return field.Fail("spec.expires", "an Allow is valid for at most %d days from its creation; write a policy for a longer exemption",
 			int(longestAllow.Hours()/24))
 	}
 	return nil

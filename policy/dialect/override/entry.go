@@ -42,7 +42,7 @@ func readReason(text string) (string, error) {
 	trimmed := strings.TrimSpace(text)
 	switch {
 	case trimmed == "":
-		return "", field.Fail(path, "is empty: say why, for whoever meets the override")
+		return "", field.Fail(path, "is empty: give the reason, for users affected by the override")
 	case len(trimmed) > maxReason:
 		return "", field.Fail(path, "%d bytes exceed the bound of %d", len(trimmed), maxReason)
 	case strings.ContainsFunc(trimmed, unicode.IsControl):
@@ -136,7 +136,7 @@ func (s signer) read(effect policy.OverrideEffect, path string) (policy.Override
 	}
 	switch {
 	case keys+identities == 0:
-		return policy.OverrideSigner{}, field.Fail(path, "names nobody: want key, keyFingerprint, or issuer and subject")
+		return policy.OverrideSigner{}, field.Fail(path, "names no signer: want key, keyFingerprint, or issuer and subject")
 	case keys > 0 && identities > 0, keys > 1:
 		return policy.OverrideSigner{}, field.Fail(path, "names several: want one of key, keyFingerprint, or issuer and subject")
 	case keys > 0:
@@ -198,7 +198,7 @@ func (s signer) readIdentity(effect policy.OverrideEffect, path string) (policy.
 		field string
 	}{{issuer, ".issuerRegExp"}, {subject, ".subjectRegExp"}} {
 		if matchesStrangers(m.Matcher) {
-			return policy.OverrideSigner{}, field.Fail(path+m.field, "%s would believe anybody: say whom", m)
+			return policy.OverrideSigner{}, field.Fail(path+m.field, "%s would accept any identity: name the trusted ones", m)
 		}
 	}
 	out.Authority = &verify.Authority{Name: path, Keyless: &verify.Keyless{Identities: []verify.Identity{out.Identity}}}

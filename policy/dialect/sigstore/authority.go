@@ -89,7 +89,7 @@ func checkStatic(doc clusterimagepolicy.Authority, path string) error {
 		{"rfc3161timestamp", doc.RFC3161Timestamp != nil}, {"signatureFormat", doc.SignatureFormat != ""},
 	} {
 		if beside.is {
-			errs = append(errs, field.Fail(path+"."+beside.name, "says nothing beside static, for which nothing is proved"))
+			errs = append(errs, field.Fail(path+"."+beside.name, "has no effect with static, which verifies nothing"))
 		}
 	}
 	return errors.Join(errs...)
@@ -203,7 +203,7 @@ func (c *Compiler) keyless(s *signer, doc clusterimagepolicy.Keyless) ([]verify.
 		errs = append(errs, err)
 	}
 	if len(doc.Identities) == 0 {
-		errs = append(errs, field.Fail(path+".identities", "is empty, so that anybody with a certificate could sign: say who must"))
+		errs = append(errs, field.Fail(path+".identities", "is empty, so that any certificate would be accepted: name the identities"))
 	}
 	for i, one := range doc.Identities {
 		identity, err := compileIdentity(one, path+".identities["+strconv.Itoa(i)+"]")
@@ -222,7 +222,7 @@ func (c *Compiler) certificates(s *signer, doc clusterimagepolicy.Key, path stri
 	case doc.KMS != "":
 		return nil, field.Fail(path+".kms", "a certificate is in no KMS: want data or secretRef")
 	case doc.HashAlgorithm != "":
-		return nil, field.Fail(path+".hashAlgorithm", "says nothing about a certificate")
+		return nil, field.Fail(path+".hashAlgorithm", "has no effect on a certificate")
 	case doc.SecretRef == nil:
 		return authorityChain(doc.Data, path+".data")
 	case c.options.Secrets == nil:

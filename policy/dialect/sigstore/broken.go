@@ -78,5 +78,5 @@ func (r *brokenRule) Plan(_ context.Context, s *policy.Subject, _ []policy.Image
 	if matched, _ := matches(r.match, s); matched {
 		return policy.RulePlan{}, r.why
 	}
-	return policy.RulePlan{Skip: "the policy is broken, and does not speak of the object"}, nil
+	return policy.RulePlan{Skip: "the policy is broken, and does not match the object"}, nil
 }

@@ -121,7 +121,7 @@ func TestTaken(t *testing.T) {
 	}{
 		{"certificates", without("ca-cert: {data: " + certificate + "}"), ""},
 		{"certificates in two places", without("ca-cert: {data: " + certificate + ", secretRef: {name: a}}"), "found 2"},
-		{"certificates and a digest algorithm", without("ca-cert: {data: " + certificate + ", hashAlgorithm: sha256}"), "says nothing about a certificate"},
+		{"certificates and a digest algorithm", without("ca-cert: {data: " + certificate + ", hashAlgorithm: sha256}"), "has no effect on a certificate"},
 		{"a bundle by a key, and another root's log", key("signatureFormat: bundle, ctlog: {trustRootRef: a}"), ""},
 		{"a bundle with a timestamp of its root", rooted(", signatureFormat: bundle, rfc3161timestamp: {trustRootRef: a}"), ""},
 		{"a bundle with a timestamp of another root", rooted(", signatureFormat: bundle, rfc3161timestamp: {trustRootRef: b}"), "one root"},

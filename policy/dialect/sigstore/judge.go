@@ -73,7 +73,7 @@ func (j *judge) named(given *policy.Given) policy.Decision {
 		return j.image(given)
 	}
 	return policy.Decision{Result: policy.Pass, Reasons: []policy.Reason{{
-		Code: policy.DigestPinned, Path: ruleName, Message: "no glob names what the tag stands for, " + ref.Digest().Short(),
+		Code: policy.DigestPinned, Path: ruleName, Message: "no glob matches the digest of the tag, " + ref.Digest().Short(),
 	}}}
 }
 
@@ -199,7 +199,7 @@ func configs(data policy.ImageData) (list map[string]json.RawMessage, fault stri
 			return nil, fmt.Sprintf("the configuration of %s cannot be read: %v", child.Descriptor.Digest.Short(), err)
 		}
 		if listed := child.Descriptor.Platform; listed != nil && (listed.OS != config.OS || listed.Architecture != config.Architecture) {
-			return nil, fmt.Sprintf("the index lists %s for %s, and its configuration says %s/%s",
+			return nil, fmt.Sprintf("the index lists %s for %s, and its configuration is for %s/%s",
 				child.Descriptor.Digest.Short(), listed, config.OS, config.Architecture)
 		}
 		platform := ociv1.Platform{OS: config.OS, Architecture: config.Architecture, Variant: config.Variant, OSVersion: config.OSVersion}.String()

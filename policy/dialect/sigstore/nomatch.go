@@ -97,7 +97,7 @@ func (r *noMatchRule) Plan(_ context.Context, s *policy.Subject, images []policy
 		return policy.RulePlan{Skip: skip}, nil
 	}
 	if matched, _ := matches(r.everything, s); !matched {
-		return policy.RulePlan{Skip: "policies speak of pods and of what makes pods"}, nil
+		return policy.RulePlan{Skip: "policies match pods and the workloads that create pods"}, nil
 	}
 	var plan policy.RulePlan
 	for _, i := range images {

@@ -51,7 +51,7 @@ func (e *UnknownError) Error() string {
 	for _, gap := range e.Gaps {
 		texts = append(texts, gap.Error())
 	}
-	return "could not look: " + strings.Join(texts, "; ")
+	return "indeterminate: " + strings.Join(texts, "; ")
 }
 
 // Unwrap returns the gaps.

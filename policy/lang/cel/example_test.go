@@ -50,7 +50,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// true <nil>
-	// false spec.validations[0].expression: could not look: ghcr.io does not answer
+	// false spec.validations[0].expression: indeterminate: ghcr.io does not answer
 	// spec.validations[1].expression: ERROR: <input>:1:21: undeclared reference to 'signed' (in container '')
 	//  | images.all(i, signed(i))
 	//  | ....................^

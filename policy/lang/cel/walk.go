@@ -110,7 +110,7 @@ func checkParts(root ast.Expr) error {
 		if e.Kind() == ast.MapKind && slices.ContainsFunc(e.AsMap().Entries(), hasComputedKey) {
 			computed++
 			if computed > maxComputedMaps {
-				return fmt.Errorf("the expression has more than %d maps whose keys are computed: declare a variable for a part of it", maxComputedMaps)
+				return fmt.Errorf("the expression has more than %d maps with computed keys: declare a variable for a part of it", maxComputedMaps)
 			}
 		}
 		waiting = append(waiting[:len(waiting)-1], partsOf(e)...)

@@ -21,11 +21,11 @@ type judgement struct {
 }
 
 const (
-	foreignWildcard = "it hinges on a wildcard that arrived with the data, and only one that the policy spells out is one"
-	foreignRange    = "it hinges on a range that arrived with the data, and only one whose dash the policy spells out is one"
+	foreignWildcard = "it depends on a wildcard from the data, and only one in the policy's text counts"
+	foreignRange    = "it depends on a range from the data, and only one with its dash in the policy's text counts"
 	outsideOfOrder  = "the key cannot be ordered within the range"
 	unlikeKinds     = "a text, a number, a boolean, a list, an object and null are not compared with one another"
-	inexact         = "numbers past 2^53 are not told apart: write them as text"
+	inexact         = "numbers past 2^53 cannot be distinguished: write them as text"
 	tooMuch         = "there is too much in the key and the value to compare them"
 )
 
@@ -187,7 +187,7 @@ func (p pair) match(pattern, text string, own int) (bool, string) {
 }
 
 // both matches with the wildcards of either side. Where both have some, a text that both
-// stand for makes it a match in one reading.
+// match makes it a match in one reading.
 func (p pair) both(key, value string, ownOfKey, own int) (bool, string) {
 	in, doubt := p.match(value, key, own)
 	if in || doubt == tooMuch || !wildcard.Contains(key) {
@@ -207,7 +207,7 @@ func (p pair) both(key, value string, ownOfKey, own int) (bool, string) {
 	return false, ""
 }
 
-// equals is indeterminate for a key of another kind that may stand for the value, as "true"
+// equals is indeterminate for a key of another kind that may mean the value, as "true"
 // for true; in foreign data for any key of another kind.
 func (p pair) equals() judgement {
 	same, doubt := p.equal()
@@ -240,7 +240,7 @@ func (p pair) likened() bool {
 	return false
 }
 
-// notEqual does not hold for a null key, nor for one of another kind that may stand for the
+// notEqual does not hold for a null key, nor for one of another kind that may mean the
 // value.
 func notEqual(p pair) judgement {
 	p.absence = true

@@ -109,9 +109,9 @@ func TestDataIsBounded(t *testing.T) {
 	}{
 		{"predicate: _", list(60_000), "more than 50000 values", "many values"},
 		{"predicate: _", map[string]any{"predicate": nested}, "nested deeper", "depth"},
-		{cross, list(200), "rounds", "two loops over one list"},
+		{cross, list(200), "iterations", "two loops over one list"},
 		{cross, list(20), "", "two loops over a short one"},
-		{through, list(200), "rounds", "loops by way of a field"},
+		{through, list(200), "iterations", "loops by way of a field"},
 		{"import \"strings\"\npredicate: text: string\nn: len(strings.Split(predicate.text, \"\"))", map[string]any{"predicate": map[string]any{"text": strings.Repeat("x", 60_000)}}, "taken apart", "a long text"},
 		{"predicate: text: string", map[string]any{"predicate": map[string]any{"text": strings.Repeat("x", 60_000)}}, "", "a long text that is left whole"},
 		{"import \"strings\"\npredicate: text: string\nn: len(strings.ToUpper(predicate.text))", map[string]any{"predicate": map[string]any{"text": strings.Repeat("x", 60_000)}}, "", "and is so by a function"},
@@ -170,7 +170,7 @@ func TestMisspelt(t *testing.T) {
 		{"#P: {score: int}\npredicate: {...}", true, "a definition that nothing uses"},
 		{"\"#P\": {score: int}\npredicate: {...}", false, "a field in quotes that looks like one"},
 		{"#P: {score: int}\n_x: 1\npredicate: #P", true, "definitions and hidden fields"},
-		{"[=~\"^pred\"]: score: int", true, "a field whose name is not written out"},
+		{"[=~\"^pred\"]: score: int", true, "a field with a computed name"},
 		{"{predicates: score: >=7}\npredicate: _", true, "what is embedded is not looked through"},
 		{"let limits = {score: >=7}\nlimit: limits.score\npredicate: score: limit", true, "a field that another is made of"},
 	} {

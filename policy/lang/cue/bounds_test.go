@@ -105,19 +105,19 @@ func TestDataAtTheBounds(t *testing.T) {
 		{"predicate: _", predicate(nested(99)), "", "lists in one another"},
 		{"predicate: _", predicate(nested(100)), "nested deeper than 100", "one more"},
 		{"predicate: _", predicate(math.NaN()), "unsupported value", "what is no JSON"},
-		{cross, predicate(numbers(141)), "", "rounds"},
-		{cross, predicate(numbers(142)), "20000 rounds", "too many"},
+		{cross, predicate(numbers(141)), "", "iterations"},
+		{cross, predicate(numbers(142)), "20000 iterations", "too many"},
 		{"all: len([for a in predicate let b = [for d in predicate {a}] for c in b {c}])\npredicate: [...]", predicate(numbers(20)), "", "rounds over what a loop made"},
-		{"all: len([for a in predicate let b = [for d in predicate {a}] for c in b {c}])\npredicate: [...]", predicate(numbers(100)), "20000 rounds", "over what a longer one made"},
+		{"all: len([for a in predicate let b = [for d in predicate {a}] for c in b {c}])\npredicate: [...]", predicate(numbers(100)), "20000 iterations", "over what a longer one made"},
 		{split + "\nall: len([for a in [predicate] {a}])", predicate(strings.Repeat("x", 20_001)), "", "as many of one loop"},
 		{split, predicate(strings.Repeat("x", 50_000)), "", "letters"},
 		{split, predicate(strings.Repeat("x", 50_001)), "taken apart", "one more"},
 		{twice, predicate(strings.Repeat("x", 20)), "", "loops over letters"},
-		{twice, predicate(strings.Repeat("x", 142)), "20000 rounds", "over too many"},
+		{twice, predicate(strings.Repeat("x", 142)), "20000 iterations", "over too many"},
 		{own(ones(20)), predicate(1.0), "", "loops over the policy's own list"},
-		{own(ones(142)), predicate(1.0), "20000 rounds", "over one that is too long"},
+		{own(ones(142)), predicate(1.0), "20000 iterations", "over one that is too long"},
 		{own(members(20)), predicate(1.0), "", "over an object of its own"},
-		{own(members(142)), predicate(1.0), "20000 rounds", "over one with too many members"},
+		{own(members(142)), predicate(1.0), "20000 iterations", "over one with too many members"},
 	} {
 		condition, err := cue.Compile(c.policy, cue.Options{Time: time.Minute})
 		if err != nil {
@@ -175,7 +175,7 @@ func TestLoopsAreCounted(t *testing.T) {
 			t.Errorf("%s, of few: %t %s %v", c.reason, held, why, err)
 		}
 		_, why, err := condition.Holds(list(200))
-		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "rounds") {
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "iterations") {
 			t.Errorf("%s, of many: %s %v; want it refused: %t", c.reason, why, err, c.refused)
 		}
 	}

@@ -70,7 +70,7 @@ func (c *Condition) check(options Options) error {
 		errs = append(errs, declared.useless(file, options.Members))
 	}
 	if !said {
-		errs = append(errs, errors.New("the policy says nothing, and so would hold for everything"))
+		errs = append(errs, errors.New("the policy has no constraint, and so would pass everything"))
 	}
 	return errors.Join(errs...)
 }
@@ -140,7 +140,7 @@ func speaks(d ast.Decl, options Options) (err error) {
 		name, _, open := ast.LabelName(field.Label)
 		switch {
 		case open != nil:
-			err = fmt.Errorf("%s: a field whose name is not written out may be about %s, which is not handed on: write it below a field of its own",
+			err = fmt.Errorf("%s: a field with a computed name may be %s, which is not handed on: write it below a field of its own",
 				field.Pos(), strings.Join(options.Absent, " or "))
 		case isHidden(field.Label):
 			return true
@@ -173,7 +173,7 @@ func (c *cost) useless(file *ast.File, members []string) error {
 			continue
 		}
 		if field.Constraint == token.OPTION || !slices.ContainsFunc(members, func(member string) bool { return c.reaches(name, member) }) {
-			return fmt.Errorf("%s: %s says nothing of the data, whose members are %s: is it misspelt?", field.Pos(), name, strings.Join(members, ", "))
+			return fmt.Errorf("%s: %s constrains no member of the data (%s): is it misspelt?", field.Pos(), name, strings.Join(members, ", "))
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func declarations(file *ast.File) *cost {
 func (c *cost) loopsOf(file *ast.File) (int, error) {
 	for name := range c.byName {
 		if c.reaches(name, name) {
-			return 0, fmt.Errorf("%s refers to itself, and nobody knows when that ends: give what it refers to a name of its own beside it", name)
+			return 0, fmt.Errorf("%s refers to itself, so that its cost is unbounded: give the referenced value a name of its own", name)
 		}
 	}
 	for path := range c.byPath {

@@ -97,7 +97,7 @@ func TestCompileRefuses(t *testing.T) {
 	statement := cue.Options{Absent: []string{"_type", "subject"}}
 	for _, c := range []struct{ policy, want, reason string }{
 		{"", "is empty", "nothing"},
-		{"package p\n", "says nothing", "no field"},
+		{"package p\n", "has no constraint", "no field"},
 		{"predicate: {", "expected", "no CUE"},
 		{"a: 1\na: 2", "conflicting", "a contradiction"},
 		{"predicate: nothing", "nothing", "an unknown name"},
@@ -112,7 +112,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"subject: [{name: \"x\"}]\npredicate: {}", "not handed on", "the subject"},
 		{"\"_type\": \"x\"\npredicate: {}", "not handed on", "the type"},
 		{"#S: {subject: [...]}\n#S", "not handed on", "the subject, by a definition"},
-		{"[string]: _\npredicate: {}", "not written out", "any member"},
+		{"[string]: _\npredicate: {}", "computed name", "any member"},
 		{"_s: {subject: [...]}\n_s", "not handed on", "the subject, by a hidden field"},
 		{"{subject: [...]}\npredicate: {}", "not handed on", "the subject, embedded"},
 		{"S=subject: [...]\npredicate: of: S", "not handed on", "the subject, with another name"},

@@ -55,7 +55,7 @@ func (c *Condition) affordable(data any) error {
 	case s.depth > maxDepth:
 		return fmt.Errorf("the data is nested deeper than %d", maxDepth)
 	case c.loops > 1 && rounds > maxRounds:
-		return fmt.Errorf("%d loops over lists of %d go more than %d rounds: loop over what the outer one found, or write it in Rego", c.loops, widest, maxRounds)
+		return fmt.Errorf("%d loops over lists of %d take more than %d iterations: loop over the results of the outer one, or write it in Rego", c.loops, widest, maxRounds)
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (c *compiler) member(key string, value any, path string, at place) (member,
 	case name == "":
 		err = refuse(path, "a key without a name")
 	case kind == addition:
-		err = refuse(path, "the anchor +() adds in a mutation and says nothing here: write %s or =(%s)", name, name)
+		err = refuse(path, "the anchor +() adds in a mutation and has no meaning here: write %s or =(%s)", name, name)
 	case kind == existence:
 		err = checkExistence(value, path)
 	}

@@ -121,7 +121,7 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 		m.namespace = template(doc.Namespace, "namespace")
 	}
 	if doc.Data == nil {
-		errs = append(errs, field.Fail(path+".data", "is empty, and so the rule would make nothing: write what the object is to be"))
+		errs = append(errs, field.Fail(path+".data", "is empty, so that the rule would generate nothing: write the object's content"))
 	} else if _, ok := doc.Data.(map[string]any); !ok {
 		errs = append(errs, field.Fail(path+".data", "want an object"))
 	}
@@ -225,7 +225,7 @@ func (m *maker) object(data variable.Context, room *int) (map[string]any, error)
 	}
 	*room -= limit.Held(filled, *room)
 	if *room < 0 {
-		return nil, field.Fail(m.path+".data", "what the objects of the rule hold together %w of %d bytes", jmespath.ErrTooLarge, maxMade)
+		return nil, field.Fail(m.path+".data", "the content of the rule's objects %w of %d bytes", jmespath.ErrTooLarge, maxMade)
 	}
 	object, _ := withoutNulls(filled).(map[string]any)
 	if object == nil {

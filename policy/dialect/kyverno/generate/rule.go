@@ -114,9 +114,9 @@ func operations(m match.Document, path string) error {
 func watchable(t policy.Target, path string) error {
 	switch {
 	case wildcard.Contains(t.Kind):
-		return document.Unsupported(path, "a rule about other objects whose triggers are of many kinds ("+t.Kind+")")
+		return document.Unsupported(path, "a rule about other objects with triggers of many kinds ("+t.Kind+")")
 	case t.Subresource != "":
-		return document.Unsupported(path, "a rule about other objects whose trigger is a subresource ("+t.Kind+"/"+t.Subresource+")")
+		return document.Unsupported(path, "a rule about other objects with a subresource as its trigger ("+t.Kind+"/"+t.Subresource+")")
 	}
 	return nil
 }

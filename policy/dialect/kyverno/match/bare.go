@@ -58,7 +58,7 @@ func (f *filter) asksMore(s *policy.Subject) error {
 	case d.Selector != nil && d.Selector.selects():
 		return Unknown("the object's labels")
 	case len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) > 0:
-		return Unknown("who made the object")
+		return Unknown("the requester of the object")
 	}
 	return nil
 }

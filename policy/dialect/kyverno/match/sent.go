@@ -48,7 +48,7 @@ func (s *kindSelector) matchesParent(subject *policy.Subject) logic.Value {
 	case s.kind == "*" && (known || s.group == "*" && s.version == "*"):
 		return logic.Is(true)
 	}
-	return logic.Indeterminate(fmt.Errorf("the rule selects %s of the kind %s, and the kind of the object whose %s the request changes is not known",
+	return logic.Indeterminate(fmt.Errorf("the rule selects %s of the kind %s, and the kind of the object of the %s is not known",
 		subject.Subresource, s.kind, subject.Subresource))
 }
 

@@ -115,7 +115,7 @@ func (f *filter) checkDomains(path string) error {
 // checkNamespace refuses a pattern that no name of a namespace matches.
 func checkNamespace(name, path string) error {
 	if name == "" {
-		return field.Fail(path, "is empty, which no namespace is; what is in none is selected by its kind")
+		return field.Fail(path, "is empty, which no namespace is; objects without a namespace are selected by their kind")
 	}
 	if !isDomain(name) || strings.Contains(name, ".") || !wildcard.Contains(name) && len(validation.IsDNS1123Label(name)) > 0 {
 		return field.Fail(path, "%q matches no namespace: their names are lower-case letters, digits and hyphens", name)

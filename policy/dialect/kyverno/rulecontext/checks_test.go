@@ -129,7 +129,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("images that cannot be found: %v, %v", got, err)
 	}
 	s.Images = nil
-	if got, err := ask(t, rulecontext.Entries{}.Context(t.Context(), s), "images || 'none'"); got != nil || err == nil || !strings.Contains(err.Error(), "nobody looked for them") {
+	if got, err := ask(t, rulecontext.Entries{}.Context(t.Context(), s), "images || 'none'"); got != nil || err == nil || !strings.Contains(err.Error(), "the images of the object are not known") {
 		t.Errorf("images that nobody looks for: %v, %v", got, err)
 	}
 }

@@ -21,7 +21,7 @@ func (c compiler) global(doc *globalDocument, path string) (loader, error) {
 		return nil, field.Fail(path+".name", "is empty")
 	}
 	if c.Namespace != "" { // entries hold what is of all namespaces (CVE-2026-100703)
-		return nil, field.Fail(path, "a Policy in namespace %s cannot read what is kept of the whole cluster: use a ClusterPolicy", c.Namespace)
+		return nil, field.Fail(path, "a Policy in namespace %s cannot read entries of the whole cluster: use a ClusterPolicy", c.Namespace)
 	}
 	g := &global{globals: c.Globals}
 	var errs [2]error

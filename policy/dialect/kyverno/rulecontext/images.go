@@ -17,7 +17,7 @@ func imagesFrom(find func() ([]policy.Image, error)) *variable.Deferred {
 	var found []policy.Image
 	return variable.DeferPartial(func() (any, error) {
 		if find == nil {
-			return nil, unfound(errors.New("the images: nobody looked for them"))
+			return nil, unfound(errors.New("the images of the object are not known"))
 		}
 		var err error
 		found, err = find()

@@ -171,7 +171,7 @@ func (r *Reading) expression(source string) {
 	node, err := parseExpression(source)
 	if err != nil {
 		r.request = true
-		r.note("what the expression {{" + strings.TrimSpace(source) + "}} names")
+		r.note("the target of the expression {{" + strings.TrimSpace(source) + "}}")
 		return
 	}
 	r.whole(node, root)

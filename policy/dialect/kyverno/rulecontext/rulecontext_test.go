@@ -440,7 +440,7 @@ func TestReading(t *testing.T) {
 		{"{{ request.object.metadata.labels.a }}", "request.object.metadata.labels"},
 		{"{{ request.namespace }}", "the object's namespace"},
 		{"{{ images }}", "images"},
-		{"{{ a b }}", "what the expression"},
+		{"{{ a b }}", "the target of the expression"},
 		{"a request.name }}", ""},
 		{"{{ `{\"a\": {{ request.operation }}}`.a }}", ""},
 		{"{{ {a: {b: request.operation}} }}", ""},

@@ -36,7 +36,7 @@ func (b builder) attestations(list []imageverification.Attestation, path string)
 		}
 		names[doc.Name] = true
 		if len(doc.Attestors) == 0 {
-			errs = append(errs, field.Fail(place+".attestors", "is missing, so that anybody could have made the statement: say who must have"))
+			errs = append(errs, field.Fail(place+".attestors", "is missing, so that any signer would be accepted: name the required signers"))
 		}
 		var err error
 		one.Signers, err = b.sets(doc.Attestors, path, short+".attestors")

@@ -43,7 +43,7 @@ func (b builder) set(set imageverification.AttestorSet, path, name string, depth
 		return out, field.Fail(place, "attestors are nested more than %d deep", maxSets)
 	}
 	if len(set.Entries) == 0 {
-		return out, field.Fail(place+".entries", "is empty, and so nobody could sign")
+		return out, field.Fail(place+".entries", "is empty, so that no signer would be accepted")
 	}
 	var errs []error
 	open := false
@@ -80,7 +80,7 @@ func (b builder) member(one imageverification.Attestor, path, name string, depth
 		return nil, field.Fail(place, "want one of keys, certificates, keyless and attestor, found %d", kinds)
 	}
 	if b.kind == "Notary" && (one.Keys != nil || one.Keyless != nil) {
-		return nil, field.Fail(place, "the type is Notary, whose signers are certificates")
+		return nil, field.Fail(place, "signers of the type Notary are certificates")
 	}
 	if one.Attestor != nil {
 		if len(one.Annotations) > 0 || one.Repository != "" || one.SignatureAlgorithm != "" {

@@ -95,8 +95,8 @@ func TestCompile(t *testing.T) {
 		{"annotations of a signer", entry("annotations: {a: b}, keys: {kms: 'awskms:///alias/a'}"), ""},
 
 		{"a certificate for Notary", notary("certificates: {cert: CERTIFICATE}"), ""},
-		{"a key for Notary", notary("keys: {kms: 'awskms:///alias/a'}"), "whose signers are certificates"},
-		{"an identity for Notary", notary("keyless: {issuer: a, subject: b}"), "whose signers are certificates"},
+		{"a key for Notary", notary("keys: {kms: 'awskms:///alias/a'}"), "signers of the type Notary are certificates"},
+		{"an identity for Notary", notary("keyless: {issuer: a, subject: b}"), "signers of the type Notary are certificates"},
 		{"a log for Notary", notary("certificates: {cert: CERTIFICATE, rekor: {}}"), "remove them"},
 		{"timestamps for Notary", notary("certificates: {cert: CERTIFICATE, ctlog: {}}"), "remove them"},
 

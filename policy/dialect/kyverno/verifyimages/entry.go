@@ -79,7 +79,7 @@ func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	errs := []error{emptyLists(raw, e.path)}
 	if len(v.Attestors)+len(v.Attestations) == 0 && isTrue(v.Required) && !document.WrittenEmpty(raw, "attestors") {
 		errs = append(errs, field.Fail(e.path,
-			"requires a proof and names nobody who could give one: say required: false if only the digest matters, or name attestors"))
+			"requires a verification and has no attestors: say required: false if only the digest matters, or name attestors"))
 	}
 	if v.FailureAction != "" {
 		e.action, err = action.Parse(v.FailureAction, e.path+".failureAction")
@@ -139,7 +139,7 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 	case v.Validate.Deny.Conditions == nil:
 		errs = append(errs, field.Fail(path+".deny.conditions", "is missing"))
 	case len(v.Attestations) == 0:
-		errs = append(errs, field.Fail(path+".deny", "speaks of attestations by their names, and there is none"))
+		errs = append(errs, field.Fail(path+".deny", "refers to attestations by their names, and there is none"))
 	default:
 		var err error
 		e.deny, err = condition.CompileDeny(c.Engine.Foreign(), v.Validate.Deny.Conditions)

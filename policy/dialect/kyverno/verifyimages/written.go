@@ -11,7 +11,7 @@ import (
 // emptyLists refuses attestors and conditions of an entry that are written and
 // empty.
 func emptyLists(raw any, path string) error {
-	const nobody = "is empty, and so nobody could sign: name who must, or leave the field out"
+	const nobody = "is empty, so that no signer would be accepted: name signers, or omit the field"
 	var errs []error
 	if document.WrittenEmpty(raw, "attestors") {
 		errs = append(errs, field.Fail(path+".attestors", nobody))

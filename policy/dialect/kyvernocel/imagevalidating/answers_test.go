@@ -179,7 +179,7 @@ func TestWhatMayBeThere(t *testing.T) {
 		{"not all of it, and the rest says it", both + low, saying("a", `{"level":"low"}`), noAnswer(), policy.Pass, ""},
 		{"nothing at all", both + low, noAnswer(), noAnswer(), policy.Indeterminate, "registry-unavailable"},
 		{"nothing of one, and nothing is there of the other", both + low, policy.Answer{}, noKey, policy.Indeterminate, "cannot-prove"},
-		{"everything, and nothing is there", both + low, policy.Answer{}, policy.Answer{}, policy.Indeterminate, "none of the attestors who were asked signed one"},
+		{"everything, and nothing is there", both + low, policy.Answer{}, policy.Answer{}, policy.Indeterminate, "none of the given attestors signed one"},
 		{"no key to count by", scanned, noKey, policy.Answer{}, policy.Indeterminate, "cannot-prove"},
 	} {
 		d := judged(t, expressed(c.expression), answers{"ours/" + vulnType: c.ours, "keyless/" + vulnType: c.keyless}, map[string]any{}, containers(app), nil).Decisions[0]
@@ -219,7 +219,7 @@ func TestWhoseStatement(t *testing.T) {
 		word          string
 	}{
 		{"theirs says it", "ours", yes, policy.Answer{}, policy.Pass, ""},
-		{"another's says it", "ours", policy.Answer{}, yes, policy.Indeterminate, "none of the attestors who were asked signed one"},
+		{"another's says it", "ours", policy.Answer{}, yes, policy.Indeterminate, "none of the given attestors signed one"},
 		{"another's says it, and theirs does not", "ours", no, yes, policy.Fail, "condition-failed"},
 		{"theirs says it, and another's does not", "ours", yes, no, policy.Pass, ""},
 		{"the other one is asked", "keyless", policy.Answer{}, yes, policy.Pass, ""},

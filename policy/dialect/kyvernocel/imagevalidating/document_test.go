@@ -56,7 +56,7 @@ func TestDocuments(t *testing.T) {
 	}{
 		{"signed", text, dockerfile(digest(good)), gate.Allow, ""},
 		{"not signed", text, dockerfile(digest(bad)), gate.Deny, "unsigned"},
-		{"signed by somebody else", text, dockerfile(digest(foreign)), gate.Deny, "wrong-key"},
+		{"signed by another identity", text, dockerfile(digest(foreign)), gate.Deny, "wrong-key"},
 		{"one of two is not signed", text, dockerfile(digest(good), digest(bad)), gate.Deny, "unsigned"},
 		{"a tag that nobody pins", text, dockerfile(good.Name), gate.Deny, "missing-digest"},
 		{"a tag that need not be pinned", free, dockerfile(good.Name), gate.Allow, ""},

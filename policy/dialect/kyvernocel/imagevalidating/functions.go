@@ -285,7 +285,7 @@ func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any
 	if len(gaps) > 0 {
 		return nil, &cel.UnknownError{Gaps: wrapped(gaps)}
 	}
-	return nil, fmt.Errorf("the payload of attestations.%s is not proved: none of the attestors who were asked signed one", name)
+	return nil, fmt.Errorf("the payload of attestations.%s is not verified: none of the given attestors signed one", name)
 }
 
 // getImageData returns an image's own manifests and configuration.

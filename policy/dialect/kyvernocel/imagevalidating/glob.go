@@ -19,11 +19,11 @@ func globs(text, path string) ([]string, error) {
 		return nil, field.Fail(path, "%d bytes are more than %d: write several entries", len(text), maxGlob)
 	}
 	if i := strings.IndexAny(text, `[]\`); i >= 0 {
-		return nil, field.Fail(path, "%q: %q is no part of an image reference: write a glob for each of what is meant", text, text[i:i+1])
+		return nil, field.Fail(path, "%q: %q is not valid in an image reference: write a glob for each alternative", text, text[i:i+1])
 	}
 	alternatives, ok := expand(text)
 	if !ok {
-		return nil, field.Fail(path, "%q: its braces do not fit, or stand for more than %d globs", text, maxAlternatives)
+		return nil, field.Fail(path, "%q: its braces are unbalanced, or expand to more than %d globs", text, maxAlternatives)
 	}
 	var patterns []string
 	for _, one := range alternatives {

@@ -55,7 +55,7 @@ func TestSignatures(t *testing.T) {
 	}{
 		{"signed", allSigned, []string{good.Name}, gate.Allow, ""},
 		{"not signed", allSigned, []string{bad.Name}, gate.Deny, "unsigned"},
-		{"signed by somebody else", allSigned, []string{foreign.Name}, gate.Deny, "wrong-key"},
+		{"signed by another identity", allSigned, []string{foreign.Name}, gate.Deny, "wrong-key"},
 		{"one of two is not signed", allSigned, []string{good.Name, bad.Name}, gate.Deny, "unsigned"},
 		{"a map, as Kyverno's samples write it", "images.containers.map(i, verifyImageSignatures(i, [attestors.ours])).all(e, e > 0)", []string{good.Name, both.Name}, gate.Allow, ""},
 		{"and its twin", "images.containers.map(i, verifyImageSignatures(i, [attestors.ours])).all(e, e > 0)", []string{good.Name, foreign.Name}, gate.Deny, "wrong-key"},

@@ -59,7 +59,7 @@ func TestStatements(t *testing.T) {
 		{"on two images with several each", proved + low + young, []string{stale.Name, good.Name}, gate.Allow, ""},
 		{"two statements do not make one", proved + low + young, []string{mixed.Name}, gate.Deny, "condition-failed"},
 		{"a stranger's word does not make the signer's", proved + low, []string{liar.Name}, gate.Deny, "condition-failed"},
-		{"nobody asked about it", "images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')", []string{good.Name}, gate.Error, "is not proved"},
+		{"nobody asked about it", "images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')", []string{good.Name}, gate.Error, "is not verified"},
 		{"the statement's own fields", proved + " && images.containers.all(i, extractPayload(i, attestations.scan).predicateType == '" + scanType + "' && extractPayload(i, attestations.scan).subject.size() == 1)", []string{good.Name}, gate.Allow, ""},
 		{"a field that is not there", proved + " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.missing == 1)", []string{good.Name}, gate.Error, "no such key"},
 		{"either of two who sign", "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.theirs]) > 0)" + low, []string{liar.Name}, gate.Allow, ""},
@@ -102,7 +102,7 @@ func TestReferrers(t *testing.T) {
 		{"says something else", odd.Name, proved + " && " + format, gate.Deny, "condition-failed"},
 		{"signed by another notary", foreign.Name, proved, gate.Deny, "untrusted"},
 		{"not signed", unsigned.Name, proved, gate.Deny, "no-attestation"},
-		{"not signed, and only read", unsigned.Name, format, gate.Error, "is not proved"},
+		{"not signed, and only read", unsigned.Name, format, gate.Error, "is not verified"},
 		{"not there", plain, proved, gate.Deny, "no-attestation"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -67,12 +67,12 @@ func derivable(doc *admission.MatchResources) error {
 		for n, operation := range doc.ResourceRules[i].Operations {
 			if operation != admission.Create && operation != admission.Update {
 				errs = append(errs, kyvernocel.Unsupported(path+".operations["+strconv.Itoa(n)+"]",
-					"the operation "+string(operation)+" of a policy about what is there already"))
+					"the operation "+string(operation)+" of a policy about existing objects"))
 			}
 		}
 		for n, resource := range doc.ResourceRules[i].Resources {
 			if strings.ContainsAny(resource, "*/") {
-				errs = append(errs, kyvernocel.Unsupported(path+".resources["+strconv.Itoa(n)+"]", "a policy about what is there already whose triggers are "+resource))
+				errs = append(errs, kyvernocel.Unsupported(path+".resources["+strconv.Itoa(n)+"]", "a policy about existing objects with the triggers "+resource))
 			}
 		}
 	}

@@ -170,7 +170,7 @@ func (b *builder) settings() error {
 			errs = append(errs, field.Fail("spec.evaluation.admission.enabled",
 				"is false, and spec.evaluation.mutateExisting.enabled is not true, so that nothing would be changed"))
 		}
-		const unused = "says what is changed of what is there already, which spec.evaluation.mutateExisting.enabled does not ask for"
+		const unused = "selects existing objects to change, and spec.evaluation.mutateExisting.enabled is not true"
 		if b.spec.TargetMatchConstraints != nil {
 			errs = append(errs, field.Fail("spec.targetMatchConstraints", unused))
 		}

@@ -13,7 +13,7 @@ const Kind = "MutatingPolicy"
 func Ignored() []kyvernocel.IgnoredField {
 	return []kyvernocel.IgnoredField{
 		{Path: "status", Reason: "the API server's record of what Kyverno did"},
-		{Path: "spec.evaluation.background", Reason: "says whether scans evaluate the policy; a scan here evaluates no rule that changes objects"},
+		{Path: "spec.evaluation.background", Reason: "whether scans evaluate the policy; a scan here evaluates no rule that changes objects"},
 		{Path: "spec.reinvocationPolicy", Reason: "the gateway's webhook has IfNeeded, so that what other webhooks add is seen; a mutation with Never may be evaluated again, too"},
 	}
 }

@@ -116,7 +116,7 @@ func TestAttacks(t *testing.T) {
 	}
 	doubling.WriteString("]")
 	for _, c := range []struct{ reason, text, want string }{
-		{"copies of copies", patches(doubling.String()), "what the patch writes"},
+		{"copies of copies", patches(doubling.String()), "the patch's output"},
 		{"a deep pointer", patches("[JSONPatch{op: 'add', path: '" + strings.Repeat("/a", 201) + "', value: 1}]"), "the parts of a pointer"},
 		{"a large value", "  variables: [{name: a, expression: \"'" + strings.Repeat("x", 1<<15) + "'\"}, {name: b, expression: 'variables.a + variables.a + variables.a + variables.a + variables.a + variables.a + variables.a + variables.a'}, {name: c, expression: 'variables.b + variables.b + variables.b + variables.b + variables.b + variables.b + variables.b + variables.b'}]\n" +
 			patches("[JSONPatch{op: 'add', path: '/metadata/labels/a', value: variables.c}, JSONPatch{op: 'add', path: '/metadata/labels/b', value: variables.c}]"), "the bound of"},

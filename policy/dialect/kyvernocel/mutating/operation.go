@@ -247,12 +247,12 @@ func removed(holder any, token string) (any, error) {
 // charge subtracts the cost of a value from the remaining budget.
 func charge(value any, left *int, depth int) error {
 	if depth > maxDepth {
-		return &limit.ExceededError{What: "the depth of what the patch writes", Most: maxDepth}
+		return &limit.ExceededError{What: "the depth of the patch's output", Most: maxDepth}
 	}
 	text, _ := value.(string)
 	*left -= valueCost + len(text)
 	if *left < 0 {
-		return &limit.ExceededError{What: "what the patch writes", Most: maxWritten}
+		return &limit.ExceededError{What: "the patch's output", Most: maxWritten}
 	}
 	switch v := value.(type) {
 	case []any:

@@ -208,12 +208,12 @@ func TestBounds(t *testing.T) {
 	}
 	for _, c := range []struct{ reason, object, operations, want string }{
 		{"the deepest value", pod(onePod), nested(200, "{}", "x"), ""},
-		{"a deeper one", pod(onePod), nested(201, "{}", "x"), "the depth of what the patch writes"},
+		{"a deeper one", pod(onePod), nested(201, "{}", "x"), "the depth of the patch's output"},
 		{"the deepest list", pod(onePod), nested(200, "['a']", "-"), ""},
-		{"a deeper one", pod(onePod), nested(201, "['a']", "-"), "the depth of what the patch writes"},
+		{"a deeper one", pod(onePod), nested(201, "['a']", "-"), "the depth of the patch's output"},
 		{"as much as may be written", large(1<<20 - 8), thirds, ""},
-		{"and one value more", large(1<<20 - 8), thirds + ", JSONPatch{op: 'add', path: '/metadata/labels/b', value: ''}", "what the patch writes"},
-		{"and one byte more, in the last value", large(1<<20 - 7), thirds, "what the patch writes"},
+		{"and one value more", large(1<<20 - 8), thirds + ", JSONPatch{op: 'add', path: '/metadata/labels/b', value: ''}", "the patch's output"},
+		{"and one byte more, in the last value", large(1<<20 - 7), thirds, "the patch's output"},
 	} {
 		changed, results := mutate(t, subject(t, c.object), []*policy.Policy{compile(t, head+about("pods", patches("["+c.operations+"]")))})
 		what, why := verdict(results)

@@ -35,7 +35,7 @@ const open = -1
 func (e expansion) of(n *yaml.Node) (int, error) {
 	switch size, ok := e.known[n]; {
 	case size == open:
-		return 0, errors.New("a YAML alias stands inside of what it means")
+		return 0, errors.New("a YAML alias is inside its own anchor")
 	case ok:
 		return size, nil
 	}

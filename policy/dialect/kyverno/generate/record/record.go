@@ -94,7 +94,7 @@ func (k *Keeper) Requester(object map[string]any, user policy.User, now time.Tim
 		at.Name = r.Generated
 	}
 	if at.Name == "" {
-		return "", errors.New("record who makes an object: it has no name")
+		return "", errors.New("record the requester of an object: it has no name")
 	}
 	var err error
 	r.Code, err = k.code("requester", at, r)

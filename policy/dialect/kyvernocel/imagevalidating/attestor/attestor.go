@@ -269,7 +269,7 @@ func pointers(list []verify.Authority) ([]*verify.Authority, error) {
 		out = append(out, &list[i])
 	}
 	if len(out) == 0 {
-		return nil, errors.New("the attestor stands for nobody")
+		return nil, errors.New("the attestor has no keys or identities")
 	}
 	return out, nil
 }

@@ -18,7 +18,7 @@ func (b *builder) keyless(doc *v1alpha1.Keyless, log *v1alpha1.CTLog, path strin
 	place := path + ".keyless"
 	switch {
 	case len(doc.Identities) == 0:
-		return nil, field.Fail(place+".identities", "is empty, so that anybody with a certificate could sign: say who must")
+		return nil, field.Fail(place+".identities", "is empty, so that any certificate would be accepted: name the identities")
 	case len(doc.Identities) > maxEntries:
 		return nil, field.Fail(place+".identities", "%d are more than %d", len(doc.Identities), maxEntries)
 	}

@@ -17,7 +17,7 @@ import (
 func (b *builder) notary(doc *v1alpha1.Notary, path string) (verify.Authority, error) {
 	a := verify.Authority{Name: b.name, Notation: &verify.Notation{}}
 	if doc.Certs == nil {
-		return a, field.Fail(path+".certs", "is missing, and so nobody could sign")
+		return a, field.Fail(path+".certs", "is missing, so that no signer would be accepted")
 	}
 	var errs [2]error
 	a.Notation.CA, errs[0] = b.store(doc.Certs, path+".certs", false)

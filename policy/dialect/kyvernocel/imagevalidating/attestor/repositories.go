@@ -117,7 +117,7 @@ func (r *Repositories) Answer(t TUF, trustedRoot []byte) error {
 	defer r.mu.Unlock()
 	have, ok := r.known[t.Key]
 	if !ok {
-		return fmt.Errorf("%s: nobody asks about it any more", t)
+		return fmt.Errorf("%s: it is no longer in use", t)
 	}
 	have.failed = nil
 	if have.root != string(trustedRoot) { // equal roots stay the same text, which is quick to compare

@@ -122,7 +122,7 @@ func TestRepositoriesAreBounded(t *testing.T) {
 	if got := repositories.Wanted(); len(got) != 64 || got[0].Key != "2" {
 		t.Errorf("%d are wanted, the first is %s", len(got), got[0].Key)
 	}
-	if err := repositories.Answer(tuf(1), root); !says(err, "nobody asks about it") {
+	if err := repositories.Answer(tuf(1), root); !says(err, "it is no longer in use") {
 		t.Errorf("an answer that nobody asked for: %v", err)
 	}
 	if err := repositories.Answer(tuf(2), root); err != nil {

@@ -129,7 +129,7 @@ func (t TUF) String() string {
 func readTUF(doc *v1alpha1.TUF, path string) (*TUF, error) {
 	out := &TUF{Mirror: strings.TrimRight(doc.Mirror, "/")}
 	if doc.Root.Path != "" {
-		return nil, field.Fail(path+".root.path", "names a file, or an address, of whoever reads the policy: put the root.json itself into data, in base64")
+		return nil, field.Fail(path+".root.path", "names a file or an address outside the policy: put the root.json itself into data, in base64")
 	}
 	if doc.Mirror != "" {
 		if err := address(doc.Mirror, path+".mirror"); err != nil {

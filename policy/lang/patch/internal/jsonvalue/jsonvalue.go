@@ -53,7 +53,7 @@ type Allowance int
 func (a *Allowance) Spend(bytes int) error {
 	*a -= Allowance(bytes)
 	if *a < 0 {
-		return fmt.Errorf("what the patch writes %w of %d bytes", ErrTooLarge, MaxAdded)
+		return fmt.Errorf("the patch's output %w of %d bytes", ErrTooLarge, MaxAdded)
 	}
 	return nil
 }

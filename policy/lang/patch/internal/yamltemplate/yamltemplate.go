@@ -180,7 +180,7 @@ func (d *Document) read(n *yaml.Node, at string, depth int) (any, error) {
 	case yaml.ScalarNode:
 		return scalar{text: n.Value, plain: n.Style == 0}, nil
 	}
-	return nil, wrong(at, "an alias of YAML: write out what it stands for")
+	return nil, wrong(at, "an alias of YAML: write out its content")
 }
 
 func (d *Document) readObject(n *yaml.Node, at string, depth int) (any, error) {
