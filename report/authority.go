@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// whom renders the keys, identities or trust that an authority accepts, in one line.
-func whom(a *verify.Authority) string {
+// signersOf renders the keys, identities or trust that an authority accepts, in one line.
+func signersOf(a *verify.Authority) string {
 	switch {
 	case a.Key != nil:
 		if f := fingerprint(a.Key); f != "" {
@@ -34,9 +34,9 @@ func whom(a *verify.Authority) string {
 	case a.Notation != nil && len(a.Notation.Identities) > 0:
 		return strings.Join(a.Notation.Identities, " or ")
 	case a.Notation != nil:
-		return "whoever the trust stores vouch for"
+		return "any certificate from the trust stores"
 	default:
-		return "nobody"
+		return "none"
 	}
 }
 

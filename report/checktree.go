@@ -78,7 +78,7 @@ func (g grower) requirement(b *branch, r *policy.Requirement, entry string, rest
 // authority grows one authority, with the claims that satisfied it or the reasons why it failed.
 func (g grower) authority(b *branch, a *verify.Authority, entry string, rest view) {
 	at := join(entry, a.Name)
-	child := b.add(a.Kind(), clean(whom(a)))
+	child := b.add(a.Kind(), clean(signersOf(a)))
 	if child == nil {
 		return
 	}

@@ -64,7 +64,7 @@ func (a Attempt) String() string {
 		text = "not asked"
 	}
 	if !a.TagDigest.IsZero() {
-		text += "; its tag stands for " + a.TagDigest.Short()
+		text += "; its tag resolves to " + a.TagDigest.Short()
 	}
 	if a.Error != "" && a.State != redirect.Missing && a.State != redirect.Differs { // the line already names those states
 		text += ": " + clean(a.Error)
@@ -111,7 +111,7 @@ func (t *text) mirror(v Image) {
 		}
 	}
 	if !m.OtherDigest.IsZero() {
-		t.detail(yellow, "differs", "the tag stands for "+v.Digest.Short()+" here, and for "+m.OtherDigest.Short()+" at the other side")
+		t.detail(yellow, "differs", "the tag resolves to "+v.Digest.Short()+" here, and to "+m.OtherDigest.Short()+" at the other side")
 	}
 	if t.options.Verbose && len(m.PullSecrets) > 0 {
 		t.detail(dim, "secrets", clean(strings.Join(m.PullSecrets, ", ")))
@@ -136,7 +136,7 @@ func (g grower) mirror(b *branch, v gate.Verdict) {
 	}
 	if !m.OtherDigest.IsZero() {
 		child.add("counts", v.Pinned.Digest().String())
-		child.add("differs", m.OtherDigest.String()+", which the tag stands for at the other side")
+		child.add("differs", m.OtherDigest.String()+", to which the tag resolves at the other side")
 	}
 	for _, secret := range m.PullSecrets {
 		child.add("secret", clean(secret))

@@ -79,7 +79,7 @@ func pin(t testing.TB, ref image.Ref, digest image.Digest) image.Pinned {
 func mirroredCases(t testing.TB) []mirrored {
 	t.Helper()
 	near, far := parse(t, "near.corp:5000/hub/library/nginx:1.27"), parse(t, "far.corp/hub/library/nginx:1.27")
-	nobody := []policy.Reason{{Code: policy.NotConcerned, Message: "no policy speaks of this image"}}
+	nobody := []policy.Reason{{Code: policy.NotConcerned, Message: "no policy matches this image"}}
 	and := func(r policy.Reason) []policy.Reason { return append([]policy.Reason{r}, nobody...) }
 	down := &image.Error{Kind: image.Unavailable, Op: "resolve", On: near.String(), Err: errors.New("dial tcp 192.0.2.1:5000: connection refused")}
 	return []mirrored{
@@ -104,7 +104,7 @@ func mirroredCases(t testing.TB) []mirrored {
 				{Target: near, State: redirect.Differs, Tag: there, Took: time.Millisecond}, {Target: far, State: redirect.Missing, Took: time.Millisecond},
 			}, Why: "no target serves the digest", Other: there},
 			reasons:  nobody,
-			warnings: []policy.Reason{{Code: policy.MirrorDiffers, Path: hub, Message: "the tag stands for another digest at near.corp:5000"}},
+			warnings: []policy.Reason{{Code: policy.MirrorDiffers, Path: hub, Message: "the tag resolves to another digest at near.corp:5000"}},
 		},
 		{
 			name: "denied", reason: "no target qualifies, and the mapping denies that", answer: gate.Deny,

@@ -107,7 +107,7 @@ func (r Redirection) branch(verbose bool) *branch {
 		b.add("digest", r.Digest.String())
 	}
 	if !r.OtherDigest.IsZero() {
-		b.add("differs", r.OtherDigest.String()+", which the tag stands for at the other side")
+		b.add("differs", r.OtherDigest.String()+", to which the tag resolves at the other side")
 	}
 	for _, c := range r.Candidates {
 		text := clean(c.Target)
@@ -150,11 +150,11 @@ func (r Redirect) words(target string) string {
 	case IsCopy:
 		return "lies inside a target, and is left alone"
 	case NotMapped:
-		return "no mapping speaks of it"
+		return "no mapping matches it"
 	case OnlyListed:
-		return "nobody was asked"
+		return "not asked"
 	default:
-		return "nobody could look"
+		return "could not be determined"
 	}
 }
 

@@ -148,7 +148,7 @@ func (g grower) verdict(v gate.Verdict, title string) *branch {
 	b.add("digest", digestOf(v))
 	g.mirror(b, v)
 	if len(v.Decisions) == 0 {
-		b.add("policies", "none speaks of this image")
+		b.add("policies", "none matches this image")
 	}
 	told := map[policy.Reason]bool{}
 	for _, d := range v.Decisions {
@@ -184,7 +184,7 @@ func (g grower) isToldElsewhere(r policy.Reason) bool {
 func digestOf(v gate.Verdict) string {
 	switch {
 	case v.Pinned.IsZero() && v.Image.Ref.Digest() != (image.Digest{}):
-		return v.Image.Ref.Digest().String() + " (as written; nobody was asked)"
+		return v.Image.Ref.Digest().String() + " (as written; no registry was asked)"
 	case v.Pinned.IsZero():
 		return "not resolved"
 	case !v.Image.Ref.Digest().IsZero():

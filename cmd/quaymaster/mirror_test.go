@@ -128,7 +128,7 @@ func TestMirror(t *testing.T) {
 		{"resolve-target", "the target's answer counts", f.targets("late"), "      resolve: Target\n", []string{"web"}, command.ExitAllowed},
 		{"always", "the target is not asked", f.targets("down"), "      when: Always\n", []string{"web"}, command.ExitAllowed},
 		{"copy", "inside a target", f.targets("near"), "", []string{"copy"}, command.ExitAllowed},
-		{"not-mapped", "no mapping speaks of it", f.targets("near"), "", []string{"registry.example/app:v1"}, command.ExitAllowed},
+		{"not-mapped", "no mapping matches it", f.targets("near"), "", []string{"registry.example/app:v1"}, command.ExitAllowed},
 		{"no-source", "the source is down, and nobody knows which digest is meant", f.targets("near"), "", []string{"none"}, command.ExitError},
 		{"offline", "nobody is asked", f.targets("down", "near"), "      pullSecrets: [near-corp]\n      evidence: [Target, Source, {repository: \"" + f.near.Registry.Host() + "/signatures\"}]\n", []string{"--offline", "web"}, command.ExitAllowed},
 		{"proved", "the policy proves it", f.targets("late", "near"), "", []string{"--policy", f.path("policy.yaml"), "web"}, command.ExitAllowed},

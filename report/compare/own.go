@@ -62,7 +62,7 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 		about.container, about.written, about.digest = d.Image.Container, d.Image.Written, d.Image.Digest
 	}
 	if d.Undecided != "" {
-		about.word, about.code, about.message = Error, d.Undecided, "nobody decided: "+d.Undecided
+		about.word, about.code, about.message = Error, d.Undecided, "not decided: "+d.Undecided
 		c.take(about)
 		return
 	}

@@ -45,7 +45,7 @@ func ParseLine(raw []byte) (Line, error) {
 		KindBreakGlass: line.BreakGlass != nil,
 	}
 	if has, known := contents[line.Kind]; known && !has {
-		return line, fmt.Errorf("it is said to be of kind %q, and has nothing of it", line.Kind)
+		return line, fmt.Errorf("its kind is %q, and it has no content of that kind", line.Kind)
 	}
 	return line, nil
 }
@@ -61,8 +61,8 @@ func (l *Line) after(at Position) error {
 	return nil
 }
 
-// firstVersion has the result in a field answer, the endpoint in a field door, "unable" for error,
-// "undecided" for indeterminate, and "allow" for unchecked.
+// firstVersion has other names of the result and the endpoint, and other values of results; see
+// rename.
 const firstVersion = 1
 
 // rename takes over the result of a line of the first version. Without it, a denial

@@ -107,7 +107,7 @@ func Verify(folder string, o VerifyOptions) (Summary, error) {
 	}
 	if v.summary.First > 1 && v.summary.PrunedThrough+1 < v.summary.First {
 		return v.summary, &BrokenError{
-			Segment: segments[0].Name, Line: 1, Seq: v.summary.First, What: "the log begins later than what it says it removed",
+			Segment: segments[0].Name, Line: 1, Seq: v.summary.First, What: "the log begins later than the end of its removed lines",
 			Expected: "number " + fmt.Sprint(v.summary.PrunedThrough+1), Found: "number " + fmt.Sprint(v.summary.First),
 		}
 	}
@@ -290,7 +290,7 @@ func (v *verification) open(l *Line) error {
 		v.note(l, "the log was found damaged: %s", l.Open.Damaged)
 	}
 	if l.Open.Missing > 0 {
-		v.note(l, "%d lines were missing that a checkpoint had signed: a machine that lost power, or somebody who removed them", l.Open.Missing)
+		v.note(l, "%d lines of a signed checkpoint were missing: the machine lost power, or a user removed them", l.Open.Missing)
 	}
 	return nil
 }
@@ -354,7 +354,7 @@ func (v *verification) signed(l *Line) error {
 		return err
 	}
 	if !bytes.Equal(bytes.TrimRight(written, "\n"), l.Raw) {
-		return &BrokenError{What: "the checkpoint says more than what is signed"}
+		return &BrokenError{What: "the checkpoint has content that is not signed"}
 	}
 	return nil
 }
@@ -373,7 +373,7 @@ func (v *verification) end() error {
 		}
 	}
 	if v.keys != nil && v.summary.Checkpoints == 0 {
-		return &BrokenError{What: "there is no checkpoint in it, so that no key vouches for any line: it is younger than checkpointInterval (1m), or somebody wrote it anew"}
+		return &BrokenError{What: "there is no checkpoint in it, so that no line is signed: it is younger than checkpointInterval (1m), or it was rewritten"}
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestVerifyNamesTheFirstBrokenLink(t *testing.T) {
 			if err := os.Remove(w.files[0]); err != nil {
 				t.Fatal(err)
 			}
-		}, 1, 1, "the log begins later than what it says it removed: expected number 1, found number 12"},
+		}, 1, 1, "the log begins later than the end of its removed lines: expected number 1, found number 12"},
 		{"a file is empty", func(t *testing.T, w written) { rewrite(t, w.files[0], nil) }, 0, 0, "there is no line in it"},
 		{"a checkpoint is copied to the end", func(t *testing.T, w written) {
 			rewrite(t, w.files[1], append(lines(t, w.files[1]), lines(t, w.files[0])[5]))
@@ -154,7 +154,7 @@ func TestVerifyNamesTheFirstBrokenLink(t *testing.T) {
 			all := lines(t, w.files[1])
 			all[5] = bytes.Replace(all[5], []byte(`{"v":2,`), []byte(`{"v":2,"note":"all is well",`), 1)
 			rewrite(t, w.files[1], all)
-		}, 1, 6, "the checkpoint says more than what is signed"},
+		}, 1, 6, "the checkpoint has content that is not signed"},
 		{"the end is cut off, behind the copy of the last checkpoint", func(t *testing.T, w written) {
 			all := lines(t, w.files[1])
 			rewrite(t, filepath.Join(w.folder, decisionlog.HeadName), all[5:])
@@ -258,7 +258,7 @@ func TestPruned(t *testing.T) {
 	}{
 		{"it is signed", true, true, ""},
 		{"it is not, and nobody looks", false, false, ""},
-		{"it is not", false, true, "the log begins later than what it says it removed: expected number 1, found number 12"},
+		{"it is not", false, true, "the log begins later than the end of its removed lines: expected number 1, found number 12"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			w := write(t)

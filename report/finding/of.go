@@ -33,7 +33,7 @@ func (r Run) Unverified() string {
 	case len(r.Objects) == 0:
 		return "nothing was verified: there was nothing to verify"
 	case r.Summary.Images == 0:
-		return "nothing was verified: there is no image in it, and no rule speaks of the objects"
+		return "nothing was verified: there is no image in it, and no rule matches the objects"
 	default:
 		return "nothing was verified: no policy asks anything of the images"
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // ErrForeign is returned for an object with the name of a report and another creator.
-var ErrForeign = errors.New("the report was made by somebody else")
+var ErrForeign = errors.New("the report belongs to another program")
 
 // original is a part as it was read.
 type original struct {

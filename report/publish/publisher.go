@@ -92,7 +92,7 @@ type Publisher struct {
 func New(o Options) (*Publisher, error) {
 	o.Grouping = cmp.Or(o.Grouping, policyreport.ByWorkload)
 	if len(o.Stores) == 0 || o.Observer == nil || o.Grouping == policyreport.ByWorkload && o.Workloads == nil {
-		return nil, errors.New("reports: a store and an observer are required, and by workload who knows workloads")
+		return nil, errors.New("reports: Stores and Observer are required, and Workloads for reports by workload")
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -74,7 +74,7 @@ func (p *Publisher) Keep(ctx context.Context, at policyreport.Place, policies []
 func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("internal error at what was decided about %s, which is a defect: %v", d.Resource().Name, v)
+			err = fmt.Errorf("internal error at a decision about %s, which is a defect: %v", d.Resource().Name, v)
 		}
 	}()
 	of := d.Resource()

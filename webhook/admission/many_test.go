@@ -87,7 +87,7 @@ func TestOnlyPoliciesThatMatchAreAsked(t *testing.T) {
 		{"the same, from memory", image, 1, true},
 		{"one policy speaks of the image, and it is not signed", h.Build("shop/bad", "1", "bad").Name, 1, false},
 		{"another policy speaks of the image, which is not there", h.Registry.Host() + "/team-3/web:1", 1, false},
-		{"no policy speaks of the image", "docker.io/library/nginx:1", 0, true},
+		{"no policy matches the image", "docker.io/library/nginx:1", 0, true},
 	} {
 		asked = 0
 		a := send(t, handler, review(t, "CREATE", pod(row.image), nil, nil))

@@ -31,7 +31,7 @@ func TestRealGate(t *testing.T) {
 		{[]string{good.ByDigest(), bad.ByDigest(), good.Name, "::"}, nil, false, []string{
 			"[malformed-reference]", bad.ByDigest() + ": denied", "use " + good.Name + "@" + good.Manifest.Digest,
 		}, "one denial names all that is wrong"},
-		{[]string{elsewhere.Name}, nil, true, nil, "no policy speaks of the image"},
+		{[]string{elsewhere.Name}, nil, true, nil, "no policy matches the image"},
 		{[]string{h.Registry.Host() + "/shop/gone:1"}, nil, false, []string{"could not be verified", "[image-not-found]"}, "an image that is not there"},
 		{[]string{good.ByDigest()}, []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}, false, []string{"could not be verified", "the object's labels"}, "a rule that asks for labels"},
 		{[]string{elsewhere.Name}, []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}, true, nil, "the same rule, of other images"},

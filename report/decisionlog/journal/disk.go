@@ -42,7 +42,7 @@ func (realDisk) resume(path string, at int64) (handle, error) {
 	switch {
 	case err != nil:
 	case info.Size() < at:
-		err = errors.New(path + " is shorter than what was written to it")
+		err = errors.New(path + " is shorter than the data written to it")
 	default:
 		err = file.Truncate(at)
 	}

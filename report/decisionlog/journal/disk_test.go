@@ -259,7 +259,7 @@ func TestFileIsRemoved(t *testing.T) {
 	if want := []decisionlog.Kind{decisionlog.KindOpen, decisionlog.KindDecision, decisionlog.KindCheckpoint}; !slices.Equal(kinds, want) {
 		t.Errorf("got %v, want %v", kinds, want)
 	}
-	if _, err := decisionlog.Verify(folder, decisionlog.VerifyOptions{}); err == nil || !strings.Contains(err.Error(), "begins later than what it says it removed") {
+	if _, err := decisionlog.Verify(folder, decisionlog.VerifyOptions{}); err == nil || !strings.Contains(err.Error(), "begins later than the end of its removed lines") {
 		t.Errorf("nobody says that lines are missing: %v", err)
 	}
 }

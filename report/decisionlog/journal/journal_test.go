@@ -331,7 +331,7 @@ func TestCutOffEnd(t *testing.T) {
 	if err := j.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if got := verified(t, config.Folder, keys); len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "4 lines were missing") {
+	if got := verified(t, config.Folder, keys); len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "4 lines of a signed checkpoint were missing") {
 		t.Errorf("got %v", got.Notes)
 	}
 }

@@ -123,7 +123,7 @@ func (w *writer) recreate(list []sized) {
 		return
 	}
 	gone := f.name
-	err := errors.New(gone + " was removed by somebody else")
+	err := errors.New(gone + " was removed by another process")
 	if failed := f.begin(w.chain.Position().Seq + 1); failed != nil {
 		err = errors.Join(err, failed)
 	}

@@ -76,7 +76,7 @@ func (before found) report(log *slog.Logger) {
 			slog.String("file", before.torn.File), slog.Int64("bytes", before.torn.Bytes))
 	}
 	if before.damaged != "" || before.missing > 0 {
-		log.Error("decision log: it is not what was written; ask quaymaster log verify",
+		log.Error("decision log: its content differs from the written lines; run quaymaster log verify",
 			slog.String("damaged", before.damaged), slog.Uint64("missing", before.missing))
 	}
 }

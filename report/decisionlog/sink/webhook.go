@@ -54,7 +54,7 @@ func checkURL(text string) error {
 	case to.User != nil:
 		return errors.New("the URL has a password in it: use a token")
 	case to.Scheme == "http" && !dial.IsLoopbackHost(to.Hostname()):
-		return fmt.Errorf("%s: want https, since the log tells who runs what", to.Redacted())
+		return fmt.Errorf("%s: want https, since the log lists users and their workloads", to.Redacted())
 	}
 	return nil
 }

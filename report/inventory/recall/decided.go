@@ -19,7 +19,7 @@ import (
 // exists, and its results are left out.
 func Decided(from Source, policies func(id string) *policy.Policy, do func(report.Decided) error) error {
 	if policies == nil || do == nil {
-		return errors.New("recall: want policies, and who is told")
+		return errors.New("recall: policies and do must not be nil")
 	}
 	return from.each(func(lines []decisionlog.Entry) error {
 		first := lines[0].Decision

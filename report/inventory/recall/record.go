@@ -66,7 +66,7 @@ func ruleOf(r *decisionlog.Rule) report.Rule {
 	}
 	switch {
 	case r.Result == policy.Skipped:
-		made.Skipped, made.Result = "as the decision log says", ""
+		made.Skipped, made.Result = "as in the decision log", ""
 	case r.Result == policy.Indeterminate && r.Reason != nil && r.Reason.Code == policy.PolicyError:
 		made.Error, made.Result = r.Reason.Message, ""
 	}
