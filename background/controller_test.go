@@ -483,7 +483,7 @@ func TestTheRequester(t *testing.T) {
 				if got := b.server.object(owner) != nil; got != test.want {
 					t.Errorf("there: %v", got)
 				}
-				if !test.want && !b.says("nobody knows") {
+				if !test.want && !b.says("which is not recorded") {
 					t.Error("nobody was told why not")
 				}
 				told := b.tellings()
@@ -875,7 +875,7 @@ mutate:
 		if times, _ := b.server.written("configmaps/team/count"); times < 2 || times > 120 {
 			t.Errorf("written %d times in ten minutes", times)
 		}
-		if !b.says("undoes what another does") {
+		if !b.says("another rule reverts the changes") {
 			t.Error("nobody was told")
 		}
 	})

@@ -26,7 +26,7 @@ type busyError struct {
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("%s was written %d times within %s: somebody else wants it otherwise, or a rule undoes what another does; the next try is in %s",
+	return fmt.Sprintf("%s was written %d times within %s: another controller or another rule reverts the changes; the next try is in %s",
 		e.object, maxWrites, writesWindow, e.pause.Round(time.Second))
 }
 

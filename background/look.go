@@ -271,6 +271,6 @@ func why(r policy.Ruling) error {
 // noRequester returns the error of a rule that reads the requester, where the requester is not
 // known.
 func (l *look) noRequester() error {
-	return fmt.Errorf("the rule reads who made the trigger, and nobody knows: %w; "+
+	return fmt.Errorf("the rule reads the requester of the trigger, which is not recorded: %w; "+
 		"the gateway records it when an object is created while the rule is in force", l.unknown)
 }

@@ -66,7 +66,7 @@ func (s *triggerSink) Deleted(object map[string]any) {
 // Failed implements Sink.
 func (s *triggerSink) Failed(err error) {
 	s.at.settle(false)
-	s.options.Observer.Failed(fmt.Errorf("watch %s, which rules about other objects speak of: %w", s.kind.Resource, err))
+	s.options.Observer.Failed(fmt.Errorf("watch %s, triggers of rules about other objects: %w", s.kind.Resource, err))
 }
 
 // look queues a trigger, unless no rule matches it or nothing relevant to rules has changed.

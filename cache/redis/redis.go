@@ -184,7 +184,7 @@ func (c Config) check() (string, error) {
 		return "", fmt.Errorf("user name %q without a password", c.Username)
 	}
 	if c.TLS != nil && c.TLS.InsecureSkipVerify {
-		return "", errors.New("TLS that believes any certificate: the password would go to whoever answers")
+		return "", errors.New("refusing TLS without certificate verification: the password would be sent to an unverified server")
 	}
 	if c.Keys == nil {
 		return "", errors.New("want the replicas' keys")

@@ -33,7 +33,7 @@ func TestNewRefusesWhatMeansNothing(t *testing.T) {
 		{"a URL", func(c *redis.Config) { c.Address = "redis://redis:6379" }, nil, "address"},
 		{"a user without a password", func(c *redis.Config) { c.Username = "u" }, nil, "without a password"},
 		{"a user with one", func(c *redis.Config) { c.Username, c.Password = "u", secret("p") }, nil, ""},
-		{"TLS that believes anybody", func(c *redis.Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} }, nil, "any certificate"},
+		{"TLS that believes anybody", func(c *redis.Config) { c.TLS = &tls.Config{InsecureSkipVerify: true} }, nil, "without certificate verification"},
 		{"TLS", func(c *redis.Config) { c.TLS = &tls.Config{} }, nil, ""},
 		{"no keys", func(c *redis.Config) { c.Keys = nil }, nil, "want the replicas' keys"},
 		{"a short key", func(c *redis.Config) { c.Keys = keys([]byte("short")) }, nil, "5 bytes"},

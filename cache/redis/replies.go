@@ -23,7 +23,7 @@ const (
 )
 
 // errReply means that the input is not a reply of a server to a request of this package.
-var errReply = errors.New("the server's reply is not what was asked for")
+var errReply = errors.New("the server's reply does not match the request")
 
 // replies is a connection that scans incoming bytes as RESP2 or RESP3 before they are passed on.
 // A write starts a new count.

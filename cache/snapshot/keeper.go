@@ -51,7 +51,7 @@ type Keeper struct {
 func New(o Options) (*Keeper, error) {
 	switch {
 	case o.Memory == nil || o.Store == nil || o.Sealer == nil || o.Failed == nil:
-		return nil, errors.New("keep snapshots: want a memory, a store, a sealer, and somebody to tell of failures")
+		return nil, errors.New("keep snapshots: Memory, Store, Sealer and Failed must not be nil")
 	case o.Room < 1 || o.Room > MaxPart || o.Parts < 1 || o.Parts > MaxParts:
 		return nil, fmt.Errorf("keep snapshots: %d parts of %d bytes: want 1 to %d of 1 to %d", o.Parts, o.Room, MaxParts, MaxPart)
 	case o.Interval < time.Second || o.Interval > 24*time.Hour:

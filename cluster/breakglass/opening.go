@@ -113,10 +113,10 @@ func wrote(label string, entries []metav1.ManagedFieldsEntry) *metav1.ManagedFie
 func (o Opening) String() string {
 	by := o.By
 	if by == "" && o.Manager != "" {
-		by = "somebody who did not say, with " + o.Manager
+		by = "an unnamed user, with " + o.Manager
 	}
 	if by == "" {
-		by = "somebody who did not say"
+		by = "an unnamed user"
 	}
 	until := "no end that can be read"
 	if !o.Until.IsZero() {

@@ -91,10 +91,10 @@ func TestJudgeTells(t *testing.T) {
 		t.Error(o.String())
 	}
 	o.By = ""
-	if o.String() != `until 2030-01-31T13:00:00Z, by somebody who did not say, with kubectl-patch: "it burns"` {
+	if o.String() != `until 2030-01-31T13:00:00Z, by an unnamed user, with kubectl-patch: "it burns"` {
 		t.Error(o.String())
 	}
-	if got := (breakglass.Opening{}).String(); got != `no end that can be read, by somebody who did not say: ""` {
+	if got := (breakglass.Opening{}).String(); got != `no end that can be read, by an unnamed user: ""` {
 		t.Error(got)
 	}
 }

@@ -251,7 +251,7 @@ func testWhatIsNotUnderstoodDenies(t *testing.T, binary string) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, "{")
 			panic(http.ErrAbortHandler)
-		}, false, "nobody could say"},
+		}, false, "could not be verified"},
 		{"a reason that would fill a log", says(200, kind, goodRecord(t, func(item map[string]any) {
 			item["images"].([]any)[0].(map[string]any)["reasons"] = []any{map[string]any{"code": "verified", "message": strings.Repeat("long\n\x1b[31m", 1<<14)}}
 		})), true, "allowed"},

@@ -54,7 +54,7 @@ func (l *scanLog) Looked(_ scan.Kind, objects int, _ int64) { l.metrics.Scanned(
 
 // Refused logs the missing permission.
 func (l *scanLog) Refused(kind scan.Kind, err error) {
-	l.log.Warn("a kind that policies speak of is not scanned; grant the gateway's service account list on it",
+	l.log.Warn("a kind that policies match is not scanned; grant the gateway's service account list on it",
 		slog.String("kind", kind.String()), slog.String("error", err.Error()))
 }
 

@@ -114,7 +114,7 @@ func translated(err error) error {
 	case apierrors.IsConflict(err):
 		return fmt.Errorf("%w: %w", background.ErrConflict, err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; what the gateway may write is up to RBAC: see docs/generate.md", err)
+		return fmt.Errorf("%w; grant the gateway's service account write access by RBAC: see docs/generate.md", err)
 	}
 	return err
 }

@@ -58,7 +58,7 @@ func (c *Caller) Fetch(ctx context.Context, call *globalcontext.Call) (any, erro
 	}
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
-		return nil, fmt.Errorf("%s answered what is no JSON: %w", shown, err)
+		return nil, fmt.Errorf("%s did not return JSON: %w", shown, err)
 	}
 	return value, nil
 }

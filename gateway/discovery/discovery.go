@@ -107,7 +107,7 @@ func (s *Discovery) Run(ctx context.Context, defined gateway.Changing) {
 		pause := servedInterval
 		changed, err := s.Refresh()
 		if err != nil {
-			s.log.Warn("what the API server serves cannot be listed; what it served before counts", slog.String("error", err.Error()))
+			s.log.Warn("the API server's resources cannot be listed; the previous list stays in use", slog.String("error", err.Error()))
 			pause = servedPause
 		} else if s.missed.Swap(false) || changed {
 			s.changed()

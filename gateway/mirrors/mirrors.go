@@ -223,7 +223,7 @@ func (m *Mirrors) report() {
 		text := finding.Where + ": " + finding.Message
 		advised[text] = true
 		if !m.advised[text] {
-			m.log.Warn("a mirror does not do what it seems to say", slog.String("where", finding.Where),
+			m.log.Warn("mirror configuration has no effect", slog.String("where", finding.Where),
 				slog.String("message", finding.Message), slog.String("hint", finding.Hint))
 		}
 	}

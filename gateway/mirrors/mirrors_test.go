@@ -170,7 +170,7 @@ func TestMirrorsInConfigMaps(t *testing.T) {
 	}{
 		{"could not look at the start: nothing is known", unavailable, false, false, ""},
 		{"there", pairs("one.example/hub"), true, true, "one.example"},
-		{"could not look: it stays", unavailable, false, true, "one.example"},
+		{"indeterminate: it stays", unavailable, false, true, "one.example"},
 		{"another", pairs("two.example/hub"), true, true, "two.example"},
 		{"broken: the last version holds", pairs("https://three.example/hub"), true, true, "two.example"},
 		{"may not be read any more: so it does", &cluster.Error{Kind: "configmap", Reason: cluster.ErrForbidden}, true, true, "two.example"},

@@ -56,7 +56,7 @@ func closedBecause(why breakglass.Why) string {
 		return "It would have been open for longer than " + breakglass.MaxLength.String() + ": the label was taken off."
 	case breakglass.Removed:
 	}
-	return "Somebody took the label off."
+	return "A user removed the label."
 }
 
 func (t *BreakGlass) report(o breakglass.Opening, event, reason, note string) {

@@ -80,7 +80,7 @@ func (t *Analysis) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		changed := c.Policies.Changed()
 		if err := t.round(ctx, changed); err != nil && !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			c.failed("what the guard approved cannot be kept", err)
+			c.failed("rollout approvals cannot be stored", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -246,7 +246,7 @@ func (t *Analysis) try(ctx context.Context, of candidate, now *tried) (approved 
 }
 
 // nextSteps lists the remedies for a held policy.
-const nextSteps = "let what it names be as it wants it, have it audit first, or accept it by the annotation " + rollout.Annotation + ": " + rollout.Accepted
+const nextSteps = "fix the listed workloads, set the policy to Audit, or accept it with the annotation " + rollout.Annotation + ": " + rollout.Accepted
 
 func heldNote(found trial.Result) string {
 	note := "held: " + found.Summary()

@@ -115,7 +115,7 @@ func (a *Approvals) Run(ctx context.Context) error {
 		switch {
 		case errors.Is(err, errNone): // the loaded approvals stay valid
 		case err != nil:
-			c.failed("what the guard approved cannot be read; what was known stays so", err)
+			c.failed("rollout approvals cannot be read; the loaded ones stay in use", err)
 		case !ledger.Equal(c.Effective.ledger.Load()):
 			c.approve("", ledger)
 		}
@@ -137,7 +137,7 @@ func (c Config) firstApprovals(ctx context.Context) bool {
 			return true
 		}
 		if lasting := apierrors.IsForbidden(err) || errors.Is(err, rollout.ErrVersion); lasting || time.Since(began) > approvalWait {
-			c.Log.Error("what the guard approved cannot be read: every policy is in force as it is written, untried", slog.String("error", err.Error()))
+			c.Log.Error("rollout approvals cannot be read: every policy is active in its current version, without a rollout check", slog.String("error", err.Error()))
 			c.approve(Source, nil)
 			return true
 		}

@@ -82,7 +82,7 @@ func NewEffective(sources []string, log *slog.Logger) *Effective {
 	f := &Effective{sources: sources, log: log}
 	f.Forget()
 	if len(sources) > 0 {
-		log.Warn("every policy of these sources only audits, whatever it says: nothing that they name is denied (policies.audit)", slog.String("sources", strings.Join(sources, ", ")))
+		log.Warn("policies of these sources audit only, regardless of their actions: they deny nothing (policies.audit)", slog.String("sources", strings.Join(sources, ", ")))
 	}
 	return f
 }
@@ -139,7 +139,7 @@ func (f *Effective) previous(key string, p *policy.Policy, ledger *rollout.Ledge
 	}
 	entry := f.compile(catalog.Document{Key: key, Text: before.Text, Source: p.Source + " (as it was approved)"})
 	if entry.Policy == nil || entry.Policy.ID() != p.ID() {
-		f.log.Error("what was approved of a policy cannot be used any more: its new version is in force untried", slog.String("policy", p.ID()), slog.String("error", entry.Why))
+		f.log.Error("the approved version of a policy is no longer usable: its new version is active without a rollout check", slog.String("policy", p.ID()), slog.String("error", entry.Why))
 	} else {
 		made = entry.Policy
 	}

@@ -57,7 +57,7 @@ func (d *Review) Analyze(ctx context.Context, raw []byte) (warnings []string, er
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	const waits = "quaymaster: the guard holds this policy until it has been tried against what runs: what was approved before stays in force, and a new policy only audits"
+	const waits = "quaymaster: this policy is pending impact analysis: the previous version remains active, and a new policy audits only"
 	select {
 	case d.turn <- struct{}{}:
 		defer func() { <-d.turn }()

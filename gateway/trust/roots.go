@@ -203,7 +203,7 @@ func (r *Roots) note(one rootRead, turn *rootTurn, err error) {
 	}
 	turn.said = said
 	if err != nil {
-		r.Log.Warn("the trusted root of a TUF repository could not be read; what was known of it before stays in use", slog.String("of", one.what), slog.String("error", said))
+		r.Log.Warn("the trusted root of a TUF repository could not be read; the previous root stays in use", slog.String("of", one.what), slog.String("error", said))
 	} else {
 		r.Log.Info("the trusted root of a TUF repository was read", slog.String("of", one.what))
 	}

@@ -123,7 +123,7 @@ func checkDescriptor(stdin io.Reader, digest image.Digest) error {
 	}
 	switch {
 	case d.Digest != digest.String():
-		return fmt.Errorf("the descriptor is of %q, and -digest says %s", d.Digest, digest)
+		return fmt.Errorf("the descriptor is of %q, and -digest is %s", d.Digest, digest)
 	case d.MediaType == "":
 		return errors.New("the descriptor has no media type")
 	case d.Size <= 0:

@@ -26,7 +26,7 @@ func Run(ctx context.Context, args []string, p Process, look Look) int {
 	started := time.Now()
 	verdict, err := judge(ctx, args, p, look)
 	if err != nil {
-		verdict = Verdict{Reason: "denied, since nobody could say: " + err.Error()}
+		verdict = Verdict{Reason: "denied, since the image could not be verified: " + err.Error()}
 	}
 	fmt.Fprintf(p.Err, "quaymaster: answered in %s\n", time.Since(started).Round(time.Millisecond))
 	fmt.Fprintln(p.Out, line("quaymaster: "+verdict.Reason))
