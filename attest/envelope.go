@@ -56,7 +56,7 @@ func readEnvelope(b []byte) (Envelope, error) {
 	}
 	switch {
 	case payloadType == "" && len(members["_type"]) > 0:
-		return Envelope{}, errors.New("it is a bare statement, which nobody signed")
+		return Envelope{}, errors.New("it is a bare statement without a signature")
 	case payloadType != MediaTypeInToto:
 		return Envelope{}, fmt.Errorf("payload type %q is not %s", shorten(payloadType), MediaTypeInToto)
 	case len(signatures) == 0:

@@ -114,7 +114,7 @@ func (s *search) fetch(ctx context.Context, blobs []*paper) []*paper {
 }
 
 // errSize: the bytes have the right digest, but not the size in the manifest.
-var errSize = errors.New("its size is not the one that its descriptor says")
+var errSize = errors.New("its size differs from its descriptor's")
 
 // fetch reads the blob. More bytes than in the descriptor are an error of the manifest, and not
 // an exceeded bound.

@@ -120,7 +120,7 @@ func TestParseEnvelope(t *testing.T) {
 		"signature no text":  {"not base64", wrap(std, `{"sig":"?"}`), "signature 1"},
 		"another type":       {"no statement", strings.Replace(good, "in-toto", "other", 1), "payload type"},
 		"no payload":         {"nothing signed", wrap("", one), "payload is empty"},
-		"bare statement":     {"attached without a signature", string(payload), "nobody signed"},
+		"bare statement":     {"attached without a signature", string(payload), "without a signature"},
 		"two payloads":       {"parsers take either", strings.Replace(good, `"signatures"`, `"payload":"e30=","signatures"`, 1), "twice"},
 		"payload, otherwise": {"Go would take it for the field, others not", strings.Replace(good, `"signatures"`, `"Payload":"e30=","signatures"`, 1), "did you mean"},
 		"no object":          {"not an envelope", `"x"`, "want a JSON object"},

@@ -92,7 +92,7 @@ func (c *Client) head(ctx context.Context, op string, repository image.Repositor
 		return descriptor, err
 	}
 	if wanted, err := image.ParseDigest(reference); err == nil && wanted != claimed && wanted.Algorithm() == claimed.Algorithm() {
-		return image.Descriptor{}, q.fail(image.Corrupt, fmt.Errorf("asked for %s, its header says %s", wanted, claimed))
+		return image.Descriptor{}, q.fail(image.Corrupt, fmt.Errorf("requested %s, its header has %s", wanted, claimed))
 	}
 	descriptor := image.Descriptor{Digest: claimed}
 	if mediaType := mediaTypeOf(got.header); content.IsManifestType(mediaType) {

@@ -84,7 +84,7 @@ func TestARegistryThatSaysSlowDown(t *testing.T) {
 	for i, client := range []*registry.Client{admission, admission, scan, admission.For(registry.Caller{Tenant: "other"}, nil)} {
 		_, err := client.Resolve(t.Context(), ref)
 		wantKind(t, err, image.Unavailable)
-		if err == nil || !strings.Contains(err.Error(), "again in") && !strings.Contains(err.Error(), "try again then") {
+		if err == nil || !strings.Contains(err.Error(), "the next request is in") && !strings.Contains(err.Error(), "try again then") {
 			t.Errorf("%d: %v: want when to try again", i, err)
 		}
 		if failure, ok := errors.AsType[*registry.Error](err); !ok || !failure.IsSilence() || !failure.IsLimited() {
@@ -157,7 +157,7 @@ func TestTheScanLeavesHalf(t *testing.T) {
 	for range 20 {
 		if _, _, err := scan.Manifest(t.Context(), repository(t, server.Host()+"/app"), "v1"); err == nil {
 			asked++
-		} else if !strings.Contains(err.Error(), "kept for admission") {
+		} else if !strings.Contains(err.Error(), "reserved for admission") {
 			t.Error(err)
 		}
 	}

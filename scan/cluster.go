@@ -67,7 +67,7 @@ func (e *ExpiredError) Error() string { return "the list went on for too long: "
 func (e *ExpiredError) Unwrap() error { return e.Err }
 
 // ErrUnknown means: the labels of a namespace are unknown, and this is not logged.
-var ErrUnknown = errors.New("nobody knows")
+var ErrUnknown = errors.New("the labels of the namespace are unknown")
 
 // Namespaces looks up the labels of namespaces.
 type Namespaces interface {

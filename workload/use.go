@@ -191,7 +191,7 @@ func (f *specFinder) entry(entry Value, at entryAt, role Role) error {
 	case strings.TrimSpace(text) != "":
 		f.uses = append(f.uses, Use{Image: text, Container: name, Pointer: string(at.child(path)), Role: role, Text: text})
 	case f.isPod:
-		return fmt.Errorf("%s: %s %q has no image, and in a Pod nobody fills it in; name one", at.child(path), role, name)
+		return fmt.Errorf("%s: %s %q has no image, and in a Pod no controller sets it; name one", at.child(path), role, name)
 	}
 	return nil
 }

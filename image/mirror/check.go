@@ -46,8 +46,8 @@ func (s *Set) checkShadow(w *way) []Finding {
 		return nil
 	}
 	return []Finding{w.entry.finding(w.path,
-		fmt.Sprintf("%s speaks of %s for the same subjects and comes first, by kind, name and place", by.entry.name, w.source),
-		"join both entries, or tell them apart by selectors")}
+		fmt.Sprintf("%s maps %s for the same subjects and comes first, by kind, name and position", by.entry.name, w.source),
+		"join both entries, or distinguish them by selectors")}
 }
 
 // covers reports whether an entry applies to all subjects of another one.

@@ -161,9 +161,9 @@ func TestCheck(t *testing.T) {
 	const all = "{sources: [quay.io], targets: [{location: m.corp}]}"
 	for _, test := range []struct{ reason, text, want string }{
 		{"nothing", own("a", all), ""},
-		{"shadowed", own("a", all) + own("b", "{sources: [quay.io], targets: [{location: n.corp}]}"), "RegistryMirror/b: spec.mirrors[0].sources[0]: RegistryMirror/a[0] speaks of quay.io for the same"},
-		{"shadowed in one document", own("a", all, "{sources: [ghcr.io, quay.io], targets: [{location: n.corp}]}"), "spec.mirrors[1].sources[1]: RegistryMirror/a[0] speaks of quay.io"},
-		{"shadowed by an equal selector", own("a", "{sources: [quay.io], targets: [{location: m.corp}], objectSelector: {matchLabels: {a: b}}}", "{sources: [quay.io], targets: [{location: n.corp}], objectSelector: {matchLabels: {a: b}}}"), "spec.mirrors[1].sources[0]: RegistryMirror/a[0] speaks of quay.io"},
+		{"shadowed", own("a", all) + own("b", "{sources: [quay.io], targets: [{location: n.corp}]}"), "RegistryMirror/b: spec.mirrors[0].sources[0]: RegistryMirror/a[0] maps quay.io for the same"},
+		{"shadowed in one document", own("a", all, "{sources: [ghcr.io, quay.io], targets: [{location: n.corp}]}"), "spec.mirrors[1].sources[1]: RegistryMirror/a[0] maps quay.io"},
+		{"shadowed by an equal selector", own("a", "{sources: [quay.io], targets: [{location: m.corp}], objectSelector: {matchLabels: {a: b}}}", "{sources: [quay.io], targets: [{location: n.corp}], objectSelector: {matchLabels: {a: b}}}"), "spec.mirrors[1].sources[0]: RegistryMirror/a[0] maps quay.io"},
 		{"told apart by a selector", own("a", "{sources: [quay.io], targets: [{location: m.corp}], objectSelector: {matchLabels: {a: b}}}", "{sources: [quay.io], targets: [{location: n.corp}]}"), ""},
 		{"a longer prefix", own("a", all, "{sources: [quay.io/a], targets: [{location: n.corp}]}"), ""},
 		{"a loop", own("a", "{sources: [quay.io], targets: [{location: m.corp/quay}]}", "{sources: [m.corp], targets: [{location: n.corp}]}"), "spec.mirrors[0].targets[0]: the target lies inside a source of RegistryMirror/a[1] (m.corp)"},

@@ -88,7 +88,7 @@ type LimitedError struct {
 // Error implements error.
 func (e *LimitedError) Error() string {
 	if e.Background {
-		return fmt.Sprintf("what is left of the registry's rate limit is kept for admission; asked again in %v", e.Wait.Round(time.Second))
+		return fmt.Sprintf("the rest of the registry's rate limit is reserved for admission; the next request is in %v", e.Wait.Round(time.Second))
 	}
 	return fmt.Sprintf("the registry limits how often it is asked (HTTP 429) and is left alone for %v more; try again then",
 		max(e.Wait, time.Millisecond).Round(time.Millisecond))

@@ -359,7 +359,7 @@ func TestRestOfStrangers(t *testing.T) {
 		t.Error("a registry that was never asked rests")
 	}
 	for background, want := range map[bool]string{
-		true: "what is left of the registry's rate limit is kept for admission", false: "the registry limits how often it is asked",
+		true: "the rest of the registry's rate limit is reserved for admission", false: "the registry limits how often it is asked",
 	} {
 		if got := (&allowance.LimitedError{Background: background, Wait: time.Second}).Error(); len(got) < len(want) || got[:len(want)] != want {
 			t.Errorf("background %t: %s", background, got)

@@ -236,7 +236,7 @@ func (l *Layout) isDockerArchive() bool {
 // would match no registry's: registries compress layers before they name them.
 func (l *Layout) dockerArchive() error {
 	failure := l.fail("open OCI layout", "", image.NotFound,
-		fmt.Errorf("it is what an older \"docker save\" writes: it holds layers and a configuration, and not the manifest whose digest a registry gave the image and signatures name"))
+		fmt.Errorf("it is written by an older \"docker save\": it holds layers and a configuration, and not the manifest of the digest that the registry and signatures use"))
 	failure.Hint = savedAgain
 	return failure
 }

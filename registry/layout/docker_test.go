@@ -116,7 +116,7 @@ func TestDockerSave(t *testing.T) {
 		for _, path := range []string{archive, folder} {
 			_, err := layout.Open(path)
 			wantKind(t, err, image.NotFound)
-			for _, says := range []string{"older \"docker save\"", "manifest whose digest", "cosign save", "skopeo copy"} {
+			for _, says := range []string{"older \"docker save\"", "not the manifest of the digest", "cosign save", "skopeo copy"} {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("%q does not say %q", err, says)
 				}

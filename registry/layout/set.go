@@ -94,7 +94,7 @@ func (l *Set) Manifest(ctx context.Context, repository image.Repository, referen
 			return image.Descriptor{}, nil, err
 		case found.body != nil && found.descriptor.Digest != next.descriptor.Digest:
 			failure := one.fail("read manifest", reference, image.Corrupt, errors.New("another of the layouts has another manifest under this tag"))
-			failure.Hint = "say whose each layout is: REPOSITORY=PATH"
+			failure.Hint = "name the repository of each layout: REPOSITORY=PATH"
 			return image.Descriptor{}, nil, failure
 		default:
 			found = next

@@ -133,7 +133,7 @@ func check(t *testing.T, fact verify.Fact, err error, want verify.Code) {
 	case err == nil:
 		t.Errorf("proved %s by %s, want %s", fact.Role, fact.Signer, want)
 	case !isRejection:
-		t.Errorf("could not look: %v, want %s", err, want)
+		t.Errorf("indeterminate: %v, want %s", err, want)
 	case rejection.Code != want:
 		t.Errorf("refused as %s (%v), want %s", rejection.Code, rejection, want)
 	case rejection.Origin.Via != "sig" || rejection.Authority == "":

@@ -78,7 +78,7 @@ func codeOf(t testing.TB, err error) verify.Code {
 	}
 	r, ok := errors.AsType[*verify.Rejection](err)
 	if !ok {
-		t.Fatalf("could not look: %v; want a fact or a rejection", err)
+		t.Fatalf("indeterminate: %v; want a fact or a rejection", err)
 	}
 	return r.Code
 }

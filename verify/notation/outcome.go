@@ -34,7 +34,7 @@ func (p *proof) judge(ctx context.Context, failure error) error {
 		p.notes = append(p.notes, fmt.Sprintf("%s: %v", result.Type, result.Error))
 	}
 	if p.terms.level.Revocation == verify.Skip {
-		p.notes = append(p.notes, "revocation: not checked, as the policy says")
+		p.notes = append(p.notes, "revocation: not checked, as the policy skips it")
 	}
 	if err := p.compareTarget(); err != nil {
 		return err

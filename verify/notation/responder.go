@@ -47,7 +47,7 @@ func vouched(body []byte, certificate, issuer *x509.Certificate, now time.Time) 
 	case !slices.Contains(by.ExtKeyUsage, x509.ExtKeyUsageOCSPSigning):
 		return nil, fmt.Errorf("the answer is signed by %s, which is no OCSP responder (OCSPSigning) of %s", by.Subject, issuer.Subject)
 	case now.Before(by.NotBefore) || now.After(by.NotAfter):
-		return nil, fmt.Errorf("the answer is signed by the responder %s, whose certificate is not valid now", by.Subject)
+		return nil, fmt.Errorf("the answer is signed by the responder %s with a certificate that is not valid now", by.Subject)
 	}
 	return answer, nil
 }
@@ -75,7 +75,7 @@ func speaksOf(list *x509.RevocationList, url string, chain []*x509.Certificate) 
 		case extension.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 28}):
 			var scope issuingDistributionPoint
 			if rest, err := asn1.Unmarshal(extension.Value, &scope); err != nil || len(rest) > 0 {
-				return errors.New("whom it speaks of cannot be read (issuingDistributionPoint)")
+				return errors.New("its scope cannot be read (issuingDistributionPoint)")
 			}
 			for _, certificate := range chain {
 				if !slices.Contains(certificate.CRLDistributionPoints, url) {
@@ -96,11 +96,11 @@ func (s issuingDistributionPoint) covers(certificate *x509.Certificate) error {
 	}
 	switch {
 	case s.OnlyAttribute || s.Indirect || len(s.Reasons.Bytes) > 0:
-		return errors.New("it speaks of attributes, of others' certificates or of some reasons alone")
+		return errors.New("it covers only attributes, certificates of other issuers, or some reasons")
 	case s.OnlyCA && !certificate.IsCA:
-		return errors.New("it speaks of certificate authorities alone")
+		return errors.New("it covers only certificate authorities")
 	case s.OnlyUser && certificate.IsCA:
-		return errors.New("it speaks of no certificate authorities")
+		return errors.New("it covers no certificate authorities")
 	case len(s.Point.Raw) > 0 && !slices.ContainsFunc(s.Point.FullName, isOwn):
 		return errors.New("it is that of another address than the certificate names")
 	}

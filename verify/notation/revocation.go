@@ -23,7 +23,7 @@ import (
 
 var (
 	errOffline   = errors.New("revocation servers may not be asked (offline)")
-	errUntrusted = errors.New("not asked, since nobody who is trusted vouches for the certificates that name the servers")
+	errUntrusted = errors.New("not asked, since the certificates that name the servers are not from a trusted issuer")
 )
 
 // revocationClient requests revocation status within bounds, and caches responses until their

@@ -147,7 +147,7 @@ func TestRevocation(t *testing.T) {
 			{reason: "it was revoked", change: revoked, authority: trusting(ca), code: string(verify.Revoked), asks: 1},
 			{reason: "it was revoked, to be noted", change: revoked, authority: level(verify.Note), notes: 1, asks: 1},
 			{reason: "it was revoked, and nobody wants to know", change: revoked, authority: level(verify.Skip), notes: 1, asks: 0},
-			{reason: "the answer is signed by somebody else", change: func(r *registrar) { r.signedBy = stranger }, authority: trusting(ca), code: couldNotLook, asks: 1},
+			{reason: "the answer is signed by another identity", change: func(r *registrar) { r.signedBy = stranger }, authority: trusting(ca), code: couldNotLook, asks: 1},
 			{reason: "the answer is out of date", change: func(r *registrar) { r.next = time.Now().Add(-time.Minute) }, authority: trusting(ca), code: couldNotLook, asks: 1},
 			{reason: "the server is broken", change: respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), authority: trusting(ca), code: couldNotLook, asks: 1},
 			{reason: "the server is broken, to be noted", change: respond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), authority: level(verify.Note), notes: 1, asks: 1},

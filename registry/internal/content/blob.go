@@ -39,7 +39,7 @@ func KindOfBound(err error) image.Kind {
 // CheckBlob compares the size and digest of body with its descriptor; a size of 0 is unknown.
 func CheckBlob(blob image.Descriptor, body []byte) error {
 	if blob.Size > 0 && int64(len(body)) != blob.Size {
-		return fmt.Errorf("the body has %d bytes, its descriptor says %d", len(body), blob.Size)
+		return fmt.Errorf("the body has %d bytes, its descriptor has %d", len(body), blob.Size)
 	}
 	if !blob.Digest.Matches(body) {
 		return fmt.Errorf("the body does not match the digest; as sha256 it has %s", image.DigestOf(body))

@@ -43,7 +43,7 @@ func Describe(body []byte, header string) (image.Descriptor, error) {
 	mediaType := parsed.MediaType
 	if IsManifestType(header) {
 		if mediaType != "" && mediaType != header {
-			return image.Descriptor{}, fmt.Errorf("its header says %s, its body %s", header, Shorten(mediaType))
+			return image.Descriptor{}, fmt.Errorf("its header has %s, its body %s", header, Shorten(mediaType))
 		}
 		mediaType = header
 	} else if !isVague(header) {

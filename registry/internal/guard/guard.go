@@ -76,7 +76,7 @@ func Redirect(q *http.Request, via []*http.Request) error {
 	case len(via) > MaxRedirects:
 		return fmt.Errorf("%w: more than %d", ErrTooManyRedirects, MaxRedirects)
 	case q.Body != nil || first.Method != http.MethodGet && first.Method != http.MethodHead:
-		return &StrayError{reason: "a request for a token or to store something was redirected; it carries what is meant for one host and stays"}
+		return &StrayError{reason: "a request for a token or to store something was redirected; its content is for one host and is not sent to another"}
 	case !strings.EqualFold(q.URL.Scheme, "https") && !strings.EqualFold(q.URL.Scheme, "http"):
 		return &StrayError{reason: fmt.Sprintf("redirected to the scheme %q", q.URL.Scheme)}
 	case strings.EqualFold(via[len(via)-1].URL.Scheme, "https") && !strings.EqualFold(q.URL.Scheme, "https"):

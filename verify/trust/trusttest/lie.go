@@ -26,7 +26,7 @@ const (
 	// keys sign it.
 	SkippedRoot Lie = "skipped root"
 	// StrangersRoot publishes with new keys, in a root signed only by these.
-	StrangersRoot Lie = "stranger's root"
+	StrangersRoot Lie = "untrusted root"
 	// NoThreshold publishes with a root of those keys that requires no signature of targets.
 	NoThreshold Lie = "no threshold"
 )

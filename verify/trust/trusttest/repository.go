@@ -246,7 +246,7 @@ func signed[T metadata.Roles](m *metadata.Metadata[T], by []signature.Signer) ([
 	}
 	text, err := m.ToBytes(false)
 	if err != nil {
-		return nil, fmt.Errorf("write what was signed: %w", err)
+		return nil, fmt.Errorf("write the signed document: %w", err)
 	}
 	return text, nil
 }

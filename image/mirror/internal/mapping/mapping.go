@@ -87,7 +87,7 @@ func parse(text string, from Source, spelled string) (*Mapping, error) {
 	for component := range strings.SplitSeq(path, "/") {
 		if part := partOf(component); part != nothing {
 			if m.middle != nothing {
-				return nil, errors.New("the path stands in it twice, and could not be told apart again")
+				return nil, errors.New("the path occurs in it twice, and cannot be split again")
 			}
 			m.middle = part
 			continue
@@ -129,7 +129,7 @@ func parseAffix(text string, from Source, spelled string) (affix, error) {
 	case !ok:
 		return affix{}, fmt.Errorf("%q: { without }", text)
 	case strings.ContainsAny(after, "{}"):
-		return affix{}, fmt.Errorf("%q has two variables between slashes, which could not be told apart again", text)
+		return affix{}, fmt.Errorf("%q has two variables between slashes, which cannot be split again", text)
 	}
 	switch {
 	case variable == "host" && from.host != "":
@@ -139,7 +139,7 @@ func parseAffix(text string, from Source, spelled string) (affix, error) {
 	case variable == "wildcard" && from.host == "":
 		return affix{before: before, after: after, wild: true}, nil
 	case variable == "wildcard":
-		return affix{}, fmt.Errorf("%q: the source %s has no * that {wildcard} could stand for", text, from)
+		return affix{}, fmt.Errorf("%q: the source %s has no * for {wildcard}", text, from)
 	case variable == "path" || variable == "rest":
 		return affix{}, fmt.Errorf("%q: {%s} wants to be alone between slashes, in the path", text, variable)
 	}
@@ -174,7 +174,7 @@ func (m *Mapping) CheckInverse() error {
 	case m.middle == nothing:
 		return errors.New("the path is lost in it, so that no copy could be traced to its source: want {path} or {rest}")
 	case m.source.host == "" && !wild:
-		return fmt.Errorf("what * stands for in %s is lost in it, so that no copy could be traced to its source: want {wildcard} or {host}", m.source)
+		return fmt.Errorf("the text that * matches in %s is lost in it, so that no copy could be traced to its source: want {wildcard} or {host}", m.source)
 	}
 	from := m.source.Sample()
 	to, err := m.Forward(from)
