@@ -1,6 +1,6 @@
 // The chain of evidence of one image, as a picture and in words.
 //
-// On the left is the trunk: the reference, the mirror where one speaks of it, and the
+// On the left is the trunk: the reference, the mirror where one matches it, and the
 // digest. From the digest one row leads to the right for each proof, or for each policy
 // that found none: evidence, certificate or key, identity, log entry, policy. Where
 // there is little room, the same stands one below the other.

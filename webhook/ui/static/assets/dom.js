@@ -1,5 +1,5 @@
 // Elements are made by name, attributes and children. Text is always a text node, so
-// that nothing a stranger wrote is ever read as markup.
+// that untrusted text is never read as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 

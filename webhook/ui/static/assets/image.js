@@ -37,7 +37,7 @@ function evidence(record, it) {
 
 function judgements(record) {
   if (record.decisions.length === 0) {
-    return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "Policies"), h("p", { class: "muted" }, "No policy speaks of this image, so nothing was asked of it."));
+    return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "Policies"), h("p", { class: "muted" }, "No policy matches this image, so nothing was verified."));
   }
   return h("section", { class: "card", "aria-labelledby": "judged" }, h("h2", { id: "judged" }, "What policies say"),
     h("table", { class: "rows inner-table" }, h("caption", { class: "hidden" }, "What policies say of this image"),

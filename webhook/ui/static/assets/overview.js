@@ -34,7 +34,7 @@ export async function overview(page) {
     h("section", { class: "card", "aria-labelledby": "attention" },
       h("div", { class: "row" }, h("h2", { id: "attention" }, "What needs attention"), it.attention.length > 0 && h("a", { href: "/images" }, "All images")),
       it.attention.length === 0
-        ? h("p", { class: "calm" }, icon("allowed"), "Nothing: every image that policies speak of is allowed.")
+        ? h("p", { class: "calm" }, icon("allowed"), "Nothing: every image that policies match is allowed.")
         : h("ul", { class: "list" }, it.attention.map(attention))),
     h("div", { class: "columns even" },
       h("section", { class: "card", "aria-labelledby": "latest" },

@@ -7,7 +7,7 @@ export const VERDICTS = {
   denied: { word: "Denied", about: "a policy forbids it", path: "M5 5l6 6M11 5l-6 6" },
   error: { word: "Error", about: "could not be verified", path: "M6 6.2a2 2 0 1 1 2.600 1.900c-.4.2-.6.500-.6 1M8 11.300v.01" },
   warned: { word: "Warned", about: "allowed, with something held against it", path: "M8 4.500v4M8 11.200v.01" },
-  unchecked: { word: "Unchecked", about: "no policy speaks of it", path: "M5 8h6" },
+  unchecked: { word: "Unchecked", about: "no policy matches it", path: "M5 8h6" },
   allowed: { word: "Allowed", about: "proved, as policies ask", path: "M4.800 8.300l2.200 2.200 4.300-4.700" },
 };
 
