@@ -7,7 +7,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* Which objects a rule speaks of: Pods, and by that what makes them. */}}
+{{/* The objects that a rule matches: Pods, and so the workloads that create them. */}}
 {{- define "policies.match" -}}
 match:
   any:
