@@ -63,7 +63,7 @@ func TestATagThatNobodyPinsIsNotStale(t *testing.T) {
 }
 
 // TestADenyIsNotEvadedBySilence has a tag that was moved to a digest which an override
-// denies, where no policy speaks of the image.
+// denies, where no policy matches the image.
 func TestADenyIsNotEvadedBySilence(t *testing.T) {
 	h, c := newHarbor(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")

@@ -92,7 +92,7 @@ func (p *port) signatures(t *testing.T, f format, tag string) {
 	}{
 		{"signed", signed, signer, "", "", false},
 		{"signed, by its tag", p.repository + ":" + tag, signer, "", "", false},
-		{"signed by somebody else", signed, stranger, "", "wrong-key", true},
+		{"signed by another identity", signed, stranger, "", "wrong-key", true},
 		{"not signed", bare, signer, "", "unsigned", false},
 		{"with the signature of another image", other, signer, "", "wrong-digest", false},
 		{"signed with the annotation", signed, signer, "stage=prod", "", true},

@@ -50,7 +50,7 @@ func (p *port) tryVerdicts(t *testing.T, s system) {
 	}{
 		{"signed", map[string]string{"images": p.signed, "keys": p.key}, 0, "verified"},
 		{"not signed", map[string]string{"images": p.bare, "keys": p.key}, 1, "unsigned"},
-		{"signed by somebody else", map[string]string{"images": p.signed, "keys": p.stranger}, 1, "wrong-key"},
+		{"signed by another identity", map[string]string{"images": p.signed, "keys": p.stranger}, 1, "wrong-key"},
 		{"one of two is not signed", map[string]string{"images": p.signed + "\n" + p.bare, "keys": p.key}, 1, "unsigned"},
 		{"lines as Windows ends them, and empty ones", map[string]string{"images": "\r\n" + p.signed + "\r\n\r\n", "keys": p.key}, 0, "verified"},
 		{"one of two keys signed", map[string]string{"images": p.signed, "keys": p.stranger + "\n" + p.key}, 0, "verified"},

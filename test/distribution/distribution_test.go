@@ -94,7 +94,7 @@ func (h *harbour) tryWay(t *testing.T, w way, bare string) {
 	}{
 		{"signed", h.login, w.trust, signed, 0, "verified"},
 		{"not signed", h.login, w.trust, bare, 1, "unsigned"},
-		{"signed by somebody else", h.login, w.distrust, signed, 1, w.wrong},
+		{"signed by another identity", h.login, w.distrust, signed, 1, w.wrong},
 		{"signed, asked with a wrong password", wrong, w.trust, signed, 3, "access-refused"},
 		{"not signed, asked with a wrong password", wrong, w.trust, bare, 3, "access-refused"},
 		{"signed, asked without a login", nobody, w.trust, signed, 3, "access-refused"},

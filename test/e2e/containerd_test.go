@@ -146,7 +146,7 @@ func TestContainerd(t *testing.T) {
 		s.gateway.Kill()
 		for _, reached := range []map[string]any{https, socket} {
 			use(t, reached)
-			if ok, reason, err := judge(t.Context(), signed.Name, signed); err != nil || ok || !strings.Contains(reason, "nobody could say") {
+			if ok, reason, err := judge(t.Context(), signed.Name, signed); err != nil || ok || !strings.Contains(reason, "could not be verified") {
 				t.Errorf("%t, %q, %v; want a refusal for want of an answer", ok, reason, err)
 			}
 		}

@@ -185,7 +185,7 @@ func TestAuditSource(t *testing.T) {
 				}
 			}
 			must(t, s.gauge(t.Context(), "quaymaster_policies_withheld", "source", withheld))
-			if said := strings.Contains(s.gateway.Log(), "only audits, whatever it says"); said != (len(row.audit) > 0) {
+			if said := strings.Contains(s.gateway.Log(), "audit only, regardless of their actions"); said != (len(row.audit) > 0) {
 				t.Errorf("the log says so: %t", said)
 			}
 			s.gateway.Kill()

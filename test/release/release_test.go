@@ -42,8 +42,8 @@ func TestRelease(t *testing.T) {
 		reason string
 		more   []string
 	}{
-		{"signed by somebody else, as cosign signs", []string{"COSIGN_PUBLIC_KEY=" + y.file("stranger.pub")}},
-		{"signed by somebody else, as notation signs", []string{"NOTATION_ROOT=" + y.file("stranger.root.pem")}},
+		{"signed by another identity, as cosign signs", []string{"COSIGN_PUBLIC_KEY=" + y.file("stranger.pub")}},
+		{"signed by another identity, as notation signs", []string{"NOTATION_ROOT=" + y.file("stranger.root.pem")}},
 	} {
 		y.refuses(t, row.reason, row.more)
 	}

@@ -70,7 +70,7 @@ func reviewed() []trial {
 		refuse("not signed", "unsigned", review, bill).saying("nobody released the image").
 		refuse("signed by the key for another stage", "wrong-annotation", key.annotated("stage=test"), review, bill).
 		refuse("signed by the key, and never stamped", "no-timestamp", signed(us).annotated("stage=prod"), review, bill).
-		refuse("signed by somebody else", "wrong-identity", signed(strangers).annotated("stage=prod").withStamp(), review, bill).also("wrong-key").
+		refuse("signed by another identity", "wrong-identity", signed(strangers).annotated("stage=prod").withStamp(), review, bill).also("wrong-key").
 		refuse("signed by another workflow", "wrong-identity", signed(workflow(foreign)), review, bill).also("wrong-key").
 		refuse("signed by the workflow at another issuer", "wrong-identity", signed(who{name: mainRelease, issuer: machines}), review, bill).also("wrong-key").
 		refuse("signed by the workflow, and in no log", "no-log-entry", signed(by).withoutLog(), review, bill).also("wrong-key").

@@ -29,7 +29,7 @@ func keyed(repository, object string) *trials {
 		accept("signed", signed(us)).named().
 		accept("signed with a bundle", signed(us).bundled()).
 		refuse("not signed", "unsigned").named().
-		refuse("signed by somebody else", "wrong-key", signed(strangers)).
+		refuse("signed by another identity", "wrong-key", signed(strangers)).
 		refuse("signed, and in no log", "no-log-entry", signed(us).withoutLog())
 }
 
@@ -39,7 +39,7 @@ func unlogged(r *trials) *trials {
 		accept("signed, and in no log", signed(us).withoutLog()).named().
 		accept("signed, and in a log", signed(us)).
 		refuse("not signed", "unsigned").named().
-		refuse("signed by somebody else", "wrong-key", signed(strangers).withoutLog())
+		refuse("signed by another identity", "wrong-key", signed(strangers).withoutLog())
 }
 
 func clusterPolicies() []sample {

@@ -126,7 +126,7 @@ type Webhooks struct {
 	// The ClusterRole that owns the configurations, so that they are deleted with the release.
 	// Default quaymaster. It must exist, unless url is set.
 	Owner string `json:"owner,omitempty"`
-	// What the API server does with a request without a timely response, independently of
+	// The API server's reaction to a request without a timely response, independently of
 	// policies and mirrors: Fail refuses it where a policy enforces, Ignore admits it unchecked.
 	// The gateway's own responses do not change. Default: as the policies define.
 	FailurePolicy string `json:"failurePolicy,omitempty"`
