@@ -29,11 +29,12 @@ var phrases = []struct {
 	{regexp.MustCompile(`(?i)\b(papers?|glass|roads?|nights?|house)\b`), "the term of the field"},
 }
 
-// ordinary are uses of words of phrases that are those of the field, and names of files.
-var ordinary = regexp.MustCompile(`(?i)break[- ]glass|unable to|\x60unable\x60`)
+// ordinary are uses of words of phrases that are those of the field, and code spans: the changelog
+// and the description of former formats quote earlier names.
+var ordinary = regexp.MustCompile(`(?i)break[- ]glass|unable to|\x60[^\x60\n]*\x60`)
 
 // phrasesLeft is the number of phrases that remain; only ever lowered.
-const phrasesLeft = 108
+const phrasesLeft = 28
 
 // TestPhrases holds the list of phrases.
 func TestPhrases(t *testing.T) {
