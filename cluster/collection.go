@@ -74,7 +74,9 @@ type Collection struct {
 	objects map[types.NamespacedName]weighed
 	size    int
 	version string // of the watch; empty: a list is due
-	failed  bool   // an error was reported since the last notification
+	// pending: a list or an error came since the last notification. The next watch that opens
+	// notifies: a list alone is out of date from the first change on.
+	pending bool
 }
 
 type weighed struct {
@@ -116,7 +118,7 @@ func (c *Collection) Run(ctx context.Context) {
 		case expired(err):
 			c.version = "" // the ordinary reason to list again
 		default:
-			c.failed = true
+			c.pending = true
 			c.options.Failed(objectsKey{Place: c.options.At}.classify(err))
 			if _, exceeded := errors.AsType[*limit.ExceededError](err); exceeded {
 				pause = exceededPauses * c.options.Pause
@@ -143,7 +145,7 @@ func (c *Collection) turn(ctx context.Context) error {
 	return c.watch(ctx)
 }
 
-// list reads all pages, and notifies.
+// list reads all pages.
 func (c *Collection) list(ctx context.Context) error {
 	objects, size, version, token := map[types.NamespacedName]weighed{}, 0, "", ""
 	for {
@@ -174,8 +176,7 @@ func (c *Collection) list(ctx context.Context) error {
 	if version == "" {
 		return fmt.Errorf("list %s: the answer has no resourceVersion", c.options.At)
 	}
-	c.objects, c.size, c.version = objects, size, version
-	c.tell()
+	c.objects, c.size, c.version, c.pending = objects, size, version, true
 	return nil
 }
 
@@ -220,10 +221,10 @@ func (c *Collection) watch(ctx context.Context) error {
 	seconds := int64(watchTime/time.Second) + rand.Int64N(int64(watchTime/time.Second))
 	opened, err := c.watches.Watch(ctx, metav1.ListOptions{ResourceVersion: c.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds})
 	if err != nil {
-		return err
+		return objectsKey{Place: c.options.At, verb: "watch"}.classify(err)
 	}
 	defer opened.Stop()
-	if c.failed { // the API server accepted the version, so the missed changes follow
+	if c.pending { // the API server accepted the version, so the missed changes follow
 		c.tell()
 	}
 	var due <-chan time.Time
@@ -286,7 +287,7 @@ func (c *Collection) take(event watch.Event) (changed bool, err error) {
 
 // tell notifies of the current objects.
 func (c *Collection) tell() {
-	c.failed = false
+	c.pending = false
 	keys := slices.SortedFunc(maps.Keys(c.objects), func(a, b types.NamespacedName) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})

@@ -27,6 +27,7 @@ type scripted struct {
 	watches []string          // resource versions
 	events  chan string       // of watches; "end" ends one, "410" expires it
 	gone    bool              // watches are refused as expired
+	blind   bool              // watches are forbidden
 }
 
 func newScripted() *scripted {
@@ -60,9 +61,14 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.watches = append(s.watches, query.Get("resourceVersion"))
-	gone := s.gone
+	gone, blind := s.gone, s.blind
 	s.gone = false
 	s.mu.Unlock()
+	if blind {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprint(w, status(http.StatusForbidden, "Forbidden"))
+		return
+	}
 	if gone {
 		w.WriteHeader(http.StatusGone)
 		_, _ = fmt.Fprint(w, status(http.StatusGone, "Expired"))
@@ -227,9 +233,33 @@ func TestCollectionExpiredAtOnce(t *testing.T) {
 	api.page("", "", "7", thing("a", "3"))
 	said := listen(t, api, 1<<20)
 	until(t, said, "a")
-	until(t, said, "a") // from the second list
 	if lists, _ := api.asked(); len(lists) != 2 {
 		t.Errorf("lists %q", lists)
+	}
+}
+
+// TestCollectionWithoutWatch: a list that cannot be followed is no value, since it is out of date
+// from the first change on.
+func TestCollectionWithoutWatch(t *testing.T) {
+	api := newScripted()
+	api.blind = true
+	api.page("", "", "7", thing("a", "3"))
+	said := listen(t, api, 1<<20)
+	for range 3 {
+		h := next(t, said)
+		if h.err == nil || !errors.Is(h.err, cluster.ErrForbidden) || !strings.Contains(h.err.Error(), "grant its service account watch on things.acme.example") {
+			t.Fatalf("a list without a watch: %+v", h)
+		}
+	}
+	api.mu.Lock()
+	api.blind = false
+	api.mu.Unlock()
+	h := next(t, said)
+	for h.err != nil {
+		h = next(t, said)
+	}
+	if h.names != "a" {
+		t.Errorf("with a watch: %+v", h)
 	}
 }
 

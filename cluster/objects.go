@@ -78,6 +78,7 @@ type Objects struct {
 type objectsKey struct {
 	Place
 	labels string
+	verb   string // of a request without a name that is no list
 }
 
 type objectsAnswer struct {
@@ -320,7 +321,7 @@ func (k objectsKey) classify(err error) error {
 	case apierrors.IsForbidden(err):
 		verb := "get"
 		if k.Name == "" {
-			verb = "list"
+			verb = cmp.Or(k.verb, "list")
 		}
 		made.Reason, made.Right = ErrForbidden, verb+" on "+k.String()
 	}
