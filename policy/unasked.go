@@ -12,7 +12,7 @@ import (
 // Group and kind may be patterns; a pattern for kinds counts only below a literal group.
 func Unasked(group, kind string) (why string, stored bool) {
 	for _, f := range unaskedFamilies() {
-		if group == f.group || wildcard.Match(group, f.group) && slices.Contains(f.kinds, kind) {
+		if group == f.group && !slices.Contains(f.sent, kind) || wildcard.Match(group, f.group) && slices.Contains(f.kinds, kind) {
 			return f.why, f.stored
 		}
 	}
@@ -21,8 +21,10 @@ func Unasked(group, kind string) (why string, stored bool) {
 
 // unaskedFamily is a group for which the API server calls no webhook.
 type unaskedFamily struct {
-	group  string
-	kinds  []string
+	group string
+	kinds []string
+	// sent are kinds of the group for which the API server calls webhooks.
+	sent   []string
 	why    string
 	stored bool
 }
@@ -30,11 +32,12 @@ type unaskedFamily struct {
 func unaskedFamilies() []unaskedFamily {
 	const loop = "a webhook that answers such a request sends some itself, and would wait for its own answer"
 	return []unaskedFamily{
-		{"admissionregistration.k8s.io", []string{
+		{group: "admissionregistration.k8s.io", kinds: []string{
 			"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 			"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
-		}, "the API server calls no webhook for objects that configure admission; restrict them by RBAC", true},
-		{"authentication.k8s.io", []string{"TokenReview", "SelfSubjectReview"}, loop, false},
-		{"authorization.k8s.io", []string{"SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"}, loop, false},
+		}, why: "the API server calls no webhook for objects that configure admission; restrict them by RBAC", stored: true},
+		// A TokenRequest is the body of a request for the token of a ServiceAccount.
+		{group: "authentication.k8s.io", kinds: []string{"TokenReview", "SelfSubjectReview"}, sent: []string{"TokenRequest"}, why: loop},
+		{group: "authorization.k8s.io", kinds: []string{"SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"}, why: loop},
 	}
 }

@@ -18,6 +18,7 @@ func TestUnasked(t *testing.T) {
 		{"a review of a token", "*", "TokenReview", true, false},
 		{"of access", "authorization.k8s.io", "SubjectAccessReview", true, false},
 		{"a kind of a later version", "authorization.k8s.io", "OtherReview", true, false},
+		{"a request for a token, which is sent for its ServiceAccount", "authentication.k8s.io", "TokenRequest", false, true},
 		{"another group's kind of that name", "example.com", "TokenReview", false, true},
 		{"every kind", "*", "*", false, true},
 		{"a pattern for kinds of any group", "*", "*Review", false, true},

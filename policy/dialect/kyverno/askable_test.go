@@ -31,6 +31,8 @@ func TestAskable(t *testing.T) {
 		{"a certificate request", "CertificateSigningRequest", deny, "", ""},
 		{"its approval", "CertificateSigningRequest/approval", deny, "", ""},
 		{"a lease", "Lease", deny, "", ""},
+		{"a token of an account", "ServiceAccount/token", deny, "", ""},
+		{"every subresource of an account", "ServiceAccount/*", deny, "", ""},
 		{"every kind", "'*'", deny, "", ""},
 		{"a pattern", "'*WebhookConfiguration'", deny, "", ""},
 		{"a mutation", "MutatingWebhookConfiguration", change, "", "calls no webhook"},
