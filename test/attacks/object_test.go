@@ -106,6 +106,12 @@ func objectAttacks() []attack {
 			s.admitted(request{now: object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "web", "namespace": namespace}}})
 			s.refused(request{now: ofTeam("b", image), unmutated: true}, policy.PolicyError)
 		}),
+		row("context-entry-named-as-a-path", "A context entry is named as a path into an earlier one, which it would override. The policy is broken, and the objects that it names could not be verified.", "policies without effect", func(s *scene) {
+			s.broken = true
+			s.policies(objectPolicy(pods + "context: [{name: a, variable: {value: {team: a}}}, {name: a.team, variable: {value: b}}], validate: {deny: {conditions: {any: [{key: '{{ a.team }}', operator: Equals, value: '{{ request.object.metadata.labels.team }}'}]}}}"))
+			s.admitted(request{now: object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "web", "namespace": namespace}}})
+			s.refused(request{now: ofTeam("b", image), unmutated: true}, policy.PolicyError)
+		}),
 		row("request-options-behind-a-default", "A rule reads the options of the request, with a default for none. The options that came count, and the pod is denied.", "a request that is rebuilt", func(s *scene) {
 			s.policies(objectPolicy(pods + "validate: {deny: {conditions: {any: [{key: \"{{ request.options.fieldManager || 'ci' }}\", operator: NotEquals, value: ci}]}}}"))
 			s.admitted(request{now: pod(image), options: object{"fieldManager": "ci"}})

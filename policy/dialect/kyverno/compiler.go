@@ -237,6 +237,7 @@ func (p *policyCompiler) rules() error {
 	if ofImages > 0 {
 		errs = append(errs, p.onlyForObjects(len(p.doc.Spec.Rules))...)
 	}
+	errs = append(errs, p.checkGate())
 	p.out.AuditOnly = p.asks && !p.enforces
 	return errors.Join(errs...)
 }

@@ -44,6 +44,18 @@ func (p *policyCompiler) compileGate() (rule.Gate, error) {
 	return &gate{scope: scope, conditions: conditions}, err
 }
 
+// checkGate refuses matchConditions that read a field which no kind of the policy has: they would
+// exempt every object, or none.
+func (p *policyCompiler) checkGate() error {
+	g, ok := p.gate.(*gate)
+	if !ok {
+		return nil
+	}
+	warnings, err := p.language.CheckFields(p.out.Targets, g.conditions...)
+	p.out.Warnings = append(p.out.Warnings, warnings...)
+	return err
+}
+
 // Opens evaluates the conditions. They need an admission request: without one there is nothing to
 // evaluate them on.
 func (g *gate) Opens(ctx context.Context, s *policy.Subject) (bool, error) {

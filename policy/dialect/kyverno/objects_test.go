@@ -176,7 +176,7 @@ func TestSettings(t *testing.T) {
 	equal(t, "a matchCondition that does not hold", results(t, gated, &asked), "")
 	asked.User.Name = "bob"
 	equal(t, "a matchCondition that holds", results(t, gated, &asked), "r=fail")
-	gated = about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: 'object.none == 1'}]}, ")
+	gated = about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}]}, ")
 	equal(t, "a matchCondition that cannot be asked", results(t, gated, &asked), "r=indeterminate")
 	if p := about(t, nil, rules, "failurePolicy: Ignore, "); !p.FailOpen || p.AuditOnly {
 		t.Errorf("%+v", p)
@@ -187,8 +187,12 @@ func TestSettings(t *testing.T) {
 	if p := about(t, nil, rules+", {name: s, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {failureAction: Audit, deny: {}}}", ""); p.AuditOnly {
 		t.Error("a policy of which one rule enforces, and not the last")
 	}
+	// A condition is about the objects of every rule, those of pods' controllers included.
+	about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: '!has(object.spec.replicas) || object.spec.hostNetwork'}]}, ")
 	for _, bad := range []string{
 		"webhookConfiguration: {matchConditions: [{name: a, expression: '1'}]}, ", "webhookConfiguration: {matchConditions: [{nam: a}]}, ", "schemaValidation: 7, ",
+		"webhookConfiguration: {matchConditions: [{name: a, expression: 'has(object.spec.hostNetwrok)'}]}, ",
+		"webhookConfiguration: {matchConditions: [{name: a, expression: 'true'}, {name: b, expression: \"'hostNetwrok' in oldObject.spec\"}]}, ",
 	} {
 		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {" + bad + "rules: [" + rules + "]}}"
 		if _, err := newCompiler(t, nil).Compile([]byte(text), "test"); err == nil {

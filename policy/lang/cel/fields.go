@@ -147,6 +147,11 @@ func (c *fieldCheck) call(e ast.Expr, bound boundTypes) Schema {
 			return of.Element()
 		}
 		return nil
+	case operators.In:
+		if text, ok := literal(args[0]); ok { // of an object, unlike a list or map, it asks for a field
+			c.field(e, args[1], text, bound)
+			return nil
+		}
 	case operators.Conditional:
 		c.infer(args[0], bound)
 		return same(c.infer(args[1], bound), c.infer(args[2], bound))

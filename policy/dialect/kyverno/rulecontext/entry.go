@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -86,9 +87,7 @@ func Compile(options Options, list []Document, path string, known ...string) (En
 	var errs []error
 	for i, doc := range list {
 		place := path + "[" + strconv.Itoa(i) + "]"
-		if doc.Name == "" || Reserved(doc.Name) {
-			errs = append(errs, field.Fail(place+".name", "%q cannot be the name of a variable", doc.Name))
-		}
+		errs = append(errs, checkName(doc, place+".name"))
 		loads, err := c.loader(doc, place)
 		errs = append(errs, err)
 		out.list = append(out.list, entry{name: doc.Name, path: place, loader: loads})
@@ -97,6 +96,19 @@ func Compile(options Options, list []Document, path string, known ...string) (En
 		return Entries{}, err
 	}
 	return out, errors.Join(out.inOrder(known), undefinedEntries(list, path, known))
+}
+
+// checkName refuses a name that every context has, or a member of one. Kyverno reads a name with
+// dots as a path, where the entry is a variable.
+func checkName(doc Document, path string) error {
+	head, _, nested := strings.Cut(doc.Name, ".")
+	switch {
+	case doc.Name == "" || Reserved(head):
+		return field.Fail(path, "%q cannot be the name of a variable", doc.Name)
+	case nested && doc.Variable != nil:
+		return field.Fail(path, "%q is a path into %q, which is not supported: write one entry %q with the whole value", doc.Name, head, head)
+	}
+	return nil
 }
 
 // inOrder refuses entries that read one which comes later, or themselves: they would

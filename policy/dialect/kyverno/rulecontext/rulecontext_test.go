@@ -244,6 +244,9 @@ func TestEntries(t *testing.T) {
 func TestEntryErrors(t *testing.T) {
 	for _, c := range []struct{ namespace, entries, want, reason string }{
 		{"", "[{name: request, variable: {value: 1}}]", "context[0].name: ", "a name that is taken"},
+		{"", "[{name: request.object, variable: {value: 1}}]", "context[0].name: \"request.object\" cannot", "a part of one that is taken"},
+		{"", "[{name: images.containers, configMap: {name: x}}]", "context[0].name: ", "a part of one that is taken, of a ConfigMap"},
+		{"", "[{name: a, variable: {value: {}}}, {name: a.b, variable: {value: 1}}]", "context[1].name: \"a.b\" is a path into \"a\"", "a path"},
 		{"", "[{name: '', variable: {value: 1}}]", "context[0].name: ", "no name"},
 		{"", "[{name: a}]", "context[0]: want one of", "nothing"},
 		{"", "[{name: a, variable: {value: 1}, configMap: {name: x}}]", "context[0]: want one of", "two things"},

@@ -127,7 +127,13 @@ func (p *program) checkFields(targets []policy.Target) ([]string, error) {
 	for i := range p.annotations {
 		programs = append(programs, p.annotations[i].value)
 	}
-	return kyvernocel.FieldCheck{Finder: p.language.schemas, Unqualified: true}.Check(targets, programs...)
+	return p.language.CheckFields(targets, programs...)
+}
+
+// CheckFields refuses programs that read a field that none of the kinds of a policy has, or returns
+// warnings for them.
+func (l *Language) CheckFields(targets []policy.Target, programs ...*cel.Program) ([]string, error) {
+	return kyvernocel.FieldCheck{Finder: l.schemas, Unqualified: true}.Check(targets, programs...)
 }
 
 func (c compiler) rulePath(validate string) string { return validate[:len(validate)-len(".validate")] }
