@@ -26,6 +26,8 @@ const (
 	reasonNotRead = "NotRead"
 	// reasonKindNotServed (False): the API server does not serve any kind that it names.
 	reasonKindNotServed = "KindNotServed"
+	// reasonExcluded (False): it enforces in excluded namespaces alone.
+	reasonExcluded = "NamespacesExcluded"
 	// reasonNotConfigured (Unknown): the webhook configurations do not contain it yet.
 	reasonNotConfigured = "WebhookNotConfigured"
 	// reasonNotObserved (Unknown): they do, and no API server has been observed to use them.
@@ -69,6 +71,9 @@ func (t Reporter) condition(entry catalog.Entry, object Object) (condition metav
 	case round.absent.All:
 		set(metav1.ConditionFalse, reasonKindNotServed, "the API server serves none of the kinds that it names: "+strings.Join(round.absent.Kinds, ", ")+
 			"; correct the policy if that is a mistake; if a definition is yet to be installed, the policy is in force from then on")
+	case round.excluded && isAdmitted(entry) && !entry.Policy.AuditOnly:
+		set(metav1.ConditionFalse, reasonExcluded, "it denies nothing: the namespaces that it names have no webhooks ("+strings.Join(round.warnings, "; ")+
+			"); correct the namespaces, or change webhooks.excludedNamespaces")
 	case entry.Policy != nil && !isAdmitted(entry) && t.Controllers != nil && !t.Controllers.runs():
 		set(metav1.ConditionUnknown, reasonNoController, "its rules about other objects are not run: no process with the role background leads")
 	case now.reason != "":

@@ -70,6 +70,7 @@ type observation struct {
 type policyRound struct {
 	absent   configuration.Absent
 	warnings []string
+	excluded bool // it applies to excluded namespaces alone
 	// renewed: kinds that it names came since the configurations were last observed in use.
 	renewed bool
 }
@@ -130,7 +131,7 @@ func policyRounds(round reconcile.Round, policies []*policy.Policy) map[string]p
 	for _, w := range round.Warnings {
 		if w.Policy != "" {
 			one := found[w.Policy]
-			one.warnings = append(one.warnings, w.Message)
+			one.warnings, one.excluded = append(one.warnings, w.Message), one.excluded || w.Excluded
 			found[w.Policy] = one
 		}
 	}
@@ -146,7 +147,7 @@ func policyRounds(round reconcile.Round, policies []*policy.Policy) map[string]p
 }
 
 func (r policyRound) equal(other policyRound) bool {
-	return r.renewed == other.renewed && r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) &&
+	return r.renewed == other.renewed && r.excluded == other.excluded && r.absent.All == other.absent.All && slices.Equal(r.absent.Kinds, other.absent.Kinds) &&
 		slices.Equal(r.warnings, other.warnings)
 }
 

@@ -206,12 +206,15 @@ func TestProbesUntilSeen(t *testing.T) {
 }
 
 // TestKindNotServed: a policy none of whose kinds is served is not ready, until the
-// configurations that ask about them were seen in use.
+// configurations that ask about them were seen in use; nor is one of excluded namespaces alone.
 func TestKindNotServed(t *testing.T) {
 	sail := podPolicy("a", "Sail")
 	both := podPolicy("a", "Sail")
 	both.Validations = append(both.Validations, validation{[]policy.Target{{Group: "*", Version: "*", Kind: "Pod"}}})
 	warning := configuration.Warning{Policy: "ClusterPolicy/a", Message: "the API server serves no kind Sail: install it"}
+	excluded := keptRound("1", configuration.Warning{Policy: "ClusterPolicy/a", Message: "Pod: all its namespaces are excluded", Excluded: true})
+	audited := podPolicy("a", "Pod")
+	audited.AuditOnly = true
 	served := keptRound("2")
 	served.Resources = append(served.Resources, configuration.Resource{Group: "boats.example", Version: "v1", Name: "sails", Kind: "Sail"})
 	for _, row := range []struct {
@@ -227,6 +230,9 @@ func TestKindNotServed(t *testing.T) {
 		{"one of two is served", both, []reconcile.Round{keptRound("1", warning)}, "1", metav1.ConditionTrue, reasonActive, "it is active, but the API server serves no kind Sail: install it"},
 		{"the definition comes", sail, []reconcile.Round{keptRound("1", warning), served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
 		{"and a round more", sail, []reconcile.Round{keptRound("1", warning), served, served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
+		{"its namespaces are excluded", podPolicy("a", "Pod"), []reconcile.Round{excluded}, "1", metav1.ConditionFalse, reasonExcluded, "Pod: all its namespaces are excluded"},
+		{"and it audits, as in scans", audited, []reconcile.Round{excluded}, "1", metav1.ConditionTrue, reasonActive, "all its namespaces are excluded"},
+		{"those of another policy are", podPolicy("b", "Pod"), []reconcile.Round{excluded}, "1", metav1.ConditionTrue, reasonActive, "it is active"},
 		{"and is seen", sail, []reconcile.Round{keptRound("1", warning), served}, "2", metav1.ConditionTrue, reasonActive, "it is active"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

@@ -309,6 +309,26 @@ func TestValidating(t *testing.T) {
 	}
 }
 
+// TestExcluded: a policy of excluded namespaces alone is marked; one with a rule about others is not.
+func TestExcluded(t *testing.T) {
+	mixed := about([]string{"Job"}, within("kube-system"), named("mixed"))
+	mixed.Targets = append(mixed.Targets, policy.Target{Group: "*", Version: "*", Kind: "Pod"})
+	c, err := Build(input(t,
+		about([]string{"Job", "Pod"}, within("kube-system", "quaymaster"), named("system")), about([]string{"Job"}, in("quaymaster"), named("own")),
+		mixed, about([]string{"Job"}, within("kube-system", "shop"), named("shop")), about([]string{"Job"}, within("kube-*"), named("pattern")),
+		about([]string{"Job"}, named("all")), about(nil, named("none")),
+	))
+	var excluded []string
+	for _, w := range c.Warnings {
+		if w.Excluded && !slices.Contains(excluded, w.Policy) {
+			excluded = append(excluded, w.Policy)
+		}
+	}
+	if err != nil || !slices.Equal(excluded, []string{"ClusterPolicy/system", "Policy/quaymaster/own"}) {
+		t.Errorf("%q of %q, %v", excluded, c.Warnings, err)
+	}
+}
+
 func TestMutating(t *testing.T) {
 	everything := []string{"Pod", "Deployment", "CronJob", "Task"}
 	const pods = "CREATE pods, UPDATE pods, UPDATE pods/ephemeralcontainers"

@@ -185,6 +185,7 @@ func (q *requirements) target(p *policy.Policy, t subjects, own map[name]*requir
 	namespaces, everywhere, confined := q.namespacesOf(p, t.Target)
 	if !everywhere && len(namespaces) == 0 {
 		q.warn(p, "%s: all its namespaces are excluded or have invalid names: it has no effect at admission", written(t.Target))
+		q.warnings[len(q.warnings)-1].Excluded = q.excludes(p)
 		return
 	}
 	found, sends, left, candidates := false, false, "", q.resources
@@ -319,6 +320,14 @@ func (q *requirements) namespacesOf(p *policy.Policy, t policy.Target) (namespac
 		}
 	}
 	return namespaces, false, true
+}
+
+// excludes reports whether all targets of a policy are in excluded namespaces.
+func (q *requirements) excludes(p *policy.Policy) bool {
+	return !slices.ContainsFunc(allTargets(p), func(t policy.Target) bool {
+		namespaces, everywhere, _ := q.namespacesOf(p, t)
+		return everywhere || len(namespaces) > 0
+	})
 }
 
 // carriesImages reports whether a kind that matches a pattern has known images: the workload kinds

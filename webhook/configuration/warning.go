@@ -15,6 +15,8 @@ type Warning struct {
 	Policy string
 	// Message describes the missing part, and the fix if that is not intended.
 	Message string
+	// Excluded: all that the policy matches is in excluded namespaces.
+	Excluded bool
 }
 
 // String returns the policy and the message.
