@@ -15,15 +15,15 @@ func (g *assembly) glass(context.Context) error {
 		return nil
 	}
 	told := &reporting.BreakGlass{Log: g.log, Metrics: g.metrics, Again: g.scanAgain}
-	if g.cluster.events != nil {
-		told.Events = g.cluster.events
+	if g.cluster.Events != nil {
+		told.Events = g.cluster.Events
 	}
 	if g.decisions != nil {
 		told.Record = g.decisions.TakeBreakGlass
 	}
 	keeper, err := breakglass.New(breakglass.Options{
-		Client: g.cluster.client.Metadata, Label: configuration.BreakGlass, Observer: told,
-		Memory: reporting.NewOpenNamespaces(g.cluster.client.Leases, g.configuration.Namespace, g.options.Replica),
+		Client: g.cluster.Client.Metadata, Label: configuration.BreakGlass, Observer: told,
+		Memory: reporting.NewOpenNamespaces(g.cluster.Client.Leases, g.configuration.Namespace, g.options.Replica),
 	})
 	g.keeper = keeper
 	return err

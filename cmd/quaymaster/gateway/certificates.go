@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
 // newCertificates selects the source of the certificate. in is nil without a cluster.
-func newCertificates(c config.Configuration, in *inTheCluster, group *gateway.Group, log *slog.Logger) (*certificates.Certificates, error) {
+func newCertificates(c config.Configuration, in *lookups.Cluster, group *gateway.Group, log *slog.Logger) (*certificates.Certificates, error) {
 	store, where, err := certificateStore(c, in)
 	if err != nil {
 		return nil, err
@@ -46,10 +47,10 @@ func newCertificates(c config.Configuration, in *inTheCluster, group *gateway.Gr
 	return made, nil
 }
 
-func certificateStore(c config.Configuration, in *inTheCluster) (certificate.Store, string, error) {
+func certificateStore(c config.Configuration, in *lookups.Cluster) (certificate.Store, string, error) {
 	switch {
 	case in != nil:
-		return certificates.NewSecretStore(in.client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret),
+		return certificates.NewSecretStore(in.Client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret),
 			"Secret " + c.Namespace + "/" + c.Certificate.Secret, nil
 	case c.Certificate.Folder != "":
 		folder, err := certificate.NewFolder(c.Certificate.Folder)

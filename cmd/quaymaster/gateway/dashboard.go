@@ -56,7 +56,7 @@ func (g *assembly) show(context.Context) error {
 		options = append(options, ui.WithoutTokens())
 	}
 	if g.cluster != nil && !g.configuration.Peers.Disabled {
-		g.leaderView = reporting.NewLeaderView(g.cluster.leader, g.options.Replica, g.log)
+		g.leaderView = reporting.NewLeaderView(g.cluster.Leader, g.options.Replica, g.log)
 		options = append(options, ui.WithLeader(g.leaderView))
 	}
 	pages, err := ui.New(config, options...)
@@ -81,7 +81,7 @@ func (g *assembly) remembered(known *inventory.Inventory) (tell func()) {
 	if folder == "" {
 		return func() {}
 	}
-	failed := g.failed("the dashboard does not show all that the decision log knows from before")
+	failed := gateway.Warn(g.log, "the dashboard does not show all that the decision log knows from before")
 	last, err := recall.Last(folder)
 	if err != nil || last == 0 {
 		return func() { failed(err) }
@@ -103,12 +103,12 @@ func (g *assembly) readers(settings config.Dashboard) (ui.Authenticator, []ui.Op
 		}
 		return file, nil, nil
 	}
-	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: g.cluster.client.Typed, Audiences: settings.Audiences})
+	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: g.cluster.Client.Typed, Audiences: settings.Audiences})
 	if err != nil {
 		return nil, nil, err
 	}
 	g.group.OnClose(tokens.Close)
-	access, err := cluster.NewAccess(cluster.AccessOptions{Client: g.cluster.client.Typed, Path: dashboardPath})
+	access, err := cluster.NewAccess(cluster.AccessOptions{Client: g.cluster.Client.Typed, Path: dashboardPath})
 	if err != nil {
 		return nil, nil, err
 	}

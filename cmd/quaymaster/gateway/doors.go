@@ -36,7 +36,7 @@ func (g *assembly) reproduce() admission.Reproduce {
 	if g.configuration.Standalone {
 		return engine.ExplainFromFolders(g.configuration.Policies.Folders)
 	}
-	return engine.ExplainFromCluster(g.policies.resources)
+	return engine.ExplainFromCluster(g.documents.Policies.Resources)
 }
 
 // requireCertificates requires client certificates at the endpoints that the settings select.

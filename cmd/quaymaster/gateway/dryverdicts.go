@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -39,7 +40,7 @@ func (g *assembly) dryVerdicts(ctx context.Context, key []byte) {
 	defer cancel()
 	known := trial.NewComparison()
 	from, err := g.saidBefore(ctx, known)
-	g.failed("dry verdicts: what was said before cannot be read")(err)
+	gateway.Warn(g.log, "dry verdicts: what was said before cannot be read")(err)
 	summary, err := g.dryRound(ctx, key, known)
 	list := known.Changes()
 	denied := 0
@@ -66,7 +67,7 @@ func (g *assembly) dryVerdicts(ctx context.Context, key []byte) {
 	}
 	if _, err := io.WriteString(g.options.Verdicts, line+"\n"); err == nil {
 		err = known.Write(g.options.Verdicts)
-		g.failed("dry verdicts: they cannot be written")(err)
+		gateway.Warn(g.log, "dry verdicts: they cannot be written")(err)
 	}
 }
 
@@ -83,7 +84,7 @@ func (g *assembly) dryRound(ctx context.Context, key []byte, into report.Sink) (
 	}
 	defer closed()
 	scanner, err := scan.New(scan.Options{
-		Cluster: l.lister, Decider: decider, State: g.scanned, Namespaces: g.around.namespaces, Observer: quiet{}, Sinks: []report.Sink{into},
+		Cluster: l.lister, Decider: decider, State: g.scanned, Namespaces: g.around.Namespaces, Observer: quiet{}, Sinks: []report.Sink{into},
 		Excluded: append(g.outside(), g.configuration.Scan.ExcludedNamespaces...),
 	})
 	if err != nil {
@@ -99,7 +100,7 @@ func (g *assembly) dryRound(ctx context.Context, key []byte, into report.Sink) (
 // saidBefore reads the previous verdicts: from reports in the cluster, else from the decision log
 // of this replica. It returns the source.
 func (g *assembly) saidBefore(ctx context.Context, into *trial.Comparison) (string, error) {
-	failed := readAllReports(ctx, g.cluster.client.Dynamic, func(results []result.Result) { into.Before(results...) })
+	failed := readAllReports(ctx, g.cluster.Client.Dynamic, func(results []result.Result) { into.Before(results...) })
 	if into.Known() > 0 {
 		return "reports say", failed
 	}

@@ -12,6 +12,6 @@ func (g *assembly) kyverno() func() bool {
 	if g.cluster == nil {
 		return nil
 	}
-	found := cluster.NewKyverno(g.cluster.client.Typed, time.Now)
+	found := cluster.NewKyverno(g.cluster.Client.Typed, time.Now)
 	return func() bool { return found.Installed(context.Background()) }
 }

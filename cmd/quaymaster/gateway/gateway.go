@@ -15,18 +15,17 @@ import (
 
 	"github.com/quaymaster/quaymaster/cache/snapshot"
 	"github.com/quaymaster/quaymaster/cluster/breakglass"
+	"github.com/quaymaster/quaymaster/cluster/lease"
 	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
-	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
-	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
-	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/allowance"
@@ -96,23 +95,18 @@ type assembly struct {
 	scanned       *scan.View // the same, for scans
 	trust         *trust.Binding
 	certificates  *certificates.Certificates
-	policies      *policies
-	globals       *globals.Entries // nil when running standalone
-	images        engine.RuleImages
-	mirrors       *mirrors.Mirrors
+	documents     *documents.Documents
 	targets       *mirrors.Targets // registries of mirrors
 	registry      *registry.Client
 	allowance     *allowance.Book // rate limits of registries, for all clients
-	around        surroundings
-	cluster       *inTheCluster        // nil when running standalone
-	kinds         *discovery.Discovery // of the cluster
+	around        lookups.Lookups
+	cluster       *lookups.Cluster // nil when running standalone
+	members       *lease.Members   // nil where other replicas are not used
 	queue         *admission.Queue
 	entrances     map[string]*endpoints.Placeholder
 	keeping       keeping               // of the webhook configurations
-	unreadRoots   func() int            // nil where none are read
 	engineMade    *gate.Gate            // set once the endpoints are active
 	kept          *snapshot.Keeper      // of its verified claims; nil where none are kept
-	reader        *Reader               // nil unless there are no endpoints
 	inventory     *inventory.Inventory  // nil where no dashboard is kept
 	pages         *ui.Handler           // that show it; nil as well
 	leaderView    *reporting.LeaderView // nil where they show their own alone
@@ -185,6 +179,22 @@ func (g *assembly) close() {
 	g.group.Close()
 }
 
+// reach prepares the look-ups in the cluster, or in files instead.
+func (g *assembly) reach(context.Context) (err error) {
+	g.around, g.cluster, err = lookups.Connect(lookups.Options{
+		Configuration: g.configuration, Version: g.options.Version, Replica: g.options.Replica, Group: &g.group, Log: g.log,
+	})
+	return err
+}
+
+// read loads the policies and mirrors.
+func (g *assembly) read(context.Context) (err error) {
+	g.documents, err = documents.Load(documents.Config{
+		Configuration: g.configuration, Around: g.around, Cluster: g.cluster, State: g.state, Group: &g.group, Metrics: g.metrics, Log: g.log,
+	})
+	return err
+}
+
 // certify selects the source of the certificate and of the replicas' key.
 func (g *assembly) certify(context.Context) error {
 	made, err := newCertificates(g.configuration, g.cluster, &g.group, g.log)
@@ -200,7 +210,7 @@ func (g *assembly) certify(context.Context) error {
 
 // rely loads the trust for signatures.
 func (g *assembly) rely(context.Context) error {
-	store, err := newTrust(g.configuration.Trust, g.around.keys)
+	store, err := newTrust(g.configuration.Trust, g.around.Keys)
 	if err != nil {
 		return err
 	}
@@ -209,63 +219,10 @@ func (g *assembly) rely(context.Context) error {
 	g.group.Add("trust", gateway.Func(g.trust.Run))
 	if g.configuration.Trust.Refresh {
 		g.group.Add("trust refresh", gateway.Loop(func(ctx context.Context) {
-			_ = store.Refresh(ctx, g.failed("the trusted root cannot be refreshed")) // it ends with ctx
+			_ = store.Refresh(ctx, gateway.Warn(g.log, "the trusted root cannot be refreshed")) // it ends with ctx
 		}))
 	}
 	return nil
-}
-
-// read prepares the policies, and loads those of folders.
-func (g *assembly) read(context.Context) error {
-	compilers, err := g.compilers()
-	if err != nil {
-		return err
-	}
-	now := rollout.NewEffective(g.configuration.Policies.Audit, g.log)
-	found, err := newCatalog(g.configuration, compilers, now)
-	if err != nil {
-		return err
-	}
-	g.policies = newPolicies(found, g.state, g.metrics, g.log)
-	g.policies.inForce, g.policies.reporter.Withheld = now, now.Why
-	g.addRollout()
-	if g.reader == nil {
-		g.readRoots(compilers)
-	} else {
-		g.reader.compilers = compilers
-	}
-	g.mirrors = mirrors.New(g.state, g.metrics, g.log, &g.policies.changed)
-	g.group.Require("policies", "the policies are not loaded yet", g.policies)
-	g.group.Require("mirrors", "the mirrors are not loaded yet", g.mirrors)
-	if g.cluster != nil {
-		if err := g.watch(); err != nil {
-			return err
-		}
-	}
-	if folders := g.configuration.Policies.Folders; len(folders) > 0 {
-		follow, err := g.policies.watchFolders(folders, g.around.files)
-		if err != nil {
-			return err
-		}
-		g.group.Add("policies in folders", follow)
-	}
-	return g.readMirrors()
-}
-
-// readMirrors loads the mirrors of files, and follows these and the ConfigMaps.
-func (g *assembly) readMirrors() error {
-	settings := g.configuration.Mirrors
-	if len(settings.Files) > 0 {
-		follow, err := g.mirrors.FollowFiles(settings.Files, engine.ReadDocuments)
-		if err != nil {
-			return err
-		}
-		g.group.Add("mirrors in files", follow)
-	}
-	if len(settings.ConfigMaps) > 0 {
-		g.group.Add("mirrors in ConfigMaps", g.mirrors.FollowConfigMaps(settings.ConfigMaps, g.around.configMaps))
-	}
-	return g.mirrors.Publish() // there may be nothing to wait for
 }
 
 // dial prepares the registry client.
@@ -277,7 +234,7 @@ func (g *assembly) dial(context.Context) error {
 	}
 	g.registry = client
 	g.group.OnClose(client.Close)
-	g.targets, err = mirrors.NewTargets(client.Ping, g.metrics, g.log, g.mirrors.StatusChanged())
+	g.targets, err = mirrors.NewTargets(client.Ping, g.metrics, g.log, g.documents.Mirrors.StatusChanged())
 	if err == nil {
 		g.group.OnClose(g.targets.Close)
 	}
@@ -347,15 +304,6 @@ func memoryLimit() string {
 		return "none"
 	}
 	return fmt.Sprintf("%d MiB", limit>>20)
-}
-
-// failed logs errors after which the process continues.
-func (g *assembly) failed(what string) func(error) {
-	return func(err error) {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			g.log.Warn(what, slog.String("error", err.Error()))
-		}
-	}
 }
 
 // Replica returns the default name of this process. It is valid as the name of a Lease.

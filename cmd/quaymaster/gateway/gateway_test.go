@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/verify/verifytest"
@@ -123,7 +124,7 @@ func TestKeyInAConfigMapOfTheFolder(t *testing.T) {
 	d.write(t, "policies/keys.yaml", strings.ReplaceAll(configMap(d.key), "name: keys", "name: others"))
 	testkit.Eventually(t, func() error {
 		got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name)
-		if got.Allowed || !strings.Contains(got.Status.Message, inFolder) {
+		if got.Allowed || !strings.Contains(got.Status.Message, lookups.InFolder) {
 			return fmt.Errorf("allowed %t: %s", got.Allowed, got.Status.Message)
 		}
 		return nil

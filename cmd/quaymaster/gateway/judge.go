@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/registry"
@@ -42,7 +43,7 @@ func newTrust(c config.Trust, secrets trust.Secrets) (*trust.Store, error) {
 }
 
 // newKeychain selects the credentials for registries.
-func newKeychain(c config.Registries, client *registry.Client, around surroundings, key []byte) (*keychain.Keychain, error) {
+func newKeychain(c config.Registries, client *registry.Client, around lookups.Lookups, key []byte) (*keychain.Keychain, error) {
 	providers := map[string]registry.Source{}
 	for _, name := range engine.Providers() {
 		source, err := engine.Provider(name)
@@ -52,7 +53,7 @@ func newKeychain(c config.Registries, client *registry.Client, around surroundin
 		providers[name] = source
 	}
 	return keychain.New(keychain.Config{
-		Registry: client, Secrets: around.credentials, Accounts: around.accounts,
+		Registry: client, Secrets: around.Credentials, Accounts: around.Accounts,
 		Gateway: c.PullSecrets, Providers: providers, Cloud: c.Providers, Key: key,
 	})
 }

@@ -1,24 +1,20 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/globals"
-	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/internal/testkit"
@@ -144,41 +140,6 @@ func TestChecker(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
 		}
-	}
-}
-
-// consumed is a document.Consumer that remembers.
-type consumed struct{ calls []string }
-
-func (c *consumed) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
-	text := ""
-	for _, d := range upserts {
-		text += "+" + d.Key.Resource
-	}
-	for _, key := range deletes {
-		text += "-" + key.Resource
-	}
-	c.calls = append(c.calls, text)
-}
-
-func TestSorter(t *testing.T) {
-	policies, mirrors, globals := &consumed{}, &consumed{}, &consumed{}
-	s := &sorter{policies: policies, mirrors: mirrors, globals: globals}
-	own := document.Key{Group: kinds.KyvernoGroup, Resource: "policies", Name: "p"}
-	mirror := document.Key{Group: kinds.OwnGroup, Resource: kinds.MirrorResource, Name: "m"}
-	sets := document.Key{Group: "config.openshift.io", Resource: "imagetagmirrorsets", Name: "s"}
-	s.Changed(t.Context(), nil, nil)
-	s.Changed(t.Context(), []document.Document{{Key: own}}, []document.Key{mirror})
-	s.Changed(t.Context(), []document.Document{{Key: sets}}, nil)
-	s.Changed(t.Context(), []document.Document{{Key: document.Key{Group: kinds.KyvernoGroup, Resource: kinds.GlobalContextResource, Name: "g"}}}, nil)
-	if want := []string{"", "+globalcontextentries"}; !slices.Equal(globals.calls, want) {
-		t.Errorf("global context entries were told %q, want %q", globals.calls, want)
-	}
-	if want := []string{"", "+policies"}; !slices.Equal(policies.calls, want) {
-		t.Errorf("policies were told %q, want %q", policies.calls, want)
-	}
-	if want := []string{"", "-registrymirrors", "+imagetagmirrorsets"}; !slices.Equal(mirrors.calls, want) {
-		t.Errorf("mirrors were told %q, want %q", mirrors.calls, want)
 	}
 }
 

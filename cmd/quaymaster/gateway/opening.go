@@ -137,8 +137,8 @@ func (g *assembly) openDoors(ctx context.Context) error {
 	if g.options.Listening != nil {
 		g.options.Listening(g.doorsAddress(), g.server.PlainAddress().String())
 	}
-	if g.cluster != nil && g.cluster.members != nil {
-		g.cluster.members.Run(ctx)
+	if g.cluster != nil && g.members != nil {
+		g.members.Run(ctx)
 	}
 	return nil
 }
@@ -155,12 +155,12 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 		return nil, err
 	}
 	objects := admission.Config{
-		Decider: engine, Namespaces: g.around.namespaces, Roles: g.around.roles, Failure: endpoints.Failure{State: g.state}, Recorder: told, Queue: g.queue,
+		Decider: engine, Namespaces: g.around.Namespaces, Roles: g.around.Roles, Failure: endpoints.Failure{State: g.state}, Recorder: told, Queue: g.queue,
 		Copies: endpoints.Copies{State: g.state}, Rules: endpoints.Failure{State: g.state},
 		Requesters: endpoints.Requesters{State: g.state, Records: records}, Reproduce: g.reproduce(),
 	}
-	if g.kinds != nil {
-		objects.Kinds = g.kinds
+	if g.documents.Kinds != nil {
+		objects.Kinds = g.documents.Kinds
 	}
 	doors, err := newDoors(g.configuration, objects, admission.PolicyConfig{
 		Checker: g.checker(), Recorder: told, Queue: g.queue, ImpactAnalysis: tries,
@@ -190,9 +190,9 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 
 // checker returns the checker of documents.
 func (g *assembly) checker() endpoints.Checker {
-	made := endpoints.Checker{Policies: g.policies.catalog, Kyverno: g.kyverno()}
-	if g.globals != nil { // an interface of a nil pointer would not be nil
-		made.Entries = g.globals
+	made := endpoints.Checker{Policies: g.documents.Policies.Catalog, Kyverno: g.kyverno()}
+	if g.documents.Globals != nil { // an interface of a nil pointer would not be nil
+		made.Entries = g.documents.Globals
 	}
 	return made
 }
@@ -200,8 +200,8 @@ func (g *assembly) checker() endpoints.Checker {
 // recorder returns the recorder of decisions.
 func (g *assembly) recorder() reporting.Recorder {
 	told := reporting.Recorder{Log: g.log, Strangers: webhook.NewErrorLog(g.log), Metrics: g.metrics, Sinks: g.sinks}
-	if g.cluster != nil && g.cluster.events != nil {
-		told.Events = g.cluster.events
+	if g.cluster != nil && g.cluster.Events != nil {
+		told.Events = g.cluster.Events
 	}
 	return told
 }
@@ -221,7 +221,7 @@ func (g *assembly) engine(key []byte, observers metrics.Observers) (*gate.Gate, 
 		return nil, err
 	}
 	options := []gate.Option{
-		gate.WithObserver(observers), gate.WithMirrors(chooser, g.around.pulls), gate.WithStale(time.Duration(*g.configuration.Ages.Stale)),
+		gate.WithObserver(observers), gate.WithMirrors(chooser, g.around.Pulls), gate.WithStale(time.Duration(*g.configuration.Ages.Stale)),
 	}
 	if g.configuration.SharedMemory.Address != "" {
 		shared, err := newSharedMemory(g.configuration.SharedMemory, key, g.metrics)
@@ -231,13 +231,13 @@ func (g *assembly) engine(key []byte, observers metrics.Observers) (*gate.Gate, 
 		g.group.OnClose(shared.Close)
 		options = append(options, gate.WithStore(shared))
 	}
-	if g.cluster != nil && g.cluster.members != nil {
+	if g.cluster != nil && g.members != nil {
 		asked, err := g.peers(key)
 		if err != nil {
 			return nil, err
 		}
 		options = append(options, gate.WithPeers(asked))
 	}
-	g.images.Use(registries{chain})
+	g.documents.Images.Use(registries{chain})
 	return newGate(g.configuration, registries{chain}, g.state, options...)
 }

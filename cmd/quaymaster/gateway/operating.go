@@ -18,15 +18,15 @@ func (g *assembly) readings() metrics.Readings {
 		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
 		Working: g.queue.Working, Waiting: g.queue.Waiting, WaitingForShare: g.queue.WaitingForShare,
 		RegistriesLimited: g.allowance.Limited, RegistriesKept: g.allowance.Kept,
-		TrustAge: g.trust.Age, TrustExpires: g.trust.Ends, StaleKeys: g.trust.StaleKeys, UnreadRoots: g.unreadRoots,
+		TrustAge: g.trust.Age, TrustExpires: g.trust.Ends, StaleKeys: g.trust.StaleKeys, UnreadRoots: g.documents.UnreadRoots,
 		CertificateExpires: g.certificates.Expires, AuthorityExpires: g.certificates.AuthorityExpires,
 		Overrides: g.overrides,
 	}
 	if g.configuration.Trust.Refresh {
 		readings.TrustFailed = func() bool { return g.trust.Store.Status().Err != nil }
 	}
-	if g.globals != nil {
-		readings.GlobalContext = g.globals.Known
+	if g.documents.Globals != nil {
+		readings.GlobalContext = g.documents.Globals.Known
 	}
 	if g.reports != nil {
 		readings.ReportsPending = g.reports.Pending
@@ -42,11 +42,11 @@ func (g *assembly) readCluster(readings *metrics.Readings) {
 	if g.keeper != nil {
 		readings.OpenNamespaces = g.openNamespaces
 	}
-	readings.CredentialsHeld = g.cluster.held.Served
-	leads := g.cluster.leader.Leads
+	readings.CredentialsHeld = g.cluster.Held.Served
+	leads := g.cluster.Leader.Leads
 	readings.Lease, readings.Leads = g.configuration.Lease(), leads
-	if g.cluster.events != nil {
-		readings.EventsDropped = g.cluster.events.Dropped
+	if g.cluster.Events != nil {
+		readings.EventsDropped = g.cluster.Events.Dropped
 	}
 	if g.configuration.Has(config.RoleAdmission) && !g.configuration.Webhooks.Disabled {
 		readings.ConfigurationsKept = func() time.Time {
@@ -81,7 +81,7 @@ func (g *assembly) roles() []string {
 
 // overrides are the active ImageOverrides; none until they are loaded.
 func (g *assembly) overrides() []metrics.Override {
-	set := g.activePolicies()
+	set := g.documents.Active()
 	if set == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ func (g *assembly) otherDoors(engine *gate.Gate, told reporting.Recorder) (map[s
 	made, shadow := map[string]http.Handler{}, g.configuration.Shadow()
 	if g.configuration.Doors.ImageReview {
 		door, err := imagepolicy.New(imagepolicy.Config{
-			Decider: engine, Namespaces: g.around.namespaces, Failure: endpoints.Failure{State: g.state}, Queue: g.queue,
+			Decider: engine, Namespaces: g.around.Namespaces, Failure: endpoints.Failure{State: g.state}, Queue: g.queue,
 			Recorder: reporting.ImageRecorder{Recorder: told, Shadow: shadow}, Shadow: shadow,
 		})
 		if err != nil {
@@ -30,7 +30,7 @@ func (g *assembly) otherDoors(engine *gate.Gate, told reporting.Recorder) (map[s
 	if g.configuration.Doors.ExternalData {
 		for path, door := range map[string]externaldata.Endpoint{config.DataVerifyPath: externaldata.Verify, config.DataMutatePath: externaldata.Mutate} {
 			handler, err := externaldata.New(externaldata.Config{
-				Endpoint: door, Decider: engine, Namespaces: g.around.namespaces, Queue: g.queue,
+				Endpoint: door, Decider: engine, Namespaces: g.around.Namespaces, Queue: g.queue,
 				Recorder: reporting.DataRecorder{Recorder: told, Shadow: shadow}, Shadow: shadow,
 			})
 			if err != nil {
@@ -45,7 +45,7 @@ func (g *assembly) otherDoors(engine *gate.Gate, told reporting.Recorder) (map[s
 			return nil, err
 		}
 		c := api.Config{
-			Authenticator: whose, Decider: engine, Namespaces: g.around.namespaces, Recorder: reporting.APIRecorder{Recorder: told, Endpoint: "api"}, Shadow: shadow,
+			Authenticator: whose, Decider: engine, Namespaces: g.around.Namespaces, Recorder: reporting.APIRecorder{Recorder: told, Endpoint: "api"}, Shadow: shadow,
 		}
 		if len(settings.Users)+len(settings.Groups) > 0 {
 			c.Callers = &api.Callers{Users: settings.Users, Groups: settings.Groups}
@@ -69,7 +69,7 @@ func (g *assembly) authenticator(c config.API) (api.Authenticator, error) {
 		all = append(all, file)
 	}
 	if c.TokenReview {
-		tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: g.cluster.client.Typed, Audiences: c.Audiences})
+		tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: g.cluster.Client.Typed, Audiences: c.Audiences})
 		if err != nil {
 			return nil, err
 		}

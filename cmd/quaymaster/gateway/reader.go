@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,10 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
@@ -35,18 +39,21 @@ type ReaderOptions struct {
 	Now func() time.Time
 }
 
-// Reader is a gateway without endpoints: it reads the inputs of a gateway of the same
-// configuration, compiles them in the same way, and writes nothing. Close it when done.
+// Reader reads the inputs of a gateway of the same configuration, compiles them in the same way,
+// and writes nothing. Close it when done.
 type Reader struct {
-	options   ReaderOptions
-	g         *assembly
-	compilers engine.Compilers
-	log       *lines
-	stop      context.CancelFunc
-	wait      func() // returns when the components have ended; nil before they started
+	options       ReaderOptions
+	configuration config.Configuration
+	around        lookups.Lookups
+	cluster       *lookups.Cluster // nil for a material
+	documents     *documents.Documents
+	group         gateway.Group
+	log           *lines
+	stop          context.CancelFunc
+	wait          func() // returns when the components have ended; nil before they started
 
-	mu        sync.Mutex
-	documents map[document.Key][]byte // of the cluster, as written
+	mu   sync.Mutex
+	seen map[document.Key][]byte // documents of the cluster, as written
 }
 
 // NewReader reads everything, until it is complete or ctx ends. It uses only the settings for
@@ -58,24 +65,19 @@ func NewReader(ctx context.Context, c config.Configuration, o ReaderOptions) (*R
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &Reader{options: o, log: &lines{}, documents: map[document.Key][]byte{}}
 	c.Standalone, c.Events.Disabled, c.Peers.Disabled = o.Material != nil, true, true
 	c.Log, c.Roles, c.Guard = config.Log{Level: "warn", Format: "text"}, nil, ""
-	log, err := newLogger(c.Log, r.log)
-	if err != nil {
-		return nil, err
-	}
-	r.g = &assembly{
-		configuration: c, log: log, state: &gate.Current{}, open: make(chan struct{}), reader: r,
-		options: Options{Log: r.log, Version: o.Version, Replica: "reader"}, metrics: metrics.New(metrics.Build{Version: o.Version}),
-	}
-	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r := &Reader{options: o, configuration: c, log: &lines{}, seen: map[document.Key][]byte{}}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
-	for _, step := range []func(context.Context) error{r.g.reach, r.prepare, r.g.read, r.fill, r.follow(beside), r.await} {
-		if err := step(ctx); err != nil {
-			r.Close()
-			return nil, err
-		}
+	err := r.load()
+	if err == nil {
+		r.wait = r.group.Start(background)
+		err = r.await(ctx)
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
 	}
 	return r, nil
 }
@@ -86,16 +88,34 @@ func (r *Reader) Close() {
 	if r.wait != nil {
 		r.wait()
 	}
-	r.g.close()
+	r.group.Close()
 }
 
-// prepare makes the material available to look-ups.
-func (r *Reader) prepare(context.Context) error {
-	if r.options.Material == nil {
-		return nil
+// load reads the material and the folders, and adds the components that read the cluster.
+func (r *Reader) load() (err error) {
+	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	r.around, r.cluster, err = lookups.Connect(lookups.Options{Configuration: r.configuration, Version: r.options.Version, Replica: "reader", Group: &r.group, Log: log})
+	if err != nil {
+		return err
 	}
-	r.g.around.files.current.Store(engine.NewResources().Advising("the bundle does not have it: make it again with --resource FILE"))
-	return r.options.Material.lookUps(r.g.around.files)
+	material := r.options.Material
+	if material != nil {
+		if err := material.lookUps(r.around.Files); err != nil {
+			return err
+		}
+	}
+	r.documents, err = documents.Load(documents.Config{
+		Configuration: r.configuration, Around: r.around, Cluster: r.cluster, State: &gate.Current{}, Group: &r.group,
+		Metrics: metrics.New(metrics.Build{Version: r.options.Version}), Log: log,
+		Offline: &documents.Offline{
+			Now: r.options.Now, Adjust: r.adjust,
+			Consumer: func(next document.Consumer) document.Consumer { return recording{Consumer: next, reader: r} },
+		},
+	})
+	if err != nil || material == nil {
+		return err
+	}
+	return material.fill(r.documents)
 }
 
 // adjust changes the look-ups of policies before they are compiled.
@@ -111,32 +131,16 @@ func (r *Reader) adjust(options *engine.CompilerOptions) error {
 	return r.options.Material.adjust(options)
 }
 
-// fill publishes the material as a cluster's documents.
-func (r *Reader) fill(context.Context) error {
-	if r.options.Material == nil {
-		return nil
-	}
-	return r.options.Material.fill(r.g)
-}
-
-// follow runs the components that read the cluster.
-func (r *Reader) follow(beside context.Context) func(context.Context) error {
-	return func(context.Context) error {
-		r.wait = r.g.group.Start(beside)
-		return nil
-	}
-}
-
 // await returns when all inputs of a verdict are loaded.
 func (r *Reader) await(ctx context.Context) error {
-	for _, n := range r.g.group.Requirements() {
+	for _, n := range r.group.Requirements() {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w%s", n.Why, context.Cause(ctx), r.log.last())
 		case <-n.Met:
 		}
 	}
-	if r.g.globals == nil {
+	if r.documents.Globals == nil {
 		return nil
 	}
 	// An unreadable entry does not extend the wait beyond that for others.
@@ -144,7 +148,7 @@ func (r *Reader) await(ctx context.Context) error {
 	defer cancel()
 	ticker := time.NewTicker(globalLook)
 	defer ticker.Stop()
-	for r.g.globals.Unread() {
+	for r.documents.Globals.Unread() {
 		select {
 		case <-waiting.Done():
 			return ctx.Err()
@@ -162,37 +166,37 @@ const (
 )
 
 // Policies are the active ones, with exceptions and overrides.
-func (r *Reader) Policies() *set.Set { return r.g.policies.catalog.Snapshot().Set }
+func (r *Reader) Policies() *set.Set { return r.documents.Policies.Catalog.Snapshot().Set }
 
 // Entries are the documents and what became of them.
-func (r *Reader) Entries() []catalog.Entry { return r.g.policies.catalog.Snapshot().Entries }
+func (r *Reader) Entries() []catalog.Entry { return r.documents.Policies.Catalog.Snapshot().Entries }
 
 // Compilers are the compilers of the policies; their TrustRoots and Attestors wait until the TUF
 // repositories are read.
-func (r *Reader) Compilers() engine.Compilers { return r.compilers }
+func (r *Reader) Compilers() engine.Compilers { return r.documents.Compilers }
 
 // Images reads the images of rules' contexts, once registries are set.
-func (r *Reader) Images() *engine.RuleImages { return &r.g.images }
+func (r *Reader) Images() *engine.RuleImages { return &r.documents.Images }
 
 // Mirrors are the active mappings; nil for none.
-func (r *Reader) Mirrors() *mirror.Set { return r.g.mirrors.Set() }
+func (r *Reader) Mirrors() *mirror.Set { return r.documents.Mirrors.Set() }
 
 // Faults lists the errors of the mirrors.
 func (r *Reader) Faults() []string {
-	return r.g.mirrors.Faults()
+	return r.documents.Mirrors.Faults()
 }
 
 // Keys reads the Secrets with keys.
-func (r *Reader) Keys() trust.Secrets { return r.g.around.keys }
+func (r *Reader) Keys() trust.Secrets { return r.around.Keys }
 
 // PullSecrets reports which pull secrets exist.
-func (r *Reader) PullSecrets() gate.PullSecrets { return r.g.around.pulls }
+func (r *Reader) PullSecrets() gate.PullSecrets { return r.around.Pulls }
 
 // ConfigMaps reads them for policies.
-func (r *Reader) ConfigMaps() kyverno.Lookup { return r.g.around.configMaps }
+func (r *Reader) ConfigMaps() kyverno.Lookup { return r.around.ConfigMaps }
 
 // Secrets reads whole Secrets.
-func (r *Reader) Secrets() keychain.Secrets { return r.g.around.secrets }
+func (r *Reader) Secrets() keychain.Secrets { return r.around.Secrets }
 
 // Describe adds context to a request: the labels of its namespace, and the roles of its user.
 // Unavailable values stay unset.
@@ -203,21 +207,24 @@ func (r *Reader) Describe(ctx context.Context, request *gate.Request) {
 		namespace = request.Object.Namespace()
 	}
 	if !s.NamespaceKnown && namespace != "" {
-		if found, err := r.g.around.namespaces.Labels(ctx, namespace); err == nil {
+		if found, err := r.around.Namespaces.Labels(ctx, namespace); err == nil {
 			s.NamespaceKnown, s.NamespaceLabels = true, found
 		}
 	}
-	if s.User.Name == "" || s.User.RolesKnown || r.g.around.roles == nil {
+	if s.User.Name == "" || s.User.RolesKnown || r.around.Roles == nil {
 		return
 	}
-	if roles, clusterRoles, err := r.g.around.roles.Roles(ctx, s.User, namespace); err == nil {
+	if roles, clusterRoles, err := r.around.Roles.Roles(ctx, s.User, namespace); err == nil {
 		s.User.Roles, s.User.ClusterRoles, s.User.RolesKnown = roles, clusterRoles, true
 	}
 }
 
+// Configuration returns that of the Reader.
+func (r *Reader) Configuration() config.Configuration { return r.configuration }
+
 // Excludes reports whether the webhooks exclude objects of a namespace.
 func (r *Reader) Excludes(namespace string) bool {
-	c := r.g.configuration
+	c := r.configuration
 	return namespace == c.Namespace || slices.Contains(*c.Webhooks.ExcludedNamespaces, namespace)
 }
 
@@ -231,10 +238,10 @@ type recording struct {
 func (c recording) Changed(ctx context.Context, upserts []document.Document, deletes []document.Key) {
 	c.reader.mu.Lock()
 	for _, d := range upserts {
-		c.reader.documents[d.Key] = d.Raw
+		c.reader.seen[d.Key] = d.Raw
 	}
 	for _, key := range deletes {
-		delete(c.reader.documents, key)
+		delete(c.reader.seen, key)
 	}
 	c.reader.mu.Unlock()
 	c.Consumer.Changed(ctx, upserts, deletes)

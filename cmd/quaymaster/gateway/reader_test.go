@@ -14,6 +14,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -101,7 +102,7 @@ func gateOf(t *testing.T, reader *Reader) *gate.Gate {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	chain, err := newKeychain(config.Registries{}, client, reader.g.around, make([]byte, 32))
+	chain, err := newKeychain(config.Registries{}, client, lookups.Lookups{Credentials: reader.Secrets()}, make([]byte, 32))
 	if err != nil {
 		t.Fatal(err)
 	}

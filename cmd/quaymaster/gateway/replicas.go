@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/quaymaster/quaymaster/cluster/lease"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/webhook/peers"
 )
 
@@ -24,10 +25,10 @@ func (g *assembly) join() error {
 		return nil
 	}
 	members, err := lease.NewMembers(lease.MembersOptions{
-		Client: g.cluster.client.Leases, Namespace: g.configuration.Namespace, Identity: g.options.Replica, Address: address,
-		Failed: g.failed("the replicas cannot be told apart"),
+		Client: g.cluster.Client.Leases, Namespace: g.configuration.Namespace, Identity: g.options.Replica, Address: address,
+		Failed: gateway.Warn(g.log, "the replicas cannot be told apart"),
 	})
-	g.cluster.members = members
+	g.members = members
 	return err
 }
 
@@ -56,12 +57,12 @@ func (g *assembly) peers(key []byte) (*peers.Client, error) {
 		options = append(options, peers.WithLoopback()) // several replicas on one machine
 	}
 	client, err := peers.New(peers.Config{
-		Key: key, Members: others{g.cluster.members}, Roots: g.certificates, ServerName: knownAs(g.configuration),
+		Key: key, Members: others{g.members}, Roots: g.certificates, ServerName: knownAs(g.configuration),
 	}, options...)
 	if err == nil {
 		g.group.OnClose(client.Close)
 		if g.leaderView != nil {
-			g.leaderView.Meet(g.cluster.members, client)
+			g.leaderView.Meet(g.members, client)
 		}
 	}
 	return client, err

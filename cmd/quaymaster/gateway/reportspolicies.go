@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cluster/reports"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/result"
@@ -18,7 +19,7 @@ func (g *assembly) keepReports(ctx context.Context) {
 	}
 	var before []result.Policy
 	for ctx.Err() == nil {
-		next := g.policies.changed.Changed()
+		next := g.documents.Policies.Updates.Changed()
 		there := g.reported()
 		if there != nil && (before == nil || slices.ContainsFunc(before, func(p result.Policy) bool { return !slices.Contains(there, p) })) {
 			g.keepReported(ctx, there)
@@ -43,7 +44,7 @@ const policiesPause = 10 * time.Second
 
 // reported are the existing policies and overrides; nil until they are loaded.
 func (g *assembly) reported() []result.Policy {
-	set := g.activePolicies()
+	set := g.documents.Active()
 	if set == nil {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (g *assembly) reported() []result.Policy {
 
 // keepReported searches all reports.
 func (g *assembly) keepReported(ctx context.Context, there []result.Policy) {
-	failed := g.failed("what policies said that are gone was not taken out of reports")
+	failed := gateway.Warn(g.log, "what policies said that are gone was not taken out of reports")
 	for _, shelf := range g.shelves {
 		for _, namespace := range []string{reports.Everywhere, ""} {
 			failed(shelf.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
@@ -51,13 +52,13 @@ func (g *assembly) recallReport(ctx context.Context, from recall.Source) {
 }
 
 func (g *assembly) notRecalled() func(error) {
-	return g.failed("reports are not told all that the decision log knows from before")
+	return gateway.Warn(g.log, "reports are not told all that the decision log knows from before")
 }
 
 // policyByID searches the currently active policies.
 func (g *assembly) policyByID() func(id string) *policy.Policy {
 	known := map[string]*policy.Policy{}
-	if set := g.activePolicies(); set != nil {
+	if set := g.documents.Active(); set != nil {
 		for _, p := range set.Policies() {
 			known[p.ID()] = p
 		}

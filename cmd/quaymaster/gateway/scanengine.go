@@ -43,7 +43,7 @@ func (g *assembly) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.V
 		return nil, ends, err
 	}
 	around := g.around
-	around.credentials, around.accounts = lookups, lookups
+	around.Credentials, around.Accounts = lookups, lookups
 	chain, err := newKeychain(c.Registries, client, around, scopes)
 	if err != nil {
 		return nil, ends, err
@@ -95,11 +95,11 @@ func (g *assembly) addScan() {
 			made, err := g.openScan(key)
 			return made, true, err
 		},
-		View: g.scanned, Namespaces: g.around.namespaces,
+		View: g.scanned, Namespaces: g.around.Namespaces,
 		Sinks:    audit.Sinks{All: slices.Concat(g.sinks.Every, g.sinks.Last), Reports: g.reports, Stores: g.shelves, Decisions: g.decisions, Inventory: g.inventory},
 		Interval: time.Duration(settings.Interval), Excluded: settings.ExcludedNamespaces, Follow: g.configuration.Follows(),
-		Policies: &g.policies.changed, Again: g.scanAgain, Busy: g.busy,
-		Memory: audit.NewPositionStore(g.cluster.client.Leases, g.configuration.Namespace, g.options.Replica), Metrics: g.metrics, Log: g.log,
+		Policies: &g.documents.Policies.Updates, Again: g.scanAgain, Busy: g.busy,
+		Memory: audit.NewPositionStore(g.cluster.Client.Leases, g.configuration.Namespace, g.options.Replica), Metrics: g.metrics, Log: g.log,
 	}))
 }
 

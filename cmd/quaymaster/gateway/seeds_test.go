@@ -21,6 +21,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gateway/calls"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
@@ -240,10 +241,10 @@ policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 }
 
 // reachAPI lets rules call an API server that knows namespaces alone.
-func (g *assembly) reachAPI(t *testing.T, documents string) {
+func (g *assembly) reachAPI(t *testing.T, texts string) {
 	t.Helper()
 	known := map[string]map[string]any{}
-	for _, text := range strings.Split(documents, "\n---\n") {
+	for _, text := range strings.Split(texts, "\n---\n") {
 		var document map[string]any
 		if yaml.Unmarshal([]byte(text), &document) == nil && document["kind"] == "Namespace" {
 			known["/api/v1/namespaces/"+document["metadata"].(map[string]any)["name"].(string)] = document
@@ -267,17 +268,17 @@ func (g *assembly) reachAPI(t *testing.T, documents string) {
 		t.Fatal(err)
 	}
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
-		ConfigMaps: g.around.configMaps, Secrets: g.around.secrets, Images: &g.images,
+		ConfigMaps: g.around.ConfigMaps, Secrets: g.around.Secrets, Images: &g.documents.Images,
 		Caller: calls.Rules{Cluster: client, Services: calls.New(g.configuration.Policies.Expressions.HTTPHosts, engine.GuardedTransport)},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.policies.catalog, err = newCatalog(g.configuration, compilers, rollout.NewEffective(g.configuration.Policies.Audit, g.log))
+	g.documents.Policies.Catalog, err = documents.NewCatalog(g.configuration, compilers, rollout.NewEffective(g.configuration.Policies.Audit, g.log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.policies.watchFolders(g.configuration.Policies.Folders, g.around.files); err != nil {
+	if _, err := g.documents.Policies.WatchFolders(g.configuration.Policies.Folders, g.around.Files); err != nil {
 		t.Fatal(err)
 	}
 }

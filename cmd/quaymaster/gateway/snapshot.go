@@ -49,7 +49,7 @@ func (g *assembly) remember(ctx context.Context, engine *gate.Gate, key []byte) 
 	}
 	g.kept, err = snapshot.New(snapshot.Options{
 		Memory: engine, Store: store, Sealer: sealer, Room: snapshotRoom, Parts: snapshotParts, Interval: time.Duration(settings.Interval),
-		Failed: g.failed("what was proved is not kept for a restart as it should be"),
+		Failed: gateway.Warn(g.log, "what was proved is not kept for a restart as it should be"),
 	})
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (g *assembly) remember(ctx context.Context, engine *gate.Gate, key []byte) 
 	if errors.Is(err, snapshot.ErrSealed) {
 		g.log.Warn("a snapshot is not used: it was sealed under another key, or changed since", slog.String("error", err.Error()))
 	} else {
-		g.failed("a snapshot is not used as a whole")(err)
+		gateway.Warn(g.log, "a snapshot is not used as a whole")(err)
 	}
 	if entries > 0 {
 		g.log.Info("what was proved before is known again", slog.Int("entries", entries))
@@ -81,5 +81,5 @@ func (g *assembly) snapshotStore() (snapshot.Store, error) {
 	case g.cluster == nil:
 		return nil, nil
 	}
-	return &snapshotSecrets{secrets: g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)}, nil
+	return &snapshotSecrets{secrets: g.cluster.Client.Typed.CoreV1().Secrets(g.configuration.Namespace)}, nil
 }

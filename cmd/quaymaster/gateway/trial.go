@@ -68,7 +68,7 @@ func (g *assembly) dryRun(key []byte, busy func() bool) (made rollout.DryRun, en
 		return nil, end, err
 	}
 	made, err = trial.New(trial.Options{
-		Cluster: l.lister, Namespaces: g.around.namespaces, State: g.state, Decider: g.decider(l), Excluded: g.outside(), Busy: busy,
+		Cluster: l.lister, Namespaces: g.around.Namespaces, State: g.state, Decider: g.decider(l), Excluded: g.outside(), Busy: busy,
 	})
 	return made, end, err
 }

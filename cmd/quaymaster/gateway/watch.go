@@ -12,7 +12,7 @@ import (
 // watchConfigurations reports changes of the webhook configurations, so that a changed or deleted
 // one is repaired at once.
 func (g *assembly) watchConfigurations(ctx context.Context, changed func()) {
-	api := g.cluster.client.Typed.AdmissionregistrationV1()
+	api := g.cluster.Client.Typed.AdmissionregistrationV1()
 	var both sync.WaitGroup
 	both.Go(func() {
 		gateway.WatchObject(ctx, api.MutatingWebhookConfigurations(), configuration.Name, g.log, changed)
@@ -26,7 +26,7 @@ func (g *assembly) watchConfigurations(ctx context.Context, changed func()) {
 // watchSecret reloads the certificate when its Secret changes, so that all replicas serve the
 // same soon.
 func (g *assembly) watchSecret(ctx context.Context) {
-	secrets := g.cluster.client.Typed.CoreV1().Secrets(g.configuration.Namespace)
+	secrets := g.cluster.Client.Typed.CoreV1().Secrets(g.configuration.Namespace)
 	gateway.WatchObject(ctx, secrets, g.configuration.Certificate.Secret, g.log, func() {
 		if err := g.certificates.Refresh(ctx); err != nil && ctx.Err() == nil {
 			g.log.Warn("the certificate's Secret changed and cannot be used", slog.String("error", err.Error()))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
@@ -37,7 +38,7 @@ type nobody struct{ gate.Prover }
 
 // watching is a gateway with nothing but a client.
 func watching(client *fake.Clientset) *assembly {
-	return &assembly{log: slog.New(slog.DiscardHandler), cluster: &inTheCluster{client: &cluster.Client{Typed: client}}, configuration: config.Configuration{Namespace: "quaymaster"}}
+	return &assembly{log: slog.New(slog.DiscardHandler), cluster: &lookups.Cluster{Client: &cluster.Client{Typed: client}}, configuration: config.Configuration{Namespace: "quaymaster"}}
 }
 
 // TestWatchTellsAtOnce: a change is told in no time, and one after a watch that broke
@@ -110,7 +111,7 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 			kept := &webhooks{
 				keeping:   &keeping{metrics: written},
 				settings:  config.Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
-				namespace: "quaymaster", client: g.cluster.client, log: g.log, bundle: own.Bundle,
+				namespace: "quaymaster", client: g.cluster.Client, log: g.log, bundle: own.Bundle,
 				policies: func() *set.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
 				sequence: func() int64 { return 1 }, readiness: status.NewReadiness(g.log, func() {}),
 			}

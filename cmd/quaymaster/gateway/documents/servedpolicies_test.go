@@ -1,4 +1,4 @@
-package gateway
+package documents
 
 import (
 	"encoding/pem"
@@ -32,7 +32,7 @@ import (
 type serving struct {
 	*gatetest.Harbor
 	known    *discovery.Discovery
-	policies *policies
+	policies *Policies
 	gate     *gate.Gate
 	bundle   []byte
 	lists    []*metav1.APIResourceList
@@ -54,7 +54,7 @@ func newServing(t *testing.T) *serving {
 		t.Fatal(err)
 	}
 	now := rollout.NewEffective(nil, log)
-	found, err := newCatalog(config.Configuration{}, compilers, now)
+	found, err := NewCatalog(config.Configuration{}, compilers, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (s *serving) decide(t *testing.T, object string) gate.Outcome {
 func (s *serving) warnings(t *testing.T) []configuration.Warning {
 	t.Helper()
 	made, err := configuration.Build(configuration.Input{
-		Policies: s.policies.catalog.Snapshot().Set.Policies(), Resources: s.known.Resources(), CABundle: s.bundle,
+		Policies: s.policies.Catalog.Snapshot().Set.Policies(), Resources: s.known.Resources(), CABundle: s.bundle,
 		Endpoint: configuration.Endpoint{Namespace: "quaymaster", Service: "quaymaster"}, Namespace: "quaymaster",
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ spec:
   failurePolicy: %s
   matchConstraints:
     resourceRules: [{apiGroups: [%s], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [%s]}]%s%s`, kind, failure, c.groups, c.resources, c.more, body)
-					s.policies.catalog.Replace("", []catalog.Document{{Key: "a", Source: "a", Text: []byte(text)}})
+					s.policies.Catalog.Replace("", []catalog.Document{{Key: "a", Source: "a", Text: []byte(text)}})
 					s.policies.publish("")
 					for _, step := range []struct {
 						reason string
@@ -175,7 +175,7 @@ spec:
 						{"gone again", nil}, {"back with another kind", []metav1.APIResource{{Name: "tasks", Kind: "Toil", Namespaced: true}}},
 					} {
 						s.serve(t, step.served...)
-						entry := s.policies.catalog.Snapshot().Entries[0]
+						entry := s.policies.Catalog.Snapshot().Entries[0]
 						if entry.State != catalog.Ours || strings.Contains(entry.Why, "it does not hold for all that it names") != (len(step.served) == 0) {
 							t.Errorf("%s: %s, %s", step.reason, entry.State, entry.Why)
 						}
@@ -233,7 +233,7 @@ spec:
     resourceRules: [{apiGroups: [%s], apiVersions: [v1], operations: [CREATE], resources: [%s]}]
   validations: [{expression: "true"}]
 `, c.groups, c.resources)
-		err := s.policies.catalog.Check([]byte(text))
+		err := s.policies.Catalog.Check([]byte(text))
 		if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) {
 			t.Errorf("%s: %v", c.reason, err)
 		}

@@ -1,93 +1,30 @@
-package gateway
+package documents
 
 import (
-	"context"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/gateway"
-	"github.com/quaymaster/quaymaster/gateway/calls"
-	"github.com/quaymaster/quaymaster/gateway/discovery"
-	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
-	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
-	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/mutating"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/validating"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
-	"github.com/quaymaster/quaymaster/policy/globalcontext"
 )
-
-// compilers makes the compilers of every dialect, and their dependencies.
-func (g *assembly) compilers() (engine.Compilers, error) {
-	settings := g.configuration.Policies
-	services := calls.New(settings.Expressions.HTTPHosts, engine.GuardedTransport)
-	options := engine.CompilerOptions{
-		ConfigMaps: g.around.configMaps, RuleConfigMaps: g.around.ruleConfigMaps, Secrets: g.around.secrets, KyvernoSecrets: settings.SecretNamespace,
-		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
-		HTTP: services, Resources: engine.FileObjects{ConfigMaps: g.around.configMaps}, Images: &g.images, Caller: calls.Rules{Services: services},
-	}
-	if g.cluster != nil {
-		options.Caller = calls.Rules{Cluster: g.cluster.client, Services: services}
-		store := globalcontext.NewStore(g.clock())
-		var err error
-		g.globals, err = globals.New(g.cluster.client, store, services, g.metrics, g.log)
-		if err != nil {
-			return engine.Compilers{}, err
-		}
-		g.group.Add("global context", gateway.Loop(g.globals.Run))
-		options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: store}}
-		objects, err := cluster.NewObjects(cluster.ObjectOptions{Client: g.cluster.client})
-		if err != nil {
-			return engine.Compilers{}, err
-		}
-		g.group.OnClose(objects.Close)
-		options.Resources, options.Kinds = engine.ClusterObjects{Objects: objects}, constraint.Later(g.serve())
-	}
-	if g.reader != nil {
-		if err := g.reader.adjust(&options); err != nil {
-			return engine.Compilers{}, err
-		}
-	}
-	return engine.NewCompilers(options)
-}
-
-// serve follows the resources that the API server serves.
-func (g *assembly) serve() *discovery.Discovery {
-	known := discovery.New(discovery.DiscovererOf(g.cluster.client.Typed.Discovery()), func() { g.policies.again(namesKinds) }, g.log)
-	g.kinds = known
-	g.group.Require("kinds", "it is not known yet which kinds the API server serves", known)
-	g.group.Add("kinds", gateway.Loop(func(ctx context.Context) { known.Run(ctx, &g.cluster.defined) }))
-	return known
-}
 
 // namesKinds reports whether policies of a kind name resources that the API server must serve.
 func namesKinds(apiVersion, kind string) bool {
 	return kyvernocel.IsKind(apiVersion, kind, imagevalidating.Kind, validating.Kind, mutating.Kind)
 }
 
-// readRoots reads the TUF repositories that policies and TrustRoots name.
-func (g *assembly) readRoots(compilers engine.Compilers) {
-	reader := &trust.Roots{
-		Fetch: engine.NewFetcher(), Folder: g.configuration.Trust.CacheFolder, Log: g.log,
-		TrustRoots: compilers.TrustRoots, Attestors: compilers.Attestors,
-		Documents: func() []catalog.Entry { return g.policies.catalog.Snapshot().Entries },
-		Changed:   &g.policies.changed, Reported: g.policies.tellRoot,
-	}
-	g.unreadRoots, g.policies.reporter.Roots = reader.Unread, reader.State
-	g.group.Add("trusted roots of policies", gateway.Loop(reader.Run))
-}
-
-// newCatalog makes an empty catalog of every dialect.
-func newCatalog(c config.Configuration, compilers engine.Compilers, now *rollout.Effective) (*catalog.Catalog, error) {
+// NewCatalog makes an empty catalog of every dialect.
+func NewCatalog(c config.Configuration, compilers engine.Compilers, now *rollout.Effective) (*catalog.Catalog, error) {
 	unmatched := unmatched{choice: sigstore.Unmatched(c.Policies.ClusterImagePolicies.NoMatch), compiler: compilers.Sigstore}
 	if unmatched.choice == "" {
 		// Only policy-controller selects namespaces in this way.

@@ -9,14 +9,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
@@ -60,8 +60,9 @@ type GlobalValue struct {
 }
 
 // lookUps stores the resources.
-func (m *Material) lookUps(into *files) error {
-	known := into.current.Load()
+func (m *Material) lookUps(into *lookups.Files) error {
+	known := engine.NewResources().Advising("the bundle does not have it: make it again with --resource FILE")
+	into.Current.Store(known)
 	var errs []error
 	for _, object := range m.Resources {
 		errs = append(errs, known.Add(object))
@@ -124,26 +125,23 @@ func (f fixedKinds) Named(group, name string) []constraint.Resource {
 }
 
 // fill publishes the documents.
-func (m *Material) fill(g *assembly) error {
-	documents := make([]catalog.Document, len(m.Policies))
+func (m *Material) fill(into *documents.Documents) error {
+	list := make([]catalog.Document, len(m.Policies))
 	for i, d := range m.Policies {
-		documents[i] = catalog.Document{Key: d.Key, Source: d.Source, Text: d.Text}
+		list[i] = catalog.Document{Key: d.Key, Source: d.Source, Text: d.Text}
 	}
-	g.policies.mu.Lock()
-	g.policies.catalog.Put(documents...)
-	g.policies.publish(kinds.FromCluster)
-	g.policies.mu.Unlock()
+	into.Policies.Fill(list)
 	given := make([]mirrors.Written, len(m.Mirrors))
 	for i, d := range m.Mirrors {
 		given[i] = mirrors.Written(d)
 	}
-	return g.mirrors.Fill(given)
+	return into.Mirrors.Fill(given)
 }
 
 // Export returns the material of a Reader of a cluster, with the namespaces' labels as its only
 // resources. The caller adds the content of folders.
 func (r *Reader) Export(ctx context.Context) (*Material, error) {
-	if r.g.cluster == nil {
+	if r.cluster == nil {
 		return nil, errors.New("export: there is no cluster")
 	}
 	m := &Material{}
@@ -153,10 +151,10 @@ func (r *Reader) Export(ctx context.Context) (*Material, error) {
 			m.Policies = append(m.Policies, Written{Key: entry.Key, Source: entry.Source, Text: text})
 		}
 	}
-	for _, d := range r.g.mirrors.Documents() {
+	for _, d := range r.documents.Mirrors.Documents() {
 		m.Mirrors = append(m.Mirrors, Written(d))
 	}
-	m.Kinds = slices.Clone(r.g.kinds.Resources())
+	m.Kinds = slices.Clone(r.documents.Kinds.Resources())
 	m.Globals = r.globalValues()
 	var err error
 	m.Resources, err = r.namespaces(ctx)
@@ -168,7 +166,7 @@ func (r *Reader) Texts() map[string][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	texts := map[string][]byte{}
-	for key, raw := range r.documents {
+	for key, raw := range r.seen {
 		if kinds.IsPolicy(key) {
 			texts[kinds.ClusterKey(key)] = raw
 		}
@@ -179,7 +177,7 @@ func (r *Reader) Texts() map[string][]byte {
 func (r *Reader) globalValues() []GlobalValue {
 	r.mu.Lock()
 	documents := map[string][]byte{}
-	for key, raw := range r.documents {
+	for key, raw := range r.seen {
 		if kinds.IsGlobalContext(key) {
 			documents[key.Name] = raw
 		}
@@ -188,7 +186,7 @@ func (r *Reader) globalValues() []GlobalValue {
 	var list []GlobalValue
 	for _, name := range slices.Sorted(maps.Keys(documents)) {
 		one := GlobalValue{Name: name, Document: documents[name]}
-		value, err := r.g.globals.Store.GetNative(name, "")
+		value, err := r.documents.Globals.Store.GetNative(name, "")
 		if err == nil {
 			one.Value, err = json.Marshal(value)
 		}
@@ -202,7 +200,7 @@ func (r *Reader) globalValues() []GlobalValue {
 
 // namespaces lists all of them with their labels.
 func (r *Reader) namespaces(ctx context.Context) ([]workload.Object, error) {
-	at := r.g.cluster.client.Metadata.Resource(core.SchemeGroupVersion.WithResource("namespaces"))
+	at := r.cluster.Client.Metadata.Resource(core.SchemeGroupVersion.WithResource("namespaces"))
 	var list []workload.Object
 	options := metav1.ListOptions{Limit: namespacePage}
 	for {
@@ -232,20 +230,4 @@ func namespaceObject(name string, labels map[string]string) (workload.Object, er
 		return workload.Object{}, err
 	}
 	return workload.Parse(text)
-}
-
-// consumer passes documents on; a Reader also keeps them.
-func (g *assembly) consumer(next document.Consumer) document.Consumer {
-	if g.reader == nil {
-		return next
-	}
-	return recording{Consumer: next, reader: g.reader}
-}
-
-// clock is the clock of policies.
-func (g *assembly) clock() func() time.Time {
-	if g.reader == nil {
-		return time.Now
-	}
-	return g.reader.options.Now
 }

@@ -1,4 +1,4 @@
-package gateway
+package documents
 
 import (
 	"context"
@@ -14,12 +14,14 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -29,15 +31,15 @@ const (
 	fromFolders = "folders"
 )
 
-// policies supplies the catalog's content to its users. Its sources report changes from
+// Policies supplies the catalog's content to its users. Its sources report changes from
 // goroutines of their own.
-type policies struct {
-	catalog  *catalog.Catalog
+type Policies struct {
+	Catalog  *catalog.Catalog
 	state    *gate.Current
 	metrics  *metrics.Metrics
 	log      *slog.Logger
-	reporter status.Reporter
-	changed  gateway.Signal
+	Reporter status.Reporter
+	Updates  gateway.Signal           // the published set, a mirror or a trusted root has changed
 	inForce  *rollout.Effective       // nil: every policy is in force as written
 	known    chan struct{}            // closed after the first set
 	there    atomic.Pointer[[]string] // of the cluster, see resources
@@ -47,34 +49,34 @@ type policies struct {
 	awaited map[string]bool
 	said    map[string]string        // last reported state of each document, by its key
 	objects map[string]status.Object // of the cluster's documents
-	// sequence counts the published sets. It is stored after the set, so a set that is read after
+	// Sequence counts the published sets. It is stored after the set, so a set that is read after
 	// it is at least as new.
-	sequence atomic.Int64
+	Sequence atomic.Int64
 }
 
-func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metrics, log *slog.Logger) *policies {
-	return &policies{
-		catalog: found, state: state, metrics: to, log: log, reporter: status.Reporter{Log: log}, known: make(chan struct{}),
+func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metrics, log *slog.Logger) *Policies {
+	return &Policies{
+		Catalog: found, state: state, metrics: to, log: log, Reporter: status.Reporter{Log: log}, known: make(chan struct{}),
 		awaited: map[string]bool{}, said: map[string]string{}, objects: map[string]status.Object{},
 	}
 }
 
 // Ready returns a channel that is closed after the first set.
-func (p *policies) Ready() <-chan struct{} { return p.known }
+func (p *Policies) Ready() <-chan struct{} { return p.known }
 
 // await delays publishing until the source has all of its initial documents.
-func (p *policies) await(source string) { p.awaited[source] = true }
+func (p *Policies) await(source string) { p.awaited[source] = true }
 
 // publish makes the catalog's snapshot the current one.
-func (p *policies) publish(source string) {
+func (p *Policies) publish(source string) {
 	delete(p.awaited, source)
 	if len(p.awaited) > 0 {
 		return // half of the policies would admit images that the other half denies
 	}
-	now := p.catalog.Snapshot()
+	now := p.Catalog.Snapshot()
 	p.state.ReplacePolicies(now.Set)
 	p.count(now.Entries)
-	sequence := p.sequence.Load() + 1
+	sequence := p.Sequence.Load() + 1
 	said := make(map[string]string, len(now.Entries))
 	for _, entry := range now.Entries {
 		object := p.objects[entry.Key]
@@ -83,28 +85,28 @@ func (p *policies) publish(source string) {
 		if object.Name != "" && (changed || object.Since == status.Unpublished) {
 			object.Since = sequence
 			p.objects[entry.Key] = object
-			p.reporter.WriteStatus(entry, object)
+			p.Reporter.WriteStatus(entry, object)
 		}
 		if changed {
-			p.reporter.LogState(entry)
-			p.reporter.RecordEvent(entry, object.Object)
+			p.Reporter.LogState(entry)
+			p.Reporter.RecordEvent(entry, object.Object)
 		}
 	}
 	p.said = said
-	p.sequence.Store(sequence)
+	p.Sequence.Store(sequence)
 	p.list()
 	select {
 	case <-p.known:
 	default:
 		close(p.known)
 	}
-	p.changed.Notify()
+	p.Updates.Notify()
 	p.log.Info("policies", slog.Int("documents", len(now.Entries)), slog.Int("active", len(now.Set.Policies())), slog.String("hash", now.Set.Hash()))
 }
 
 // list records the resources with documents. Exceptions are left out: a setting determines which
 // of them count.
-func (p *policies) list() {
+func (p *Policies) list() {
 	names := map[string]bool{}
 	for _, object := range p.objects {
 		resource := object.Resource.GroupResource()
@@ -116,8 +118,8 @@ func (p *policies) list() {
 	p.there.Store(&list)
 }
 
-// resources are the resources of the cluster's policies and of their dependencies.
-func (p *policies) resources() []string {
+// Resources are the resources of the cluster's policies and of their dependencies.
+func (p *Policies) Resources() []string {
 	if list := p.there.Load(); list != nil && len(*list) > 0 {
 		return *list
 	}
@@ -125,7 +127,7 @@ func (p *policies) resources() []string {
 }
 
 // count sets the metrics of policies.
-func (p *policies) count(entries []catalog.Entry) {
+func (p *Policies) count(entries []catalog.Entry) {
 	list := make([]metrics.Policy, 0, len(entries))
 	for _, entry := range entries {
 		id := entry.Key
@@ -144,58 +146,81 @@ func (p *policies) count(entries []catalog.Entry) {
 	p.metrics.SetWithheld(p.inForce.Count(entries))
 }
 
-// tellAll reports the state of each policy to the cluster: a new leader does not have its
+// reportAll reports the state of each policy to the cluster: a new leader does not have its
 // predecessor's reports.
-func (p *policies) tellAll() {
+func (p *Policies) reportAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, entry := range p.catalog.Snapshot().Entries {
-		p.reporter.RecordEvent(entry, p.objects[entry.Key].Object)
+	for _, entry := range p.Catalog.Snapshot().Entries {
+		p.Reporter.RecordEvent(entry, p.objects[entry.Key].Object)
 	}
 }
 
-// writeStatus writes the status of policies again, where it differs from the last one of this
+// WriteStatus writes the status of policies again, where it differs from the last one of this
 // replica.
-func (p *policies) writeStatus() {
+func (p *Policies) WriteStatus() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, entry := range p.catalog.Snapshot().Entries {
-		p.reporter.WriteStatus(entry, p.objects[entry.Key])
+	for _, entry := range p.Catalog.Snapshot().Entries {
+		p.Reporter.WriteStatus(entry, p.objects[entry.Key])
 	}
 }
 
 // again compiles the policies of some kinds again.
-func (p *policies) again(is func(apiVersion, kind string) bool) {
+func (p *Policies) again(is func(apiVersion, kind string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inForce != nil {
 		p.inForce.Forget()
 	}
-	p.catalog.Again(is)
+	p.Catalog.Again(is)
 	p.publish("") // unless a source has incomplete initial documents
 }
 
-// tellRoot reports a TrustRoot to the cluster again after a change of its state.
-func (p *policies) tellRoot(name string) {
+// reportRoot reports a TrustRoot to the cluster again after a change of its state.
+func (p *Policies) reportRoot(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, entry := range p.catalog.Snapshot().Entries {
+	for _, entry := range p.Catalog.Snapshot().Entries {
 		if entry.Root != nil && entry.Root.Name == name {
-			p.reporter.WriteStatus(entry, p.objects[entry.Key])
+			p.Reporter.WriteStatus(entry, p.objects[entry.Key])
 		}
 	}
 }
 
-// Republish publishes the policies again after approvals, and no longer waits for the source.
-func (p *policies) Republish(source string) {
+// Fill publishes documents in place of those of the cluster.
+func (p *Policies) Fill(documents []catalog.Document) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.catalog.Publish()
-	p.publish(source)
+	p.Catalog.Put(documents...)
+	p.publish(kinds.FromCluster)
+}
+
+// Current are the active policies, which can be published again.
+type Current struct{ of *Policies }
+
+// Policies returns the active ones; nil until they are loaded.
+func (c Current) Policies() *set.Set {
+	now, err := c.of.state.Snapshot(context.Background())
+	if err != nil {
+		return nil
+	}
+	return now.Policies
+}
+
+// Changed returns a channel that is closed when they change.
+func (c Current) Changed() <-chan struct{} { return c.of.Updates.Changed() }
+
+// Republish publishes them again after approvals, and no longer waits for the source.
+func (c Current) Republish(source string) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.Catalog.Publish()
+	c.of.publish(source)
 }
 
 // Changed implements document.Consumer.
-func (p *policies) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
+func (p *Policies) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	documents := make([]catalog.Document, len(upserts))
@@ -212,18 +237,18 @@ func (p *policies) Changed(_ context.Context, upserts []document.Document, delet
 		keys[i] = kinds.ClusterKey(key)
 		delete(p.objects, keys[i])
 	}
-	p.catalog.Put(documents...)
-	p.catalog.Remove(keys...)
+	p.Catalog.Put(documents...)
+	p.Catalog.Remove(keys...)
 	p.publish(kinds.FromCluster)
 }
 
-// watchFolders loads the folders, and returns the component that follows their changes. into receives
+// WatchFolders loads the folders, and returns the component that follows their changes. into receives
 // the other documents; nil drops them.
-func (p *policies) watchFolders(paths []string, into *files) (gateway.Component, error) {
+func (p *Policies) WatchFolders(paths []string, into *lookups.Files) (gateway.Component, error) {
 	p.await(fromFolders)
-	options := catalog.FolderOptions{Paths: paths, Catalog: p.catalog}
+	options := catalog.FolderOptions{Paths: paths, Catalog: p.Catalog}
 	if into != nil {
-		options.Others = func(objects []workload.Object) error { return into.replace(objects) }
+		options.Others = func(objects []workload.Object) error { return into.Replace(objects) }
 	}
 	folder, err := catalog.NewFolder(options)
 	if err != nil {

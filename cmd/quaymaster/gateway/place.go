@@ -40,10 +40,10 @@ func (r *Reader) servedKinds() []configuration.Resource {
 	if r.options.Material != nil {
 		return r.options.Material.Kinds
 	}
-	if r.g.kinds == nil {
+	if r.documents.Kinds == nil {
 		return nil
 	}
-	return r.g.kinds.Resources()
+	return r.documents.Kinds.Resources()
 }
 
 // ownLabels are the labels of a Namespace after its creation.
