@@ -15,7 +15,7 @@ const module = "github.com/quaymaster/quaymaster"
 // layers is the layer of each package; a package imports only lower ones. TestLayers fails for a
 // package without a layer.
 var layers = map[string]int{
-	"gateway/status": 16,
+	"gateway/status": 16, "cmd/quaymaster/gateway/lookups": 17, "cmd/quaymaster/gateway/documents": 18, "cmd/quaymaster/gateway/offline": 19,
 
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
 	"internal/file": 0, "internal/fair": 0, "internal/waiting": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
@@ -45,8 +45,8 @@ var layers = map[string]int{
 	"webhook/imagepolicy": 14, "webhook/externaldata": 14, "webhook/api": 14, "webhook/ui": 15,
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
-	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "policy/bundle": 2, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 18, "gateway/certificates": 15, "gateway/trust": 15, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 18,
-	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/internal/command": 17, "cmd/quaymaster/internal/manifest": 18, "cmd/quaymaster/internal/output": 19, "cmd/quaymaster/internal/authority": 18, "cmd/quaymaster/internal/setup": 20, "cmd/quaymaster/convert": 21, "cmd/quaymaster/log": 21, "cmd/quaymaster/serve": 21, "cmd/quaymaster/test": 21, "cmd/quaymaster/verify": 21, "cmd/quaymaster/scan": 21, "cmd/quaymaster/apply": 21, "cmd/quaymaster/bundle": 21, "cmd/quaymaster/mirror": 21, "cmd/quaymaster/demo": 21, "cmd/quaymaster/node": 21, "cmd/quaymaster/config": 17, "cmd/quaymaster/gateway": 19,
+	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "cmd/quaymaster/engine": 14, "policy/bundle": 2, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 18, "gateway/certificates": 15, "gateway/trust": 15, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 16,
+	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/internal/command": 17, "cmd/quaymaster/internal/manifest": 18, "cmd/quaymaster/internal/output": 19, "cmd/quaymaster/internal/authority": 18, "cmd/quaymaster/internal/setup": 20, "cmd/quaymaster/convert": 21, "cmd/quaymaster/log": 21, "cmd/quaymaster/serve": 21, "cmd/quaymaster/test": 21, "cmd/quaymaster/verify": 21, "cmd/quaymaster/scan": 21, "cmd/quaymaster/apply": 21, "cmd/quaymaster/bundle": 21, "cmd/quaymaster/mirror": 21, "cmd/quaymaster/demo": 21, "cmd/quaymaster/node": 21, "cmd/quaymaster/config": 16, "cmd/quaymaster/gateway": 20,
 	"cmd/quaymaster/suite/given": 14, "cmd/quaymaster/suite/staging": 15, "cmd/quaymaster/suite/bench": 15, "cmd/quaymaster/suite": 16, "cmd/quaymaster": 22, "cmd/conformance": 14,
 }
 

@@ -43,7 +43,7 @@ var avoided = []struct {
 	{"webhook", "deepen fold unfold", "reserve, release", 0},
 	{"cluster gate", "patience", "release timeout, drain timeout", 2},
 	{"cmd/quaymaster/suite", "given staging bench", "fixtures, signing, evaluation", 5},
-	{"cmd/quaymaster/gateway", "surroundings inTheCluster keeping duty sorter front reach certify rely read dial observe keep snapshots report show furnish", "dependencies, webhook state, leader task, router, server, and verb and object for a step", 18},
+	{"cmd/quaymaster/gateway", "surroundings inTheCluster keeping duty sorter front reach certify rely read dial observe keep snapshots report show furnish", "dependencies, webhook state, leader task, router, server, and verb and object for a step", 14},
 }
 
 // TestNames holds the list of names that are not used.

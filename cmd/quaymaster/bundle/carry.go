@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/policy/bundle"
 	"github.com/quaymaster/quaymaster/workload"
@@ -134,7 +134,7 @@ func has(c *bundle.Contents, name string) bool {
 	return slices.ContainsFunc(c.Resources, func(item bundle.Item) bool { return item.Name == name })
 }
 
-func (f *bundleCreate) carryConfigMap(ctx context.Context, c *bundle.Contents, reader *gateway.Reader, named bundle.Object) error {
+func (f *bundleCreate) carryConfigMap(ctx context.Context, c *bundle.Contents, reader *offline.Reader, named bundle.Object) error {
 	if has(c, "ConfigMap/"+named.String()) {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (f *bundleCreate) carryConfigMap(ctx context.Context, c *bundle.Contents, r
 	return nil
 }
 
-func (f *bundleCreate) carrySecret(ctx context.Context, c *bundle.Contents, reader *gateway.Reader, named bundle.Object) error {
+func (f *bundleCreate) carrySecret(ctx context.Context, c *bundle.Contents, reader *offline.Reader, named bundle.Object) error {
 	if has(c, "Secret/"+named.String()) {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
@@ -164,7 +164,7 @@ func (f *bundleCreate) ofCluster(ctx context.Context, t command.Terminal, c *bun
 	return from, nil
 }
 
-func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle.Contents, reader *gateway.Reader) (*setup.Inputs, error) {
+func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle.Contents, reader *offline.Reader) (*setup.Inputs, error) {
 	root, err := command.OptionalFile("--trusted-root", f.setup.TrustedRoot)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -24,7 +25,7 @@ import (
 
 // bundled carries documents through a bundle, and returns a gate that rests on it and
 // nothing else, with what its policies ask for that no bundle has.
-func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []string) {
+func bundled(t *testing.T, settings, documents string) (*offline.Reader, *gate.Gate, []string) {
 	t.Helper()
 	objects, err := workload.Read(strings.NewReader(documents), "all.yaml")
 	if err != nil {
@@ -66,9 +67,9 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := &Material{}
+	found := &offline.Material{}
 	for _, item := range read.Policies {
-		found.Policies = append(found.Policies, Written{Key: item.Name, Source: item.Source, Text: item.Text})
+		found.Policies = append(found.Policies, offline.Written{Key: item.Name, Source: item.Source, Text: item.Text})
 	}
 	for _, item := range read.Resources {
 		object, err := workload.Parse(item.Text)
@@ -77,7 +78,7 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 		}
 		found.Resources = append(found.Resources, object)
 	}
-	reader, err := NewReader(t.Context(), c, ReaderOptions{Version: "test", Material: found})
+	reader, err := offline.NewReader(t.Context(), c, offline.ReaderOptions{Version: "test", Material: found})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func bundled(t *testing.T, settings, documents string) (*Reader, *gate.Gate, []s
 
 // gateOf makes a gate on what a reader read, and on registries that are asked as by the
 // gateway.
-func gateOf(t *testing.T, reader *Reader) *gate.Gate {
+func gateOf(t *testing.T, reader *offline.Reader) *gate.Gate {
 	t.Helper()
 	store, err := newTrust(config.Trust{}, reader.Keys())
 	if err != nil {
@@ -128,7 +129,7 @@ func (r *running) allows(t *testing.T, recorded, o object) (bool, string) {
 }
 
 // decides asks a reader's gate about the same.
-func decides(t *testing.T, reader *Reader, made *gate.Gate, recorded, o object) gate.Outcome {
+func decides(t *testing.T, reader *offline.Reader, made *gate.Gate, recorded, o object) gate.Outcome {
 	t.Helper()
 	text, err := json.Marshal(o)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -148,7 +148,7 @@ func (r reading) bundledGateway(ctx context.Context, read *bundle.Read, resource
 	if err != nil {
 		return nil, fmt.Errorf("the bundle's gateway.json: %w", err)
 	}
-	given := &gateway.Material{Policies: documentsOf(read.Policies), Mirrors: documentsOf(read.Mirrors), Resources: resources}
+	given := &offline.Material{Policies: documentsOf(read.Policies), Mirrors: documentsOf(read.Mirrors), Resources: resources}
 	if read.Kinds != nil {
 		given.Kinds = []configuration.Resource{}
 		if err := json.Unmarshal(read.Kinds, &given.Kinds); err != nil {
@@ -156,13 +156,13 @@ func (r reading) bundledGateway(ctx context.Context, read *bundle.Read, resource
 		}
 	}
 	for _, item := range read.Globals {
-		var value gateway.GlobalValue
+		var value offline.GlobalValue
 		if err := json.Unmarshal(item.Text, &value); err != nil {
 			return nil, fmt.Errorf("the bundle's global context entry %s: %w", item.Name, err)
 		}
 		given.Globals = append(given.Globals, value)
 	}
-	reader, err := gateway.NewReader(ctx, settings, gateway.ReaderOptions{
+	reader, err := offline.NewReader(ctx, settings, offline.ReaderOptions{
 		Version: r.t.Version(), Material: given, Offline: r.Offline, Now: r.clock,
 	})
 	if err != nil {
@@ -175,10 +175,10 @@ func (r reading) bundledGateway(ctx context.Context, read *bundle.Read, resource
 	return from, err
 }
 
-func documentsOf(items []bundle.Item) []gateway.Written {
-	list := make([]gateway.Written, len(items))
+func documentsOf(items []bundle.Item) []offline.Written {
+	list := make([]offline.Written, len(items))
 	for i, item := range items {
-		list[i] = gateway.Written{Key: item.Name, Source: item.Source, Text: item.Text}
+		list[i] = offline.Written{Key: item.Name, Source: item.Source, Text: item.Text}
 	}
 	return list
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 )
 
@@ -40,7 +40,7 @@ func (f *ClusterFlags) check(setup *Flags) error {
 }
 
 // OpenCluster makes a reader of the cluster.
-func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func() time.Time) (*gateway.Reader, []string, error) {
+func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func() time.Time) (*offline.Reader, []string, error) {
 	kubeconfig := t.Kubeconfig(f.Cluster.Kubeconfig)
 	version := t.Version()
 	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: kubeconfig, Context: f.Cluster.Context, Version: version})
@@ -53,7 +53,7 @@ func (f *Flags) OpenCluster(ctx context.Context, t command.Terminal, clock func(
 	}
 	settings.Kubernetes = config.Kubernetes{Kubeconfig: kubeconfig, Context: f.Cluster.Context}
 	settings.Policies.Folders, settings.Mirrors.Files = f.Policies, f.Mirrors
-	reader, err := gateway.NewReader(ctx, settings, gateway.ReaderOptions{Version: version, Now: clock})
+	reader, err := offline.NewReader(ctx, settings, offline.ReaderOptions{Version: version, Now: clock})
 	if err != nil {
 		return nil, nil, fmt.Errorf("--from-cluster %s: %w", f.Cluster.Context, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/offline"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
@@ -31,7 +31,7 @@ type Inputs struct {
 	Known   *engine.Resources // from files: namespaces, and credentials of policies
 	pulls   gate.PullSecrets  // nil: unknown
 	// Reader is set if policies are evaluated as at admission.
-	Reader *gateway.Reader
+	Reader *offline.Reader
 	// asksUser reports that a policy reads the requesting user.
 	asksUser bool
 	// flags is the policy that the flags define, which applies to every object; nil for none.
@@ -180,11 +180,11 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 
 // AsAdmitted makes inputs from those of a gateway, with a trusted root; nil: the public-good
 // instance's.
-func (f *Flags) AsAdmitted(ctx context.Context, t command.Terminal, reader *gateway.Reader, root []byte) (*Inputs, error) {
+func (f *Flags) AsAdmitted(ctx context.Context, t command.Terminal, reader *offline.Reader, root []byte) (*Inputs, error) {
 	return f.admitted(ctx, t, reader, material{root: root, known: engine.NewResources()})
 }
 
-func (f *Flags) admitted(ctx context.Context, t command.Terminal, reader *gateway.Reader, read material) (*Inputs, error) {
+func (f *Flags) admitted(ctx context.Context, t command.Terminal, reader *offline.Reader, read material) (*Inputs, error) {
 	for _, entry := range reader.Entries() {
 		if entry.State != catalog.NotOurs && entry.Why != "" {
 			t.Warn(entry.Source + ": " + entry.Why)

@@ -39,7 +39,7 @@ func openLayouts(t command.Terminal, names []string, requests []gate.Request) (g
 	if repositories(requests) > 1 {
 		joined = joined.OnlyFullNames()
 	}
-	return offline{layout: joined}, nil
+	return layoutsOnly{layout: joined}, nil
 }
 
 // openLayout opens a path, or REPOSITORY=PATH.

@@ -68,11 +68,11 @@ func (o online) sources(credentials policy.Credentials) ([]registry.Source, erro
 	return sources, nil
 }
 
-// offline opens sessions with OCI layouts, which need no credentials.
-type offline struct{ layout *layout.Set }
+// layoutsOnly opens sessions with OCI layouts, which need no credentials.
+type layoutsOnly struct{ layout *layout.Set }
 
 // Open implements gate.Registries.
-func (o offline) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+func (o layoutsOnly) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
 	return layoutSession{o.layout}, nil
 }
 
