@@ -9,37 +9,37 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// glass prepares the closing of namespaces that break glass has opened to unverified images.
-func (g *assembly) glass(context.Context) error {
-	if g.cluster == nil || !g.configuration.Webhooks.BreakGlass {
+// openBreakGlass prepares the closing of namespaces that break glass has opened to unverified images.
+func (r *records) openBreakGlass() error {
+	if r.options.cluster == nil || !r.options.configuration.Webhooks.BreakGlass {
 		return nil
 	}
-	told := &reporting.BreakGlass{Log: g.log, Metrics: g.metrics, Again: g.scanAgain}
-	if g.cluster.Events != nil {
-		told.Events = g.cluster.Events
+	told := &reporting.BreakGlass{Log: r.options.log, Metrics: r.options.metrics, Again: r.options.scanAgain}
+	if r.options.cluster.Events != nil {
+		told.Events = r.options.cluster.Events
 	}
-	if g.decisions != nil {
-		told.Record = g.decisions.TakeBreakGlass
+	if r.decisions != nil {
+		told.Record = r.decisions.TakeBreakGlass
 	}
 	keeper, err := breakglass.New(breakglass.Options{
-		Client: g.cluster.Client.Metadata, Label: configuration.BreakGlass, Observer: told,
-		Memory: reporting.NewOpenNamespaces(g.cluster.Client.Leases, g.configuration.Namespace, g.options.Replica),
+		Client: r.options.cluster.Client.Metadata, Label: configuration.BreakGlass, Observer: told,
+		Memory: reporting.NewOpenNamespaces(r.options.cluster.Client.Leases, r.options.configuration.Namespace, r.options.replica),
 	})
-	g.keeper = keeper
+	r.breakGlass = keeper
 	return err
 }
 
-// keepGlass closes them until ctx ends.
-func (g *assembly) keepGlass(ctx context.Context) {
-	if g.keeper != nil {
-		g.keeper.Run(ctx)
+// closeNamespaces closes them until ctx ends.
+func (r *records) closeNamespaces(ctx context.Context) {
+	if r.breakGlass != nil {
+		r.breakGlass.Run(ctx)
 	}
 }
 
 // openNamespaces returns the open namespaces, for metrics.
-func (g *assembly) openNamespaces() []metrics.OpenNamespace {
+func (r *records) openNamespaces() []metrics.OpenNamespace {
 	var list []metrics.OpenNamespace
-	for _, o := range g.keeper.Open() {
+	for _, o := range r.breakGlass.Open() {
 		list = append(list, metrics.OpenNamespace{Name: o.Namespace, Until: o.Until})
 	}
 	return list

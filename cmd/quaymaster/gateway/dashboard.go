@@ -35,53 +35,53 @@ const (
 	dashboardHeader = 16 << 10
 )
 
-// show keeps decisions for the dashboard, and serves it.
-func (g *assembly) show(context.Context) error {
-	settings := g.configuration.Dashboard
+// openDashboard keeps decisions for the dashboard, and serves it.
+func (r *records) openDashboard() error {
+	settings := r.options.configuration.Dashboard
 	if settings.Disabled {
 		return nil
 	}
-	known, err := inventory.New(inventory.Options{Replica: cmp.Or(g.options.Replica, "gateway")})
+	known, err := inventory.New(inventory.Options{Replica: cmp.Or(r.options.replica, "gateway")})
 	if err != nil {
 		return err
 	}
 	var options []ui.Option
 	config := ui.Config{Inventory: known}
 	if settings.AsksForTokens() {
-		config.Authenticator, options, err = g.readers(settings)
+		config.Authenticator, options, err = r.authenticators(settings)
 		if err != nil {
 			return err
 		}
 	} else {
 		options = append(options, ui.WithoutTokens())
 	}
-	if g.cluster != nil && !g.configuration.Peers.Disabled {
-		g.leaderView = reporting.NewLeaderView(g.cluster.Leader, g.options.Replica, g.log)
-		options = append(options, ui.WithLeader(g.leaderView))
+	if r.options.cluster != nil && !r.options.configuration.Peers.Disabled {
+		r.leader = reporting.NewLeaderView(r.options.cluster.Leader, r.options.replica, r.options.log)
+		options = append(options, ui.WithLeader(r.leader))
 	}
 	pages, err := ui.New(config, options...)
 	if err != nil {
 		return err
 	}
-	g.inventory, g.pages = known, pages
-	g.sinks.Last = append(g.sinks.Last, known)
-	remember := g.remembered(known)
-	g.group.Add("inventory", gateway.Loop(func(ctx context.Context) {
-		remember()
+	r.inventory, r.pages = known, pages
+	r.sinks.Last = append(r.sinks.Last, known)
+	restore := r.restored(known)
+	r.options.group.Add("inventory", gateway.Loop(func(ctx context.Context) {
+		restore()
 		known.Run(ctx)
 	}))
-	g.group.Add("dashboard", gateway.Func(func(ctx context.Context) error { return g.serveDashboard(ctx, pages) }))
+	r.options.group.Add("dashboard", gateway.Func(func(ctx context.Context) error { return r.serveDashboard(ctx, pages) }))
 	return nil
 }
 
-// remembered returns a function that loads this replica's decision log into an inventory. The end
+// restored returns a function that loads this replica's decision log into an inventory. The end
 // of the log is determined now, because new decisions follow soon.
-func (g *assembly) remembered(known *inventory.Inventory) (tell func()) {
-	folder := g.decisionFolder()
+func (r *records) restored(known *inventory.Inventory) (restore func()) {
+	folder := r.decisionFolder()
 	if folder == "" {
 		return func() {}
 	}
-	failed := gateway.Warn(g.log, "the dashboard does not show all that the decision log knows from before")
+	failed := gateway.Warn(r.options.log, "the dashboard does not show all that the decision log knows from before")
 	last, err := recall.Last(folder)
 	if err != nil || last == 0 {
 		return func() { failed(err) }
@@ -89,13 +89,13 @@ func (g *assembly) remembered(known *inventory.Inventory) (tell func()) {
 	return func() {
 		records, err := recall.Fill(known, recall.Source{Folder: folder, Through: last})
 		failed(err)
-		g.log.Info("the dashboard remembers what the decision log knows", slog.Int("decisions", records))
+		r.options.log.Info("the dashboard remembers what the decision log knows", slog.Int("decisions", records))
 	}
 }
 
-// readers returns the authenticators of the dashboard: tokens of the file, or the cluster's
+// authenticators returns the authenticators of the dashboard: tokens of the file, or the cluster's
 // permission to get the dashboard's path.
-func (g *assembly) readers(settings config.Dashboard) (ui.Authenticator, []ui.Option, error) {
+func (r *records) authenticators(settings config.Dashboard) (ui.Authenticator, []ui.Option, error) {
 	if settings.Tokens != "" {
 		file, err := api.NewTokenFile(settings.Tokens, nil)
 		if err != nil {
@@ -103,27 +103,27 @@ func (g *assembly) readers(settings config.Dashboard) (ui.Authenticator, []ui.Op
 		}
 		return file, nil, nil
 	}
-	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: g.cluster.Client.Typed, Audiences: settings.Audiences})
+	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: r.options.cluster.Client.Typed, Audiences: settings.Audiences})
 	if err != nil {
 		return nil, nil, err
 	}
-	g.group.OnClose(tokens.Close)
-	access, err := cluster.NewAccess(cluster.AccessOptions{Client: g.cluster.Client.Typed, Path: dashboardPath})
+	r.options.group.OnClose(tokens.Close)
+	access, err := cluster.NewAccess(cluster.AccessOptions{Client: r.options.cluster.Client.Typed, Path: dashboardPath})
 	if err != nil {
 		return nil, nil, err
 	}
-	g.group.OnClose(access.Close)
+	r.options.group.OnClose(access.Close)
 	return tokens, []ui.Option{ui.WithAuthorizer(access)}, nil
 }
 
 // serveDashboard serves until ctx ends. If the default address is in use by another process, the
 // gateway continues without a dashboard.
-func (g *assembly) serveDashboard(ctx context.Context, pages http.Handler) error {
-	settings := g.configuration.Dashboard
+func (r *records) serveDashboard(ctx context.Context, pages http.Handler) error {
+	settings := r.options.configuration.Dashboard
 	opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(settings.Address, config.DashboardAddress))
 	if err != nil {
 		if settings.Address == "" {
-			g.log.Warn("the dashboard is not served; say where in dashboard.address", slog.String("error", err.Error()))
+			r.options.log.Warn("the dashboard is not served; say where in dashboard.address", slog.String("error", err.Error()))
 			<-ctx.Done()
 			return nil
 		}
@@ -131,17 +131,17 @@ func (g *assembly) serveDashboard(ctx context.Context, pages http.Handler) error
 	}
 	server := &http.Server{
 		Handler: pages, ReadHeaderTimeout: dashboardTimeout, ReadTimeout: dashboardTimeout, WriteTimeout: dashboardTimeout, IdleTimeout: 4 * dashboardTimeout,
-		MaxHeaderBytes: dashboardHeader, ErrorLog: log.New(slogLines{g.log}, "", 0),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: g.certificates.GetCertificate},
+		MaxHeaderBytes: dashboardHeader, ErrorLog: log.New(slogLines{r.options.log}, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.options.certificates.GetCertificate},
 	}
 	scheme, serve := "http", func(l net.Listener) error { return server.Serve(l) }
 	if !settings.OnLoopback() {
 		scheme, serve = "https", func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	address := scheme + "://" + opened.Addr().String() + "/"
-	g.log.Info("dashboard", slog.String("address", address))
-	if g.options.Dashboard != nil {
-		g.options.Dashboard(address)
+	r.options.log.Info("dashboard", slog.String("address", address))
+	if r.options.dashboard != nil {
+		r.options.dashboard(address)
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // viewers lose nothing
 	if err := serve(webhook.LimitConnections(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,76 +17,73 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// keep prepares the decision log and its sinks.
-func (g *assembly) keep(ctx context.Context) error {
-	c := g.configuration.DecisionLog
+// openDecisionLog prepares the decision log and its sinks.
+func (r *records) openDecisionLog(ctx context.Context) error {
+	c := r.options.configuration.DecisionLog
 	if !c.IsOn() {
 		return nil
 	}
-	config, err := c.Journal()
+	settings, err := c.Journal()
 	if err != nil {
 		return err
 	}
-	config.Replica, config.Program, config.Log = g.logReplica(), g.options.Version, g.log
-	config.Folder = g.decisionFolder()
-	if config.Folder == "" {
-		config.Stream = os.Stdout
+	settings.Replica, settings.Program, settings.Log = r.options.writer, r.options.version, r.options.log
+	settings.Folder = r.decisionFolder()
+	if settings.Folder == "" {
+		settings.Stream = os.Stdout
 	}
-	made, err := journal.New(config)
+	made, err := journal.New(settings)
 	if err != nil {
 		return err
 	}
-	g.decisions = made
-	g.sinks.Every = append(g.sinks.Every, made)
-	g.group.Require("decisionlog", "the decision log is not open yet", made)
-	g.group.Add("decision log", gateway.Func(g.writeDecisions))
-	followers, err := g.followers(ctx, config.Folder)
+	r.decisions = made
+	r.sinks.Every = append(r.sinks.Every, made)
+	r.options.group.Require("decisionlog", "the decision log is not open yet", made)
+	r.options.group.Add("decision log", gateway.Func(r.writeDecisions))
+	followers, err := r.followers(ctx, settings.Folder)
 	if err != nil {
 		return err
 	}
 	for _, f := range followers {
-		g.group.Add("decision log's sink "+f.Name(), gateway.Func(f.Run))
+		r.options.group.Add("decision log's sink "+f.Name(), gateway.Func(f.Run))
 	}
-	return g.metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
+	return r.options.metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
 }
 
-// logReplica names the writer of the decision log.
-func (g *assembly) logReplica() string { return cmp.Or(g.options.Replica, Replica()) }
-
 // decisionFolder is the folder of this replica's decision log; empty without files.
-func (g *assembly) decisionFolder() string {
-	folder := g.configuration.DecisionLog.Folder
-	if folder == "" || g.cluster == nil {
+func (r *records) decisionFolder() string {
+	folder := r.options.configuration.DecisionLog.Folder
+	if folder == "" || r.options.cluster == nil {
 		return folder
 	}
-	return filepath.Join(folder, g.logReplica())
+	return filepath.Join(folder, r.options.writer)
 }
 
 // writeDecisions writes the log until ctx ends.
-func (g *assembly) writeDecisions(ctx context.Context) error {
-	if _, ok := g.certificates.Key(ctx); !ok {
+func (r *records) writeDecisions(ctx context.Context) error {
+	if _, ok := r.options.certificates.Key(ctx); !ok {
 		return nil
 	}
-	key, err := g.checkpointKey(ctx)
+	key, err := r.checkpointKey(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // the gateway ends, and has received no request
 		}
 		return err
 	}
-	g.log.Info("the decision log is signed", slog.String("key", key.ID()))
-	return g.decisions.Run(ctx, key)
+	r.options.log.Info("the decision log is signed", slog.String("key", key.ID()))
+	return r.decisions.Run(ctx, key)
 }
 
 // followers are the sinks in addition to the files.
-func (g *assembly) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
-	c := g.configuration.DecisionLog
+func (r *records) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
+	c := r.options.configuration.DecisionLog
 	if folder == "" {
 		return nil, nil // standard output is the log itself
 	}
 	var made []*logsink.Follower
 	add := func(name string, to logsink.Receiver) error {
-		f, err := logsink.New(logsink.Config{Name: name, Folder: folder, Log: g.decisions, To: to, Trouble: g.log})
+		f, err := logsink.New(logsink.Config{Name: name, Folder: folder, Log: r.decisions, To: to, Trouble: r.options.log})
 		made = append(made, f)
 		return err
 	}
@@ -100,7 +96,7 @@ func (g *assembly) followers(ctx context.Context, folder string) ([]*logsink.Fol
 		if err != nil {
 			return nil, err
 		}
-		g.group.OnClose(to.Close)
+		r.options.group.OnClose(to.Close)
 		failed = append(failed, add("webhook", to))
 	}
 	if c.OTLP.Endpoint != "" {
@@ -108,11 +104,11 @@ func (g *assembly) followers(ctx context.Context, folder string) ([]*logsink.Fol
 		if err != nil {
 			return nil, fmt.Errorf("decisionLog.otlp.caFile: %w", err)
 		}
-		to, err := logsink.NewCollector(ctx, logsink.CollectorConfig{Endpoint: c.OTLP.Endpoint, TLS: trusted, Version: g.options.Version})
+		to, err := logsink.NewCollector(ctx, logsink.CollectorConfig{Endpoint: c.OTLP.Endpoint, TLS: trusted, Version: r.options.version})
 		if err != nil {
 			return nil, err
 		}
-		g.group.OnClose(func() { _ = to.Close(context.WithoutCancel(ctx)) }) // undelivered lines remain in the log
+		r.options.group.OnClose(func() { _ = to.Close(context.WithoutCancel(ctx)) }) // undelivered lines remain in the log
 		failed = append(failed, add("otlp", to))
 	}
 	return made, errors.Join(failed...)
@@ -123,14 +119,14 @@ func newDecisionWebhook(c config.DecisionWebhook) (*logsink.Webhook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decisionLog.webhook.caFile: %w", err)
 	}
-	config := logsink.WebhookConfig{URL: c.URL, TLS: trusted}
+	options := logsink.WebhookConfig{URL: c.URL, TLS: trusted}
 	if c.TokenFile != "" {
-		config.Token = func() (string, error) {
+		options.Token = func() (string, error) {
 			text, err := os.ReadFile(c.TokenFile)
 			return strings.TrimSpace(string(text)), err
 		}
 	}
-	return logsink.NewWebhook(config)
+	return logsink.NewWebhook(options)
 }
 
 // tlsOf trusts the authorities of a file; nil without one.
@@ -138,7 +134,7 @@ func tlsOf(caFile string) (*tls.Config, error) {
 	if caFile == "" {
 		return nil, nil
 	}
-	pool, err := poolWith(caFile, false)
+	pool, err := config.ReadPool(caFile, false)
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, err
 }
 

@@ -104,11 +104,11 @@ func (g *assembly) saidBefore(ctx context.Context, into *trial.Comparison) (stri
 	if into.Known() > 0 {
 		return "reports say", failed
 	}
-	folder := g.decisionFolder()
+	folder := g.records.decisionFolder()
 	if folder == "" {
 		return "nobody says (there are neither reports nor a decision log)", failed
 	}
-	err := recall.Decided(recall.Source{Folder: folder}, g.policyByID(), func(d report.Decided) error {
+	err := recall.Decided(recall.Source{Folder: folder}, g.documents.ByID(), func(d report.Decided) error {
 		into.Before(result.Of(d)...)
 		return ctx.Err()
 	})

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache/snapshot"
-	"github.com/quaymaster/quaymaster/cluster/breakglass"
 	"github.com/quaymaster/quaymaster/cluster/lease"
-	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
@@ -25,19 +24,14 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
-	"github.com/quaymaster/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/allowance"
-	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
-	"github.com/quaymaster/quaymaster/report/inventory"
-	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/webhook/trace"
-	"github.com/quaymaster/quaymaster/webhook/ui"
 )
 
 // Options are the process's inputs to the gateway.
@@ -104,21 +98,13 @@ type assembly struct {
 	members       *lease.Members   // nil where other replicas are not used
 	queue         *admission.Queue
 	entrances     map[string]*endpoints.Placeholder
-	keeping       keeping               // of the webhook configurations
-	engineMade    *gate.Gate            // set once the endpoints are active
-	kept          *snapshot.Keeper      // of its verified claims; nil where none are kept
-	inventory     *inventory.Inventory  // nil where no dashboard is kept
-	pages         *ui.Handler           // that show it; nil as well
-	leaderView    *reporting.LeaderView // nil where they show their own alone
-	// sinks receive all decisions.
-	sinks     reporting.Sinks
-	reports   *publish.Publisher // nil where none are written
-	shelves   []*reports.Store   // where it writes them
-	socket    *endpoints.Socket  // nil unless there is one
-	server    *webhook.Server
-	decisions *journal.Journal   // nil where no decision log is kept
-	keeper    *breakglass.Keeper // of open namespaces; nil where there can be none
-	scanAgain chan struct{}      // gets a value when a scan is needed soon
+	keeping       keeping          // of the webhook configurations
+	engineMade    *gate.Gate       // set once the endpoints are active
+	kept          *snapshot.Keeper // of its verified claims; nil where none are kept
+	records       *records
+	socket        *endpoints.Socket // nil unless there is one
+	server        *webhook.Server
+	scanAgain     chan struct{} // gets a value when a scan is needed soon
 	// open is closed when the requirements of the group are met.
 	open  chan struct{}
 	group gateway.Group
@@ -143,11 +129,8 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 	}
 	g.scanned = scan.NewView(g.state)
 	g.keeping.metrics = g.metrics
-	for _, s := range g.steps() {
-		if !c.Has(s.roles...) {
-			continue
-		}
-		if err := s.prepare(ctx); err != nil {
+	for _, prepare := range []func(context.Context) error{g.connect, g.loadCertificates, g.loadTrust, g.loadDocuments, g.newRegistryClient, g.startTelemetry, g.record, g.newServer} {
+		if err := prepare(ctx); err != nil {
 			g.close()
 			return nil, err
 		}
@@ -156,47 +139,29 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 	return g, nil
 }
 
-// step prepares something for processes that have one of its roles.
-type step struct {
-	prepare func(context.Context) error
-	roles   []string
-}
-
-// steps are the phases of wiring, each depending on the previous ones.
-func (g *assembly) steps() []step {
-	return []step{
-		{g.reach, config.Roles()}, {g.certify, config.Roles()}, {g.rely, config.Roles()}, {g.read, config.Roles()},
-		{g.dial, config.Roles()}, {g.observe, config.Roles()},
-		{g.keep, []string{config.RoleAdmission, config.RoleScan}}, // processes with decisions
-		{g.snapshots, []string{config.RoleAdmission}}, {g.glass, []string{config.RoleAdmission}},
-		{g.report, []string{config.RoleReport}}, {g.show, []string{config.RoleReport}},
-		{g.furnish, config.Roles()},
-	}
-}
-
 // close stops components that do not end with a context.
 func (g *assembly) close() {
 	g.group.Close()
 }
 
-// reach prepares the look-ups in the cluster, or in files instead.
-func (g *assembly) reach(context.Context) (err error) {
+// connect prepares the look-ups in the cluster, or in files instead.
+func (g *assembly) connect(context.Context) (err error) {
 	g.around, g.cluster, err = lookups.Connect(lookups.Options{
 		Configuration: g.configuration, Version: g.options.Version, Replica: g.options.Replica, Group: &g.group, Log: g.log,
 	})
 	return err
 }
 
-// read loads the policies and mirrors.
-func (g *assembly) read(context.Context) (err error) {
+// loadDocuments loads the policies and mirrors.
+func (g *assembly) loadDocuments(context.Context) (err error) {
 	g.documents, err = documents.Load(documents.Config{
 		Configuration: g.configuration, Around: g.around, Cluster: g.cluster, State: g.state, Group: &g.group, Metrics: g.metrics, Log: g.log,
 	})
 	return err
 }
 
-// certify selects the source of the certificate and of the replicas' key.
-func (g *assembly) certify(context.Context) error {
+// loadCertificates selects the source of the certificate and of the replicas' key.
+func (g *assembly) loadCertificates(context.Context) error {
 	made, err := newCertificates(g.configuration, g.cluster, &g.group, g.log)
 	if err != nil {
 		return fmt.Errorf("certificate: %w", err)
@@ -208,8 +173,8 @@ func (g *assembly) certify(context.Context) error {
 	return nil
 }
 
-// rely loads the trust for signatures.
-func (g *assembly) rely(context.Context) error {
+// loadTrust loads the trust for signatures.
+func (g *assembly) loadTrust(context.Context) error {
 	store, err := newTrust(g.configuration.Trust, g.around.Keys)
 	if err != nil {
 		return err
@@ -225,8 +190,8 @@ func (g *assembly) rely(context.Context) error {
 	return nil
 }
 
-// dial prepares the registry client.
-func (g *assembly) dial(context.Context) error {
+// newRegistryClient prepares the registry client.
+func (g *assembly) newRegistryClient(context.Context) error {
 	g.allowance = allowance.New()
 	client, err := newClient(g.configuration.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, false))
 	if err != nil {
@@ -241,8 +206,8 @@ func (g *assembly) dial(context.Context) error {
 	return err
 }
 
-// observe prepares traces.
-func (g *assembly) observe(ctx context.Context) error {
+// startTelemetry prepares traces.
+func (g *assembly) startTelemetry(ctx context.Context) error {
 	g.observers = metrics.Observers{g.metrics}
 	if g.configuration.Traces.Endpoint == "" {
 		return nil
@@ -260,6 +225,22 @@ func (g *assembly) observe(ctx context.Context) error {
 	})
 	g.observers = append(g.observers, tracer)
 	return nil
+}
+
+// record keeps verified claims and decisions.
+func (g *assembly) record(ctx context.Context) (err error) {
+	g.records, err = newRecords(ctx, recordOptions{
+		configuration: g.configuration, version: g.options.Version, replica: g.options.Replica, writer: cmp.Or(g.options.Replica, Replica()),
+		cluster: g.cluster, certificates: g.certificates, documents: g.documents, scanned: g.scanned, scanAgain: g.scanAgain, open: g.open,
+		dashboard: g.options.Dashboard, group: &g.group, metrics: g.metrics, log: g.log,
+	})
+	if err != nil {
+		return err
+	}
+	if g.configuration.Has(config.RoleAdmission) {
+		g.addSnapshot()
+	}
+	return g.records.publish()
 }
 
 // deliveryTimeout bounds the delivery of the last traces.

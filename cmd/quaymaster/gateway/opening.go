@@ -33,8 +33,8 @@ func checkOf(r gateway.Requirement) webhook.Check {
 	}}
 }
 
-// furnish makes the server with the placeholders of the endpoints.
-func (g *assembly) furnish(context.Context) error {
+// newServer makes the server with the placeholders of the endpoints.
+func (g *assembly) newServer(context.Context) error {
 	places, err := g.build()
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (g *assembly) furnish(context.Context) error {
 	if err := g.metrics.Watch(g.readings()); err != nil {
 		return err
 	}
-	g.server, err = newServer(g.configuration.Listen, webhook.Config{
+	g.server, err = listeners(g.configuration.Listen, webhook.Config{
 		Certificates: g.certificates, Endpoints: places, Metrics: g.metrics.Handler(), Log: g.log, Checks: g.checks(),
 	}, g.observers)
 	return err
@@ -64,7 +64,7 @@ func (g *assembly) build() (map[string]webhook.Endpoint, error) {
 	}
 	if g.cluster != nil {
 		g.entrances[peers.Path] = &endpoints.Placeholder{}
-		if g.pages != nil {
+		if g.records.pages != nil {
 			g.entrances[peers.ViewPath] = &endpoints.Placeholder{}
 		}
 	}
@@ -178,8 +178,8 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 		return doors, nil
 	}
 	// The replicas' key authenticates these requests.
-	if g.pages != nil {
-		doors[peers.ViewPath], err = peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: g.pages})
+	if g.records.pages != nil {
+		doors[peers.ViewPath], err = peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: g.records.pages})
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (g *assembly) checker() endpoints.Checker {
 
 // recorder returns the recorder of decisions.
 func (g *assembly) recorder() reporting.Recorder {
-	told := reporting.Recorder{Log: g.log, Strangers: webhook.NewErrorLog(g.log), Metrics: g.metrics, Sinks: g.sinks}
+	told := reporting.Recorder{Log: g.log, Strangers: webhook.NewErrorLog(g.log), Metrics: g.metrics, Sinks: g.records.sinks}
 	if g.cluster != nil && g.cluster.Events != nil {
 		told.Events = g.cluster.Events
 	}

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
@@ -41,33 +39,33 @@ func tenantOf(namespace string) string { return cmp.Or(namespace, clusterWide) }
 
 // newClient makes the client for registries.
 func newClient(c config.Registries, observe func(host string, status int, took time.Duration), more ...registry.Option) (*registry.Client, error) {
-	config := registry.Config{Loopback: c.Loopback, NoPrivate: c.NoPrivate, Hosts: map[string]registry.Host{}}
+	settings := registry.Config{Loopback: c.Loopback, NoPrivate: c.NoPrivate, Hosts: map[string]registry.Host{}}
 	if c.CAFile != "" {
-		pool, err := poolWith(c.CAFile, true)
+		pool, err := config.ReadPool(c.CAFile, true)
 		if err != nil {
 			return nil, fmt.Errorf("registries.caFile: %w", err)
 		}
-		config.RootCAs = pool
+		settings.RootCAs = pool
 	}
-	for host, settings := range c.Hosts {
-		made, err := newHost(settings)
+	for host, one := range c.Hosts {
+		made, err := newHost(one)
 		if err != nil {
 			return nil, fmt.Errorf("registries.hosts[%s]: %w", host, err)
 		}
-		config.Hosts[host] = made
+		settings.Hosts[host] = made
 	}
 	options := []registry.Option{registry.WithProxy(http.ProxyFromEnvironment), registry.WithObserver(observe)}
 	if c.PerHost > 0 {
 		options = append(options, registry.WithConcurrency(c.PerHost, c.Total))
 	}
-	return registry.New(config, append(options, more...)...)
+	return registry.New(settings, append(options, more...)...)
 }
 
 func newHost(settings config.Host) (registry.Host, error) {
 	host := registry.Host{PlainHTTP: settings.PlainHTTP}
 	var err error
 	if settings.CAFile != "" {
-		host.RootCAs, err = poolWith(settings.CAFile, false)
+		host.RootCAs, err = config.ReadPool(settings.CAFile, false)
 		if err != nil {
 			return host, err
 		}
@@ -80,22 +78,4 @@ func newHost(settings config.Host) (registry.Host, error) {
 		host.Certificates = []tls.Certificate{pair}
 	}
 	return host, nil
-}
-
-// poolWith reads certificate authorities, in addition to the system's or alone.
-func poolWith(path string, system bool) (*x509.CertPool, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if system {
-		if known, err := x509.SystemCertPool(); err == nil {
-			pool = known
-		}
-	}
-	if !pool.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s: no PEM certificate in it", path)
-	}
-	return pool, nil
 }

@@ -24,15 +24,15 @@ func selectionOf(r *config.Reports) policyreport.Selection {
 	return shown
 }
 
-// report prepares the writing of reports.
-func (g *assembly) report(context.Context) error {
-	settings := &g.configuration.Reports
-	if g.cluster == nil || len(*settings.APIs) == 0 {
+// openReports prepares the writing of reports.
+func (r *records) openReports() error {
+	settings := &r.options.configuration.Reports
+	if r.options.cluster == nil || len(*settings.APIs) == 0 {
 		return nil
 	}
 	// A client of its own, so that no request waits for a report.
 	client, err := cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: g.configuration.Kubernetes.Kubeconfig, QPS: float64(settings.QPS), Burst: settings.Burst, Version: g.options.Version,
+		Kubeconfig: r.options.configuration.Kubernetes.Kubeconfig, QPS: float64(settings.QPS), Burst: settings.Burst, Version: r.options.version,
 	})
 	if err != nil {
 		return err
@@ -45,24 +45,24 @@ func (g *assembly) report(context.Context) error {
 			return err
 		}
 		stores[api] = store
-		g.shelves = append(g.shelves, store)
+		r.stores = append(r.stores, store)
 	}
 	workloads, err := reports.NewWorkloads(client.Metadata)
 	if err != nil {
 		return err
 	}
-	g.group.OnClose(workloads.Close)
-	g.reports, err = publish.New(publish.Options{
+	r.options.group.OnClose(workloads.Close)
+	r.reports, err = publish.New(publish.Options{
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
-		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: g.log, Metrics: g.metrics},
-		Unasked: func() []result.Policy { return leftOut(g.scanned) },
+		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: r.options.log, Metrics: r.options.metrics},
+		Unasked: func() []result.Policy { return leftOut(r.options.scanned) },
 	})
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
-	g.sinks.Last = append(g.sinks.Last, g.reports)
-	g.group.Add("reports", gateway.Loop(g.reports.Run))
-	g.group.Add("reports of before", gateway.Loop(g.recallReports()))
+	r.sinks.Last = append(r.sinks.Last, r.reports)
+	r.options.group.Add("reports", gateway.Loop(r.reports.Run))
+	r.options.group.Add("reports of before", gateway.Loop(r.restoreReports()))
 	return nil
 }
 

@@ -14,8 +14,8 @@ func newQueue(c config.Limits) (*admission.Queue, error) {
 	return admission.NewQueue(admission.QueueBounds{Requests: int64(c.Requests)})
 }
 
-// newServer makes the listeners.
-func newServer(c config.Listen, config webhook.Config, observers metrics.Observers) (*webhook.Server, error) {
+// listeners makes the listeners.
+func listeners(c config.Listen, config webhook.Config, observers metrics.Observers) (*webhook.Server, error) {
 	config.Address, config.Plain = c.Address, c.Plain
 	options := []webhook.Option{webhook.WithObserver(observers), webhook.WithDrainDelay(time.Duration(c.DrainDelay))}
 	if c.Profiling != "" {

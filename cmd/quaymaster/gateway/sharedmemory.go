@@ -22,20 +22,20 @@ func newSharedMemory(c config.SharedMemory, key []byte, to *metrics.Metrics) (*r
 	if err != nil {
 		return nil, fmt.Errorf("sharedMemory: %w", err)
 	}
-	config := redis.Config{
+	settings := redis.Config{
 		Address: c.Address, Username: c.Username,
 		Keys: func() ([]byte, [][]byte) { return own, nil },
 	}
 	if c.PasswordFile != "" {
-		config.Password = func() (string, error) {
+		settings.Password = func() (string, error) {
 			text, err := os.ReadFile(c.PasswordFile)
 			return strings.TrimRight(string(text), "\r\n"), err
 		}
 	}
 	if c.TLS {
-		config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		settings.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 		if c.CAFile != "" {
-			config.TLS.RootCAs, err = poolWith(c.CAFile, false)
+			settings.TLS.RootCAs, err = config.ReadPool(c.CAFile, false)
 			if err != nil {
 				return nil, fmt.Errorf("sharedMemory.caFile: %w", err)
 			}
@@ -48,7 +48,7 @@ func newSharedMemory(c config.SharedMemory, key []byte, to *metrics.Metrics) (*r
 	if c.Timeout != 0 {
 		options = append(options, redis.WithTimeout(time.Duration(c.Timeout)))
 	}
-	return redis.New(config, options...)
+	return redis.New(settings, options...)
 }
 
 // sharedMetrics counts the events of entries; it implements redis.Observer.

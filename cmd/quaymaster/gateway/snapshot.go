@@ -21,8 +21,8 @@ const snapshotParts = 8
 // snapshotTimeout bounds the delay of the endpoints by a snapshot.
 const snapshotTimeout = 5 * time.Second
 
-// snapshots saves verified claims, once the endpoints are active.
-func (g *assembly) snapshots(context.Context) error {
+// addSnapshot saves verified claims, once the endpoints are active.
+func (g *assembly) addSnapshot() {
 	g.group.Add("snapshot", gateway.Loop(func(ctx context.Context) {
 		select {
 		case <-ctx.Done():
@@ -32,7 +32,6 @@ func (g *assembly) snapshots(context.Context) error {
 			}
 		}
 	}))
-	return nil
 }
 
 // remember restores the engine's cache, and starts saving it. A missing snapshot does not prevent

@@ -22,6 +22,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/gateway/trust"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
@@ -238,6 +239,17 @@ func (d *Documents) Current() Current { return Current{d.Policies} }
 
 // Active returns the active policies; nil until they are loaded.
 func (d *Documents) Active() *set.Set { return d.Current().Policies() }
+
+// ByID searches the currently active policies.
+func (d *Documents) ByID() func(id string) *policy.Policy {
+	known := map[string]*policy.Policy{}
+	if active := d.Active(); active != nil {
+		for _, p := range active.Policies() {
+			known[p.ID()] = p
+		}
+	}
+	return func(id string) *policy.Policy { return known[id] }
+}
 
 // Rollout holds the dependencies of the components that check new versions of policies.
 func (d *Documents) Rollout() rollout.Config {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
@@ -24,13 +25,13 @@ const (
 const maxKeyAttempts = 10
 
 // checkpointKey returns the key that signs checkpoints, and creates it if necessary.
-func (g *assembly) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
-	c := g.configuration.DecisionLog
+func (r *records) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
+	c := r.options.configuration.DecisionLog
 	switch {
 	case c.KeyFile != "":
 		return keyInFile(c.KeyFile)
-	case g.cluster != nil:
-		return g.keyInSecret(ctx)
+	case r.options.cluster != nil:
+		return r.keyInSecret(ctx)
 	case c.Folder != "":
 		return keyInFile(filepath.Join(c.Folder, "checkpoint.key"))
 	}
@@ -75,18 +76,16 @@ func keyInFile(path string) (*decisionlog.Key, error) {
 
 // keyInSecret reads the key of all replicas, or creates it. The Secret exists by now, since the
 // certificate does. It retries until ctx ends.
-func (g *assembly) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
-	store, where, err := certificateStore(g.configuration, g.cluster)
-	if err != nil {
-		return nil, err
-	}
+func (r *records) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
+	c := r.options.configuration
+	store := certificates.NewSecretStore(r.options.cluster.Client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret)
 	const again = time.Second
 	for {
 		key, err := keyInStore(ctx, store)
 		if err == nil {
 			return key, nil
 		}
-		g.log.Error("the decision log's key cannot be had; it is tried again", slog.String("store", where), slog.String("error", err.Error()))
+		r.options.log.Error("the decision log's key cannot be had; it is tried again", slog.String("store", "Secret "+c.Namespace+"/"+c.Certificate.Secret), slog.String("error", err.Error()))
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -12,17 +12,17 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// keepReports removes the results of deleted policies from reports until ctx ends.
-func (g *assembly) keepReports(ctx context.Context) {
-	if g.reports == nil {
+// removeResults removes the results of deleted policies from reports until ctx ends.
+func (r *records) removeResults(ctx context.Context) {
+	if r.reports == nil {
 		return
 	}
 	var before []result.Policy
 	for ctx.Err() == nil {
-		next := g.documents.Policies.Updates.Changed()
-		there := g.reported()
+		next := r.options.documents.Policies.Updates.Changed()
+		there := r.reported()
 		if there != nil && (before == nil || slices.ContainsFunc(before, func(p result.Policy) bool { return !slices.Contains(there, p) })) {
-			g.keepReported(ctx, there)
+			r.keepReported(ctx, there)
 		}
 		before = there
 		select {
@@ -43,8 +43,8 @@ func (g *assembly) keepReports(ctx context.Context) {
 const policiesPause = 10 * time.Second
 
 // reported are the existing policies and overrides; nil until they are loaded.
-func (g *assembly) reported() []result.Policy {
-	set := g.documents.Active()
+func (r *records) reported() []result.Policy {
+	set := r.options.documents.Active()
 	if set == nil {
 		return nil
 	}
@@ -59,16 +59,16 @@ func (g *assembly) reported() []result.Policy {
 }
 
 // keepReported searches all reports.
-func (g *assembly) keepReported(ctx context.Context, there []result.Policy) {
-	failed := gateway.Warn(g.log, "what policies said that are gone was not taken out of reports")
-	for _, shelf := range g.shelves {
+func (r *records) keepReported(ctx context.Context, there []result.Policy) {
+	failed := gateway.Warn(r.options.log, "what policies said that are gone was not taken out of reports")
+	for _, store := range r.stores {
 		for _, namespace := range []string{reports.Everywhere, ""} {
-			failed(shelf.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
+			failed(store.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
 				at, first, err := reporting.PlaceOf(text)
 				if err != nil || !first {
 					return err
 				}
-				return g.reports.Keep(ctx, at, there)
+				return r.reports.Keep(ctx, at, there)
 			}))
 		}
 	}
