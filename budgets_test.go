@@ -61,14 +61,14 @@ var budgets = []budget{
 	{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.assembly": {95, unsplit},
+			"cmd/quaymaster/gateway.assembly": {55, unsplit},
 			"gate.planned":                    {62, unsplit},
 		},
 	},
 	{
 		name: "fields of a struct", measured: func(s sizes) map[string]int { return s.fields }, limit: 15,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.assembly":                             {39, unsplit},
+			"cmd/quaymaster/gateway.assembly":                             {27, unsplit},
 			"cmd/quaymaster/config.Configuration":                         {29, mirrors},
 			"cmd/quaymaster/suite.document":                               {25, mirrors},
 			"webhook/metrics.Readings":                                    {24, mirrors},

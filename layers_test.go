@@ -15,7 +15,7 @@ const module = "github.com/quaymaster/quaymaster"
 // layers is the layer of each package; a package imports only lower ones. TestLayers fails for a
 // package without a layer.
 var layers = map[string]int{
-	"gateway/status": 16, "cmd/quaymaster/gateway/lookups": 17, "cmd/quaymaster/gateway/documents": 18, "cmd/quaymaster/gateway/offline": 19,
+	"gateway/status": 16, "cmd/quaymaster/gateway/lookups": 17, "cmd/quaymaster/gateway/documents": 18, "cmd/quaymaster/gateway/offline": 19, "cmd/quaymaster/gateway/reporting": 19,
 
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
 	"internal/file": 0, "internal/fair": 0, "internal/waiting": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
@@ -127,10 +127,11 @@ var connecting = map[string]string{
 	"cmd/quaymaster/suite":    "reads addresses; opens no connection",
 	"cmd/conformance":         "TUF of the staging instance",
 
-	"cmd/quaymaster/internal/setup": "wiring",
-	"cmd/quaymaster/bundle":         "wiring of the client of a TUF repository",
-	"cmd/quaymaster/demo":           "sends requests to its own gateway",
-	"cmd/quaymaster/scan":           "requests the inventory of a gateway",
+	"cmd/quaymaster/internal/setup":    "wiring",
+	"cmd/quaymaster/gateway/reporting": "serves the dashboard",
+	"cmd/quaymaster/bundle":            "wiring of the client of a TUF repository",
+	"cmd/quaymaster/demo":              "sends requests to its own gateway",
+	"cmd/quaymaster/scan":              "requests the inventory of a gateway",
 }
 
 type listed struct {

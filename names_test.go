@@ -24,7 +24,7 @@ var avoided = []struct {
 	{"", "harbor newHarbor", "env", 3},
 	{"", "trier inquiry asking newAsking newInquiry", "dry run, request, pending request, claim query", 13},
 	{"", "estate salvage salvaged paper papers goodbye goodbyeTimeout linger lingers crowd", "key material, partial parse, document, drain timeout, grace period, connection limit", 11},
-	{"", "glass roads newRoads lanes calm newCalm", "break glass, transports, limiter, pacer", 6},
+	{"", "glass roads newRoads lanes calm newCalm", "break glass, transports, limiter, pacer", 5},
 	{"gateway policy/rollout policy/catalog cmd/quaymaster/gateway", "held inForce ledger standing besides guard", "rollout, effective version, approval store, rollout check", 11},
 	{"scan gateway cmd/quaymaster/gateway", "trial try trying", "dry run, impact analysis", 5},
 	{"gate", "work works task tasks few deepen question questions exchange", "image evaluation, a map, claim query", 14},
@@ -43,7 +43,7 @@ var avoided = []struct {
 	{"webhook", "deepen fold unfold", "reserve, release", 0},
 	{"cluster gate", "patience", "release timeout, drain timeout", 2},
 	{"cmd/quaymaster/suite", "given staging bench", "fixtures, signing, evaluation", 5},
-	{"cmd/quaymaster/gateway", "surroundings inTheCluster keeping duty sorter front reach certify rely read dial observe keep snapshots report show furnish", "dependencies, webhook state, leader task, router, server, and verb and object for a step", 14},
+	{"cmd/quaymaster/gateway", "surroundings inTheCluster keeping duty sorter front reach certify rely read dial observe keep snapshots report show furnish", "dependencies, webhook state, leader task, router, server, and verb and object for a step", 3},
 }
 
 // TestNames holds the list of names that are not used.

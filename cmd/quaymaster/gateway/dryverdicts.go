@@ -104,7 +104,7 @@ func (g *assembly) saidBefore(ctx context.Context, into *trial.Comparison) (stri
 	if into.Known() > 0 {
 		return "reports say", failed
 	}
-	folder := g.records.decisionFolder()
+	folder := g.records.DecisionFolder()
 	if folder == "" {
 		return "nobody says (there are neither reports nor a decision log)", failed
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/reporting"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
@@ -101,7 +102,7 @@ type assembly struct {
 	keeping       keeping          // of the webhook configurations
 	engineMade    *gate.Gate       // set once the endpoints are active
 	kept          *snapshot.Keeper // of its verified claims; nil where none are kept
-	records       *records
+	records       *reporting.Records
 	socket        *endpoints.Socket // nil unless there is one
 	server        *webhook.Server
 	scanAgain     chan struct{} // gets a value when a scan is needed soon
@@ -229,10 +230,10 @@ func (g *assembly) startTelemetry(ctx context.Context) error {
 
 // record keeps verified claims and decisions.
 func (g *assembly) record(ctx context.Context) (err error) {
-	g.records, err = newRecords(ctx, recordOptions{
-		configuration: g.configuration, version: g.options.Version, replica: g.options.Replica, writer: cmp.Or(g.options.Replica, Replica()),
-		cluster: g.cluster, certificates: g.certificates, documents: g.documents, scanned: g.scanned, scanAgain: g.scanAgain, open: g.open,
-		dashboard: g.options.Dashboard, group: &g.group, metrics: g.metrics, log: g.log,
+	g.records, err = reporting.New(ctx, reporting.Options{
+		Configuration: g.configuration, Version: g.options.Version, Replica: g.options.Replica, Writer: cmp.Or(g.options.Replica, Replica()),
+		Cluster: g.cluster, Certificates: g.certificates, Documents: g.documents, Scanned: g.scanned, ScanAgain: g.scanAgain, Open: g.open,
+		Dashboard: g.options.Dashboard, Group: &g.group, Metrics: g.metrics, Log: g.log,
 	})
 	if err != nil {
 		return err
@@ -240,7 +241,7 @@ func (g *assembly) record(ctx context.Context) (err error) {
 	if g.configuration.Has(config.RoleAdmission) {
 		g.addSnapshot()
 	}
-	return g.records.publish()
+	return g.records.Publish()
 }
 
 // deliveryTimeout bounds the delivery of the last traces.

@@ -30,8 +30,8 @@ func (g *assembly) addLeaderComponents() {
 		{"state of policies", config.RoleAdmission, g.documents.ReportAll}, {"replicas", config.RoleAdmission, g.sweep},
 		{"owners of status", config.RoleAdmission, g.documents.FollowOwners},
 		{"status of mirrors", config.RoleAdmission, func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.targets) }}, {"status of global context", config.RoleAdmission, g.documents.WriteGlobals},
-		{"webhook configurations", config.RoleAdmission, g.configure}, {"break glass", config.RoleAdmission, g.records.closeNamespaces},
-		{"reports of policies", config.RoleReport, g.records.removeResults},
+		{"webhook configurations", config.RoleAdmission, g.configure}, {"break glass", config.RoleAdmission, g.records.CloseNamespaces},
+		{"reports of policies", config.RoleReport, g.records.RemoveResults},
 	} {
 		if g.configuration.Has(c.role) {
 			g.group.Add(c.name, c.run)

@@ -64,7 +64,7 @@ func (g *assembly) build() (map[string]webhook.Endpoint, error) {
 	}
 	if g.cluster != nil {
 		g.entrances[peers.Path] = &endpoints.Placeholder{}
-		if g.records.pages != nil {
+		if g.records.Pages != nil {
 			g.entrances[peers.ViewPath] = &endpoints.Placeholder{}
 		}
 	}
@@ -178,8 +178,8 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 		return doors, nil
 	}
 	// The replicas' key authenticates these requests.
-	if g.records.pages != nil {
-		doors[peers.ViewPath], err = peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: g.records.pages})
+	if g.records.Pages != nil {
+		doors[peers.ViewPath], err = peers.NewViewHandler(peers.ViewConfig{Key: key, Viewer: g.records.Pages})
 		if err != nil {
 			return nil, err
 		}
@@ -199,7 +199,7 @@ func (g *assembly) checker() endpoints.Checker {
 
 // recorder returns the recorder of decisions.
 func (g *assembly) recorder() reporting.Recorder {
-	told := reporting.Recorder{Log: g.log, Strangers: webhook.NewErrorLog(g.log), Metrics: g.metrics, Sinks: g.records.sinks}
+	told := reporting.Recorder{Log: g.log, Strangers: webhook.NewErrorLog(g.log), Metrics: g.metrics, Sinks: g.records.Sinks}
 	if g.cluster != nil && g.cluster.Events != nil {
 		told.Events = g.cluster.Events
 	}

@@ -28,8 +28,8 @@ func (g *assembly) readings() metrics.Readings {
 	if g.documents.Globals != nil {
 		readings.GlobalContext = g.documents.Globals.Known
 	}
-	if g.records.reports != nil {
-		readings.ReportsPending = g.records.reports.Pending
+	if g.records.Reports != nil {
+		readings.ReportsPending = g.records.Reports.Pending
 	}
 	if g.cluster != nil {
 		g.readCluster(&readings)
@@ -39,8 +39,8 @@ func (g *assembly) readings() metrics.Readings {
 
 // readCluster adds the readings of a gateway in a cluster.
 func (g *assembly) readCluster(readings *metrics.Readings) {
-	if g.records.breakGlass != nil {
-		readings.OpenNamespaces = g.records.openNamespaces
+	if g.records.BreakGlass != nil {
+		readings.OpenNamespaces = g.records.OpenNamespaces
 	}
 	readings.CredentialsHeld = g.cluster.Held.Served
 	leads := g.cluster.Leader.Leads

@@ -61,8 +61,8 @@ func (g *assembly) peers(key []byte) (*peers.Client, error) {
 	}, options...)
 	if err == nil {
 		g.group.OnClose(client.Close)
-		if g.records.leader != nil {
-			g.records.leader.Meet(g.members, client)
+		if g.records.Leader != nil {
+			g.records.Leader.Meet(g.members, client)
 		}
 	}
 	return client, err

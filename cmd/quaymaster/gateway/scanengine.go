@@ -71,7 +71,7 @@ func (b besides) Recall(_ context.Context, keys []string) map[string][]byte {
 
 // busy reports whether admission requests wait, or will soon, or reports wait to be written.
 func (g *assembly) busy() bool {
-	return g.records.reports != nil && g.records.reports.Busy() || g.queue.Waiting() > 0 || g.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
+	return g.records.Reports != nil && g.records.Reports.Busy() || g.queue.Waiting() > 0 || g.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
 }
 
 // scopesKey is derived from the replicas' key, because its results are visible elsewhere.
@@ -96,7 +96,7 @@ func (g *assembly) addScan() {
 			return made, true, err
 		},
 		View: g.scanned, Namespaces: g.around.Namespaces,
-		Sinks:    audit.Sinks{All: slices.Concat(g.records.sinks.Every, g.records.sinks.Last), Reports: g.records.reports, Stores: g.records.stores, Decisions: g.records.decisions, Inventory: g.records.inventory},
+		Sinks:    audit.Sinks{All: slices.Concat(g.records.Sinks.Every, g.records.Sinks.Last), Reports: g.records.Reports, Stores: g.records.Stores, Decisions: g.records.Decisions, Inventory: g.records.Inventory},
 		Interval: time.Duration(settings.Interval), Excluded: settings.ExcludedNamespaces, Follow: g.configuration.Follows(),
 		Policies: &g.documents.Policies.Updates, Again: g.scanAgain, Busy: g.busy,
 		Memory: audit.NewPositionStore(g.cluster.Client.Leases, g.configuration.Namespace, g.options.Replica), Metrics: g.metrics, Log: g.log,

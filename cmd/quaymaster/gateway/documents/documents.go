@@ -30,7 +30,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// Config holds the dependencies of loadDocuments.
+// Config holds the dependencies of Load.
 type Config struct {
 	Configuration config.Configuration
 	Around        lookups.Lookups

@@ -21,7 +21,7 @@ type Cluster struct {
 	Defined gateway.Signal // a CustomResourceDefinition came, changed or went
 }
 
-// Options are the dependencies of connect.
+// Options are the dependencies of Connect.
 type Options struct {
 	Configuration    config.Configuration
 	Version, Replica string

@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 )
 
 // openDecisionLog prepares the decision log and its sinks.
-func (r *records) openDecisionLog(ctx context.Context) error {
-	c := r.options.configuration.DecisionLog
+func (r *Records) openDecisionLog(ctx context.Context) error {
+	c := r.options.Configuration.DecisionLog
 	if !c.IsOn() {
 		return nil
 	}
@@ -27,8 +27,8 @@ func (r *records) openDecisionLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	settings.Replica, settings.Program, settings.Log = r.options.writer, r.options.version, r.options.log
-	settings.Folder = r.decisionFolder()
+	settings.Replica, settings.Program, settings.Log = r.options.Writer, r.options.Version, r.options.Log
+	settings.Folder = r.DecisionFolder()
 	if settings.Folder == "" {
 		settings.Stream = os.Stdout
 	}
@@ -36,32 +36,32 @@ func (r *records) openDecisionLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.decisions = made
-	r.sinks.Every = append(r.sinks.Every, made)
-	r.options.group.Require("decisionlog", "the decision log is not open yet", made)
-	r.options.group.Add("decision log", gateway.Func(r.writeDecisions))
+	r.Decisions = made
+	r.Sinks.Every = append(r.Sinks.Every, made)
+	r.options.Group.Require("decisionlog", "the decision log is not open yet", made)
+	r.options.Group.Add("decision log", gateway.Func(r.writeDecisions))
 	followers, err := r.followers(ctx, settings.Folder)
 	if err != nil {
 		return err
 	}
 	for _, f := range followers {
-		r.options.group.Add("decision log's sink "+f.Name(), gateway.Func(f.Run))
+		r.options.Group.Add("decision log's sink "+f.Name(), gateway.Func(f.Run))
 	}
-	return r.options.metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
+	return r.options.Metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
 }
 
-// decisionFolder is the folder of this replica's decision log; empty without files.
-func (r *records) decisionFolder() string {
-	folder := r.options.configuration.DecisionLog.Folder
-	if folder == "" || r.options.cluster == nil {
+// DecisionFolder is the folder of this replica's decision log; empty without files.
+func (r *Records) DecisionFolder() string {
+	folder := r.options.Configuration.DecisionLog.Folder
+	if folder == "" || r.options.Cluster == nil {
 		return folder
 	}
-	return filepath.Join(folder, r.options.writer)
+	return filepath.Join(folder, r.options.Writer)
 }
 
 // writeDecisions writes the log until ctx ends.
-func (r *records) writeDecisions(ctx context.Context) error {
-	if _, ok := r.options.certificates.Key(ctx); !ok {
+func (r *Records) writeDecisions(ctx context.Context) error {
+	if _, ok := r.options.Certificates.Key(ctx); !ok {
 		return nil
 	}
 	key, err := r.checkpointKey(ctx)
@@ -71,19 +71,19 @@ func (r *records) writeDecisions(ctx context.Context) error {
 		}
 		return err
 	}
-	r.options.log.Info("the decision log is signed", slog.String("key", key.ID()))
-	return r.decisions.Run(ctx, key)
+	r.options.Log.Info("the decision log is signed", slog.String("key", key.ID()))
+	return r.Decisions.Run(ctx, key)
 }
 
 // followers are the sinks in addition to the files.
-func (r *records) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
-	c := r.options.configuration.DecisionLog
+func (r *Records) followers(ctx context.Context, folder string) ([]*logsink.Follower, error) {
+	c := r.options.Configuration.DecisionLog
 	if folder == "" {
 		return nil, nil // standard output is the log itself
 	}
 	var made []*logsink.Follower
 	add := func(name string, to logsink.Receiver) error {
-		f, err := logsink.New(logsink.Config{Name: name, Folder: folder, Log: r.decisions, To: to, Trouble: r.options.log})
+		f, err := logsink.New(logsink.Config{Name: name, Folder: folder, Log: r.Decisions, To: to, Trouble: r.options.Log})
 		made = append(made, f)
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *records) followers(ctx context.Context, folder string) ([]*logsink.Foll
 		if err != nil {
 			return nil, err
 		}
-		r.options.group.OnClose(to.Close)
+		r.options.Group.OnClose(to.Close)
 		failed = append(failed, add("webhook", to))
 	}
 	if c.OTLP.Endpoint != "" {
@@ -104,11 +104,11 @@ func (r *records) followers(ctx context.Context, folder string) ([]*logsink.Foll
 		if err != nil {
 			return nil, fmt.Errorf("decisionLog.otlp.caFile: %w", err)
 		}
-		to, err := logsink.NewCollector(ctx, logsink.CollectorConfig{Endpoint: c.OTLP.Endpoint, TLS: trusted, Version: r.options.version})
+		to, err := logsink.NewCollector(ctx, logsink.CollectorConfig{Endpoint: c.OTLP.Endpoint, TLS: trusted, Version: r.options.Version})
 		if err != nil {
 			return nil, err
 		}
-		r.options.group.OnClose(func() { _ = to.Close(context.WithoutCancel(ctx)) }) // undelivered lines remain in the log
+		r.options.Group.OnClose(func() { _ = to.Close(context.WithoutCancel(ctx)) }) // undelivered lines remain in the log
 		failed = append(failed, add("otlp", to))
 	}
 	return made, errors.Join(failed...)

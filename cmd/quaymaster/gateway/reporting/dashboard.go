@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"cmp"
@@ -36,12 +36,12 @@ const (
 )
 
 // openDashboard keeps decisions for the dashboard, and serves it.
-func (r *records) openDashboard() error {
-	settings := r.options.configuration.Dashboard
+func (r *Records) openDashboard() error {
+	settings := r.options.Configuration.Dashboard
 	if settings.Disabled {
 		return nil
 	}
-	known, err := inventory.New(inventory.Options{Replica: cmp.Or(r.options.replica, "gateway")})
+	known, err := inventory.New(inventory.Options{Replica: cmp.Or(r.options.Replica, "gateway")})
 	if err != nil {
 		return err
 	}
@@ -55,33 +55,33 @@ func (r *records) openDashboard() error {
 	} else {
 		options = append(options, ui.WithoutTokens())
 	}
-	if r.options.cluster != nil && !r.options.configuration.Peers.Disabled {
-		r.leader = reporting.NewLeaderView(r.options.cluster.Leader, r.options.replica, r.options.log)
-		options = append(options, ui.WithLeader(r.leader))
+	if r.options.Cluster != nil && !r.options.Configuration.Peers.Disabled {
+		r.Leader = reporting.NewLeaderView(r.options.Cluster.Leader, r.options.Replica, r.options.Log)
+		options = append(options, ui.WithLeader(r.Leader))
 	}
 	pages, err := ui.New(config, options...)
 	if err != nil {
 		return err
 	}
-	r.inventory, r.pages = known, pages
-	r.sinks.Last = append(r.sinks.Last, known)
+	r.Inventory, r.Pages = known, pages
+	r.Sinks.Last = append(r.Sinks.Last, known)
 	restore := r.restored(known)
-	r.options.group.Add("inventory", gateway.Loop(func(ctx context.Context) {
+	r.options.Group.Add("inventory", gateway.Loop(func(ctx context.Context) {
 		restore()
 		known.Run(ctx)
 	}))
-	r.options.group.Add("dashboard", gateway.Func(func(ctx context.Context) error { return r.serveDashboard(ctx, pages) }))
+	r.options.Group.Add("dashboard", gateway.Func(func(ctx context.Context) error { return r.serveDashboard(ctx, pages) }))
 	return nil
 }
 
 // restored returns a function that loads this replica's decision log into an inventory. The end
 // of the log is determined now, because new decisions follow soon.
-func (r *records) restored(known *inventory.Inventory) (restore func()) {
-	folder := r.decisionFolder()
+func (r *Records) restored(known *inventory.Inventory) (restore func()) {
+	folder := r.DecisionFolder()
 	if folder == "" {
 		return func() {}
 	}
-	failed := gateway.Warn(r.options.log, "the dashboard does not show all that the decision log knows from before")
+	failed := gateway.Warn(r.options.Log, "the dashboard does not show all that the decision log knows from before")
 	last, err := recall.Last(folder)
 	if err != nil || last == 0 {
 		return func() { failed(err) }
@@ -89,13 +89,13 @@ func (r *records) restored(known *inventory.Inventory) (restore func()) {
 	return func() {
 		records, err := recall.Fill(known, recall.Source{Folder: folder, Through: last})
 		failed(err)
-		r.options.log.Info("the dashboard remembers what the decision log knows", slog.Int("decisions", records))
+		r.options.Log.Info("the dashboard remembers what the decision log knows", slog.Int("decisions", records))
 	}
 }
 
 // authenticators returns the authenticators of the dashboard: tokens of the file, or the cluster's
 // permission to get the dashboard's path.
-func (r *records) authenticators(settings config.Dashboard) (ui.Authenticator, []ui.Option, error) {
+func (r *Records) authenticators(settings config.Dashboard) (ui.Authenticator, []ui.Option, error) {
 	if settings.Tokens != "" {
 		file, err := api.NewTokenFile(settings.Tokens, nil)
 		if err != nil {
@@ -103,27 +103,27 @@ func (r *records) authenticators(settings config.Dashboard) (ui.Authenticator, [
 		}
 		return file, nil, nil
 	}
-	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: r.options.cluster.Client.Typed, Audiences: settings.Audiences})
+	tokens, err := cluster.NewTokens(cluster.TokenOptions{Client: r.options.Cluster.Client.Typed, Audiences: settings.Audiences})
 	if err != nil {
 		return nil, nil, err
 	}
-	r.options.group.OnClose(tokens.Close)
-	access, err := cluster.NewAccess(cluster.AccessOptions{Client: r.options.cluster.Client.Typed, Path: dashboardPath})
+	r.options.Group.OnClose(tokens.Close)
+	access, err := cluster.NewAccess(cluster.AccessOptions{Client: r.options.Cluster.Client.Typed, Path: dashboardPath})
 	if err != nil {
 		return nil, nil, err
 	}
-	r.options.group.OnClose(access.Close)
+	r.options.Group.OnClose(access.Close)
 	return tokens, []ui.Option{ui.WithAuthorizer(access)}, nil
 }
 
 // serveDashboard serves until ctx ends. If the default address is in use by another process, the
 // gateway continues without a dashboard.
-func (r *records) serveDashboard(ctx context.Context, pages http.Handler) error {
-	settings := r.options.configuration.Dashboard
+func (r *Records) serveDashboard(ctx context.Context, pages http.Handler) error {
+	settings := r.options.Configuration.Dashboard
 	opened, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cmp.Or(settings.Address, config.DashboardAddress))
 	if err != nil {
 		if settings.Address == "" {
-			r.options.log.Warn("the dashboard is not served; say where in dashboard.address", slog.String("error", err.Error()))
+			r.options.Log.Warn("the dashboard is not served; say where in dashboard.address", slog.String("error", err.Error()))
 			<-ctx.Done()
 			return nil
 		}
@@ -131,17 +131,17 @@ func (r *records) serveDashboard(ctx context.Context, pages http.Handler) error 
 	}
 	server := &http.Server{
 		Handler: pages, ReadHeaderTimeout: dashboardTimeout, ReadTimeout: dashboardTimeout, WriteTimeout: dashboardTimeout, IdleTimeout: 4 * dashboardTimeout,
-		MaxHeaderBytes: dashboardHeader, ErrorLog: log.New(slogLines{r.options.log}, "", 0),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.options.certificates.GetCertificate},
+		MaxHeaderBytes: dashboardHeader, ErrorLog: log.New(slogLines{r.options.Log}, "", 0),
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.options.Certificates.GetCertificate},
 	}
 	scheme, serve := "http", func(l net.Listener) error { return server.Serve(l) }
 	if !settings.OnLoopback() {
 		scheme, serve = "https", func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	address := scheme + "://" + opened.Addr().String() + "/"
-	r.options.log.Info("dashboard", slog.String("address", address))
-	if r.options.dashboard != nil {
-		r.options.dashboard(address)
+	r.options.Log.Info("dashboard", slog.String("address", address))
+	if r.options.Dashboard != nil {
+		r.options.Dashboard(address)
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // viewers lose nothing
 	if err := serve(webhook.LimitConnections(opened, dashboardConnections)); !errors.Is(err, http.ErrServerClosed) {

@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// removeResults removes the results of deleted policies from reports until ctx ends.
-func (r *records) removeResults(ctx context.Context) {
-	if r.reports == nil {
+// RemoveResults removes the results of deleted policies from reports until ctx ends.
+func (r *Records) RemoveResults(ctx context.Context) {
+	if r.Reports == nil {
 		return
 	}
 	var before []result.Policy
 	for ctx.Err() == nil {
-		next := r.options.documents.Policies.Updates.Changed()
+		next := r.options.Documents.Policies.Updates.Changed()
 		there := r.reported()
 		if there != nil && (before == nil || slices.ContainsFunc(before, func(p result.Policy) bool { return !slices.Contains(there, p) })) {
 			r.keepReported(ctx, there)
@@ -43,8 +43,8 @@ func (r *records) removeResults(ctx context.Context) {
 const policiesPause = 10 * time.Second
 
 // reported are the existing policies and overrides; nil until they are loaded.
-func (r *records) reported() []result.Policy {
-	set := r.options.documents.Active()
+func (r *Records) reported() []result.Policy {
+	set := r.options.Documents.Active()
 	if set == nil {
 		return nil
 	}
@@ -59,16 +59,16 @@ func (r *records) reported() []result.Policy {
 }
 
 // keepReported searches all reports.
-func (r *records) keepReported(ctx context.Context, there []result.Policy) {
-	failed := gateway.Warn(r.options.log, "what policies said that are gone was not taken out of reports")
-	for _, store := range r.stores {
+func (r *Records) keepReported(ctx context.Context, there []result.Policy) {
+	failed := gateway.Warn(r.options.Log, "what policies said that are gone was not taken out of reports")
+	for _, store := range r.Stores {
 		for _, namespace := range []string{reports.Everywhere, ""} {
 			failed(store.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
 				at, first, err := reporting.PlaceOf(text)
 				if err != nil || !first {
 					return err
 				}
-				return r.reports.Keep(ctx, at, there)
+				return r.Reports.Keep(ctx, at, there)
 			}))
 		}
 	}

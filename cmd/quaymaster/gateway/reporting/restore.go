@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"context"
@@ -17,8 +17,8 @@ const restoredAge = time.Hour
 // restoreReports returns a function that adds the last hour of this replica's decision log to
 // reports: a killed replica may not have written them. The end of the log is determined now,
 // because new decisions follow soon.
-func (r *records) restoreReports() func(context.Context) {
-	folder := r.decisionFolder()
+func (r *Records) restoreReports() func(context.Context) {
+	folder := r.DecisionFolder()
 	if folder == "" {
 		return func(context.Context) {}
 	}
@@ -31,25 +31,25 @@ func (r *records) restoreReports() func(context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.options.open: // the policies are loaded
+		case <-r.options.Open: // the policies are loaded
 		}
 		r.restoreReport(ctx, recall.Source{Folder: folder, Through: last, Since: since})
 	}
 }
 
-func (r *records) restoreReport(ctx context.Context, from recall.Source) {
+func (r *Records) restoreReport(ctx context.Context, from recall.Source) {
 	told := 0
-	err := recall.Decided(from, r.options.documents.ByID(), func(d report.Decided) error {
+	err := recall.Decided(from, r.options.Documents.ByID(), func(d report.Decided) error {
 		told++
-		return r.reports.Put(ctx, d)
+		return r.Reports.Put(ctx, d)
 	})
 	r.notRestored()(err)
 	if told == 0 {
 		return
 	}
-	r.options.log.Info("reports are told what the decision log knows", slog.String("folder", from.Folder), slog.Int("decisions", told))
+	r.options.Log.Info("reports are told what the decision log knows", slog.String("folder", from.Folder), slog.Int("decisions", told))
 }
 
-func (r *records) notRestored() func(error) {
-	return gateway.Warn(r.options.log, "reports are not told all that the decision log knows from before")
+func (r *Records) notRestored() func(error) {
+	return gateway.Warn(r.options.Log, "reports are not told all that the decision log knows from before")
 }

@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"context"
@@ -25,14 +25,14 @@ func selectionOf(r *config.Reports) policyreport.Selection {
 }
 
 // openReports prepares the writing of reports.
-func (r *records) openReports() error {
-	settings := &r.options.configuration.Reports
-	if r.options.cluster == nil || len(*settings.APIs) == 0 {
+func (r *Records) openReports() error {
+	settings := &r.options.Configuration.Reports
+	if r.options.Cluster == nil || len(*settings.APIs) == 0 {
 		return nil
 	}
 	// A client of its own, so that no request waits for a report.
 	client, err := cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: r.options.configuration.Kubernetes.Kubeconfig, QPS: float64(settings.QPS), Burst: settings.Burst, Version: r.options.version,
+		Kubeconfig: r.options.Configuration.Kubernetes.Kubeconfig, QPS: float64(settings.QPS), Burst: settings.Burst, Version: r.options.Version,
 	})
 	if err != nil {
 		return err
@@ -45,24 +45,24 @@ func (r *records) openReports() error {
 			return err
 		}
 		stores[api] = store
-		r.stores = append(r.stores, store)
+		r.Stores = append(r.Stores, store)
 	}
 	workloads, err := reports.NewWorkloads(client.Metadata)
 	if err != nil {
 		return err
 	}
-	r.options.group.OnClose(workloads.Close)
-	r.reports, err = publish.New(publish.Options{
+	r.options.Group.OnClose(workloads.Close)
+	r.Reports, err = publish.New(publish.Options{
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
-		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: r.options.log, Metrics: r.options.metrics},
-		Unasked: func() []result.Policy { return leftOut(r.options.scanned) },
+		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: r.options.Log, Metrics: r.options.Metrics},
+		Unasked: func() []result.Policy { return leftOut(r.options.Scanned) },
 	})
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
-	r.sinks.Last = append(r.sinks.Last, r.reports)
-	r.options.group.Add("reports", gateway.Loop(r.reports.Run))
-	r.options.group.Add("reports of before", gateway.Loop(r.restoreReports()))
+	r.Sinks.Last = append(r.Sinks.Last, r.Reports)
+	r.options.Group.Add("reports", gateway.Loop(r.Reports.Run))
+	r.options.Group.Add("reports of before", gateway.Loop(r.restoreReports()))
 	return nil
 }
 

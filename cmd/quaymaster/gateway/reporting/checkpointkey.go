@@ -1,4 +1,4 @@
-package gateway
+package reporting
 
 import (
 	"context"
@@ -25,12 +25,12 @@ const (
 const maxKeyAttempts = 10
 
 // checkpointKey returns the key that signs checkpoints, and creates it if necessary.
-func (r *records) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
-	c := r.options.configuration.DecisionLog
+func (r *Records) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
+	c := r.options.Configuration.DecisionLog
 	switch {
 	case c.KeyFile != "":
 		return keyInFile(c.KeyFile)
-	case r.options.cluster != nil:
+	case r.options.Cluster != nil:
 		return r.keyInSecret(ctx)
 	case c.Folder != "":
 		return keyInFile(filepath.Join(c.Folder, "checkpoint.key"))
@@ -76,16 +76,16 @@ func keyInFile(path string) (*decisionlog.Key, error) {
 
 // keyInSecret reads the key of all replicas, or creates it. The Secret exists by now, since the
 // certificate does. It retries until ctx ends.
-func (r *records) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
-	c := r.options.configuration
-	store := certificates.NewSecretStore(r.options.cluster.Client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret)
+func (r *Records) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
+	c := r.options.Configuration
+	store := certificates.NewSecretStore(r.options.Cluster.Client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret)
 	const again = time.Second
 	for {
 		key, err := keyInStore(ctx, store)
 		if err == nil {
 			return key, nil
 		}
-		r.options.log.Error("the decision log's key cannot be had; it is tried again", slog.String("store", "Secret "+c.Namespace+"/"+c.Certificate.Secret), slog.String("error", err.Error()))
+		r.options.Log.Error("the decision log's key cannot be had; it is tried again", slog.String("store", "Secret "+c.Namespace+"/"+c.Certificate.Secret), slog.String("error", err.Error()))
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
