@@ -119,14 +119,8 @@ func (f *applyFlags) run(cmd *cobra.Command, t command.Terminal, policies []stri
 }
 
 func (f *applyFlags) check(policies []string) error {
-	inputs := 0
-	for _, name := range slices.Concat(policies, f.resources) {
-		if name == "-" {
-			inputs++
-		}
-	}
 	switch {
-	case inputs > 1:
+	case command.Inputs(policies, f.resources) > 1:
 		return errors.New("standard input can be read once: give - once, for policies or for -r")
 	case len(f.resources) == 0 && !f.cluster:
 		return errors.New("nothing to judge: name manifests with -r FILE, or give --cluster")

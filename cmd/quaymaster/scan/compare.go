@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quaymaster/quaymaster/cluster/comparison"
+	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
@@ -38,16 +40,8 @@ func (f *compareFlags) register(cmd *cobra.Command) {
 func (f *compareFlags) given() bool { return len(f.auditLogs)+len(f.scrapes) > 0 }
 
 func (f *scanFlags) checkCompare() error {
-	inputs := 0
-	for _, list := range [][]string{f.files, f.compare.auditLogs, f.compare.scrapes} {
-		for _, name := range list {
-			if name == "-" {
-				inputs++
-			}
-		}
-	}
 	switch {
-	case inputs > 1:
+	case command.Inputs(f.files, f.compare.auditLogs, f.compare.scrapes) > 1:
 		return errors.New("standard input can be read once: give - once")
 	case f.signer.signer != "" || f.signer.gateway != "" || f.signer.tokenFile != "":
 		return errors.New("--compare reads reports and decision logs: --signer, --gateway and --token-file are not for it")
@@ -75,11 +69,7 @@ func (f *scanFlags) runCompare(ctx context.Context, t command.Terminal) error {
 		found = &compared{Verdicts: output.Verdicts{Failure: err}}
 	}
 	found.all = f.all
-	err = files.Write(t, found, found.Failure)
-	if failed, ok := errors.AsType[roundError](err); ok {
-		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
-		return command.Status(command.ExitError)
-	}
+	err = writeAll(t, files, found, found.Failure)
 	if err != nil {
 		return err
 	}
@@ -104,6 +94,22 @@ func (f *scanFlags) compared(ctx context.Context, t command.Terminal) (*compared
 	}
 	found.comparison = into.Compare(time.Now())
 	return found, nil
+}
+
+// readCluster reads a cluster. A decision log may take the place of its reports.
+func (f *scanFlags) readCluster(ctx context.Context, t command.Terminal, into *compare.Collector) (notRead []string, err error) {
+	client, err := f.client(t)
+	if err != nil {
+		return nil, err
+	}
+	notRead, err = comparison.Read(ctx, client, into)
+	switch {
+	case errors.Is(err, reports.ErrNone) && len(f.signer.decisionLogs) == 0:
+		return nil, roundError{fmt.Errorf("%w: where is what was decided? name a decision log with --decision-log", err)}
+	case err != nil && !errors.Is(err, reports.ErrNone):
+		return nil, roundError{err}
+	}
+	return notRead, nil
 }
 
 // readBeside reads files: decision logs, audit logs, scrapes.

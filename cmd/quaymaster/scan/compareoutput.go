@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/compare"
+	"github.com/quaymaster/quaymaster/scan/findings"
 )
 
 // compared is the result of a comparison.
@@ -85,7 +86,7 @@ func classTable(b *strings.Builder, class compare.Class, rows []compare.Differen
 			fmt.Fprintln(table, "WORKLOAD\tOBJECTS\tPOLICY\tIMAGE\tTHERE\tHERE")
 			told = true
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n", inRow(placeOf(&scanHeld{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name})), d.Objects,
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%s\n", inRow(placeOf(&findings.Finding{Kind: d.Kind, Namespace: d.Namespace, Name: d.Name})), d.Objects,
 			inRow(ruleOf(d.Policy, d.Rule)), inRow(imageOf(d)), sideText(d.Theirs), sideText(d.Ours))
 	}
 	if told {

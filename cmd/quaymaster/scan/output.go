@@ -13,22 +13,23 @@ import (
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/scan"
+	"github.com/quaymaster/quaymaster/scan/findings"
 )
 
 // scanned is the result of a scan, in verify's formats, with its own text and its own reports.
 type scanned struct {
 	output.Verdicts
 	summary scan.Summary
-	tally   *scanTally
+	found   *findings.Findings
 	left    []scan.LeftOut
 	all     bool // all findings of workloads
 }
 
 // newScanned keeps the outcomes for the formats that need them.
-func newScanned(summary scan.Summary, tally *scanTally, left []scan.LeftOut) *scanned {
-	s := &scanned{summary: summary, tally: tally, left: left}
-	for i := range tally.decided {
-		s.Outcomes = append(s.Outcomes, tally.decided[i].Outcome)
+func newScanned(summary scan.Summary, found *findings.Findings, left []scan.LeftOut) *scanned {
+	s := &scanned{summary: summary, found: found, left: left}
+	for i := range found.Decided {
+		s.Outcomes = append(s.Outcomes, found.Decided[i].Outcome)
 	}
 	return s
 }
@@ -48,24 +49,24 @@ func (s *scanned) Write(w io.Writer, to output.Destination) error {
 	case to.Format == output.JSON:
 		return command.WriteJSON(w, s.report())
 	case to.Format == output.PolicyReport && s.Failure == nil:
-		return policyreport.Write(w, policyreport.PolicyReports, s.tally.decided)
+		return policyreport.Write(w, policyreport.PolicyReports, s.found.Decided)
 	case to.Format == output.OpenReports && s.Failure == nil:
-		return policyreport.Write(w, policyreport.OpenReports, s.tally.decided)
+		return policyreport.Write(w, policyreport.OpenReports, s.found.Decided)
 	}
 	return s.Verdicts.Write(w, to)
 }
 
 // scanReport is its JSON, version report.APIVersion.
 type scanReport struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Time       time.Time       `json:"time"`
-	Summary    scanSummary     `json:"summary"`
-	Rules      []*scanCount    `json:"rules"`
-	Held       []*scanHeld     `json:"held"`
-	HeldMore   int             `json:"heldMore,omitempty"` // beyond the bound
-	LeftOut    []scanLeftOut   `json:"policiesLeftOut,omitempty"`
-	NotListed  []scanNotListed `json:"notListed,omitempty"`
+	APIVersion string              `json:"apiVersion"`
+	Kind       string              `json:"kind"`
+	Time       time.Time           `json:"time"`
+	Summary    scanSummary         `json:"summary"`
+	Rules      []*findings.Rule    `json:"rules"`
+	Held       []*findings.Finding `json:"held"`
+	HeldMore   int                 `json:"heldMore,omitempty"` // beyond the bound
+	LeftOut    []scanLeftOut       `json:"policiesLeftOut,omitempty"`
+	NotListed  []scanNotListed     `json:"notListed,omitempty"`
 }
 
 type scanSummary struct {
@@ -91,7 +92,7 @@ type scanLeftOut struct {
 
 func (s *scanned) report() scanReport {
 	r := scanReport{
-		APIVersion: report.APIVersion, Kind: "Scan", Time: s.summary.Began.UTC(), Rules: s.tally.counts(), Held: s.tally.against(), HeldMore: s.tally.leftOut,
+		APIVersion: report.APIVersion, Kind: "Scan", Time: s.summary.Began.UTC(), Rules: s.found.Rules(), Held: s.found.Sorted(), HeldMore: s.found.LeftOut,
 		Summary: scanSummary{
 			Kinds: s.summary.Kinds, Objects: s.summary.Objects, Matched: s.summary.Matched, Denied: s.summary.Denied, Errors: s.summary.Errors,
 			Excluded: s.summary.Excluded, Unreadable: s.summary.Unreadable, Seconds: s.summary.Duration.Seconds(),
@@ -119,7 +120,7 @@ const maxRows = 50
 // text writes a table of the workloads that would be denied now, and one of the rules.
 func (s *scanned) text(w io.Writer) error {
 	var b strings.Builder
-	held := s.tally.against()
+	held := s.found.Sorted()
 	shown := held
 	if !s.all && len(held) > maxRows {
 		shown = held[:maxRows]
@@ -129,7 +130,7 @@ func (s *scanned) text(w io.Writer) error {
 		fmt.Fprintln(table, "NOW\tWORKLOAD\tOBJECTS\tPOLICY\tWHAT")
 		for _, h := range shown {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", wordOf(h.Result), report.Escape(placeOf(h)), h.Objects,
-				report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(h.what()))
+				report.Escape(ruleOf(h.Policy, h.Rule)), report.Escape(textOf(h)))
 		}
 		_ = table.Flush() // the writer is a buffer
 		if len(shown) < len(held) {
@@ -138,7 +139,7 @@ func (s *scanned) text(w io.Writer) error {
 		b.WriteString("\n")
 	}
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	if counts := s.tally.counts(); len(counts) > 0 {
+	if counts := s.found.Rules(); len(counts) > 0 {
 		fmt.Fprintln(table, "POLICY\tPASS\tFAIL\tWARN\tERROR\tSKIP\t")
 		for _, c := range counts {
 			fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", report.Escape(ruleOf(c.Policy, c.Rule)), c.Pass, c.Fail, c.Warn, c.Error, c.Skip, onlyTold(c.Enforced))
@@ -162,8 +163,8 @@ func (s *scanned) close(b *strings.Builder) {
 	if s.summary.Unreadable > 0 {
 		fmt.Fprintf(b, "not looked at: %d objects that cannot be read\n", s.summary.Unreadable)
 	}
-	if s.tally.leftOut > 0 {
-		fmt.Fprintf(b, "%d findings more than are kept were left out\n", s.tally.leftOut)
+	if s.found.LeftOut > 0 {
+		fmt.Fprintf(b, "%d findings more than are kept were left out\n", s.found.LeftOut)
 	}
 	fmt.Fprintf(b, "%d objects of %d kinds in %s: policies speak of %d; now %d would be denied, and %d could not be judged\n",
 		s.summary.Objects, s.summary.Kinds, s.summary.Duration.Round(time.Millisecond), s.summary.Matched, s.summary.Denied, s.summary.Errors)
@@ -179,7 +180,7 @@ func wordOf(answer gate.Result) string {
 	return "told"
 }
 
-func placeOf(h *scanHeld) string {
+func placeOf(h *findings.Finding) string {
 	if h.Namespace == "" {
 		return h.Kind + "/" + h.Name
 	}
@@ -201,7 +202,7 @@ func onlyTold(enforced bool) string {
 	return "(audit)"
 }
 
-func (h *scanHeld) what() string {
+func textOf(h *findings.Finding) string {
 	words := h.Message
 	if h.Code != "" && !strings.Contains(words, string(h.Code)) {
 		words = string(h.Code) + ": " + words

@@ -10,7 +10,6 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/scan"
-	"github.com/quaymaster/quaymaster/workload"
 )
 
 // scanProgress implements scan.Observer: one progress line on a terminal.
@@ -61,12 +60,4 @@ func (n scanNamespaces) Labels(ctx context.Context, name string) (map[string]str
 		return nil, scan.ErrUnknown
 	}
 	return labels, nil
-}
-
-func objectsOf(requests []gate.Request) []workload.Object {
-	objects := make([]workload.Object, len(requests))
-	for i, request := range requests {
-		objects[i] = request.Object
-	}
-	return objects
 }

@@ -28,6 +28,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
+	"github.com/quaymaster/quaymaster/scan/findings"
+	"github.com/quaymaster/quaymaster/workload"
 )
 
 // scanFlags select the objects and the policies.
@@ -127,9 +129,8 @@ func New(t command.Terminal) *cobra.Command {
 }
 
 func (f *scanFlags) check(cmd *cobra.Command) error {
-	inputs := slices.DeleteFunc(slices.Clone(f.files), func(name string) bool { return name != "-" })
 	switch {
-	case len(inputs) > 1:
+	case command.Inputs(f.files) > 1:
 		return errors.New("standard input can be read once: give -f - once")
 	case f.qps <= 0 || f.perHost < 1:
 		return errors.New("--qps and --registry-requests: want more than nothing")
@@ -154,11 +155,7 @@ func (f *scanFlags) run(cmd *cobra.Command, t command.Terminal) error {
 		found = &scanned{Verdicts: output.Verdicts{Failure: err}}
 	}
 	found.all = f.all
-	err = files.Write(t, found, found.Failure)
-	if failed, ok := errors.AsType[roundError](err); ok {
-		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
-		return command.Status(command.ExitError)
-	}
+	err = writeAll(t, files, found, found.Failure)
 	if err != nil {
 		return err
 	}
@@ -168,6 +165,16 @@ func (f *scanFlags) run(cmd *cobra.Command, t command.Terminal) error {
 // roundError is the error of a failed round.
 type roundError struct{ error }
 
+// writeAll writes a result, and prints the error of a failed round.
+func writeAll(t command.Terminal, files output.Outputs, found output.Result, failure error) error {
+	err := files.Write(t, found, failure)
+	if failed, ok := errors.AsType[roundError](err); ok {
+		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
+		return command.Status(command.ExitError)
+	}
+	return err
+}
+
 // look runs the round.
 func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, error) {
 	from, err := f.foundation(ctx, t)
@@ -175,9 +182,9 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 		return nil, err
 	}
 	defer from.Close()
-	tally := newScanTally(f.outputs.HasOther(output.Text, output.JSON))
+	counted := findings.New(f.outputs.HasOther(output.Text, output.JSON))
 	told := &scanProgress{line: output.NewProgress(t), t: t}
-	scanner, view, err := f.scanner(t, from, tally, told)
+	scanner, view, err := f.scanner(t, from, counted, told)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +201,7 @@ func (f *scanFlags) look(ctx context.Context, t command.Terminal) (*scanned, err
 	if err != nil {
 		return nil, err
 	}
-	return newScanned(summary, tally, left), nil
+	return newScanned(summary, counted, left), nil
 }
 
 // whatIf reports whether only policies of the command line are evaluated.
@@ -304,7 +311,11 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 	if err != nil {
 		return nil, err
 	}
-	objects := bench.InNamespace(objectsOf(requests), f.namespace, constraint.Known())
+	objects := make([]workload.Object, len(requests))
+	for i := range requests {
+		objects[i] = requests[i].Object
+	}
+	objects = bench.InNamespace(objects, f.namespace, constraint.Known())
 	for _, object := range objects {
 		if object.Kind() == "Namespace" {
 			if err := from.Known.Add(object); err != nil {
@@ -317,9 +328,8 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 
 // client is the client of the cluster that the flags name.
 func (f *scanFlags) client(t command.Terminal) (*cluster.Client, error) {
-	kubeconfig := t.Kubeconfig(f.setup.Cluster.Kubeconfig)
 	return cluster.NewClient(cluster.ClientOptions{
-		Kubeconfig: kubeconfig, Context: f.setup.Cluster.Context, QPS: float64(f.qps), Burst: max(1, int(f.qps)),
-		Version: t.Version(),
+		Kubeconfig: t.Kubeconfig(f.setup.Cluster.Kubeconfig), Context: f.setup.Cluster.Context,
+		QPS: float64(f.qps), Burst: max(1, int(f.qps)), Version: t.Version(),
 	})
 }

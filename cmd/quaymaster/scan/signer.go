@@ -173,11 +173,7 @@ func (f *scanFlags) runSigner(ctx context.Context, t command.Terminal) error {
 		found = &stands{Verdicts: output.Verdicts{Failure: err}}
 	}
 	found.Signer = f.signer.signer
-	err = files.Write(t, found, found.Failure)
-	if failed, ok := errors.AsType[roundError](err); ok {
-		fmt.Fprintf(t.Err, "quaymaster: %v\n", failed)
-		return command.Status(command.ExitError)
-	}
+	err = writeAll(t, files, found, found.Failure)
 	if err == nil && found.NotRead > 0 {
 		return command.Status(command.ExitError)
 	}

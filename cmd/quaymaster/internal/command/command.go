@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/report"
@@ -122,6 +123,11 @@ func OptionalTime(flag, value string) (time.Time, error) {
 		return t, fmt.Errorf("%s %s: want a time such as 2026-01-31T00:00:00Z", flag, value)
 	}
 	return t, nil
+}
+
+// Inputs counts the names of standard input in lists of files: it can be read once.
+func Inputs(lists ...[]string) int {
+	return len(slices.DeleteFunc(slices.Concat(lists...), func(name string) bool { return name != "-" }))
 }
 
 // WriteJSON writes JSON for people.

@@ -3,7 +3,6 @@ package manifest
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,8 +27,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 
 // Requests reads the images of the arguments and files.
 func (f *Flags) Requests(t command.Terminal, images []string) ([]gate.Request, error) {
-	isFile := func(name string) bool { return name != "-" }
-	if len(slices.DeleteFunc(slices.Concat(f.Files, f.Payloads), isFile)) > 1 {
+	if command.Inputs(f.Files, f.Payloads) > 1 {
 		return nil, errors.New("standard input can be read once: give - to -f or to --payload, once")
 	}
 	var requests []gate.Request

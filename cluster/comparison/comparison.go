@@ -1,4 +1,6 @@
-package scan
+// Package comparison reads what two engines of a cluster decided: reports, events, and the metadata
+// that a comparison of them needs.
+package comparison
 
 import (
 	"context"
@@ -12,47 +14,41 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/reports"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/report/compare"
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
 )
 
-// comparePage is the number of objects in one response.
-const comparePage = 500
+// pageSize is the number of objects in one response.
+const pageSize = 500
 
-// readCluster reads both engines' reports, the other's events, the times of policy changes, and
-// the owners of pods. It returns the resources that it may not read.
-func (f *scanFlags) readCluster(ctx context.Context, t command.Terminal, into *compare.Collector) (untold []string, err error) {
-	client, err := f.client(t)
-	if err != nil {
-		return nil, err
-	}
+// Read reads both engines' reports, the other's events, the times of policy changes, and the
+// owners of pods. It returns the resources that it may not read. The error is reports.ErrNone if
+// everything else was read.
+func Read(ctx context.Context, client *cluster.Client, into *compare.Collector) (notRead []string, err error) {
 	served := 0
 	for _, api := range policyreport.APIs() {
 		is, err := readAllReports(ctx, client, api, into)
 		switch {
 		case errors.Is(err, publish.ErrRejected):
-			untold = append(untold, fmt.Sprintf("reports of %s: %v", api, err))
+			notRead = append(notRead, fmt.Sprintf("reports of %s: %v", api, err))
 		case err != nil:
-			return nil, roundError{err}
+			return nil, err
 		case is:
 			served++
 		}
 	}
-	if served == 0 && len(untold) == 0 && len(f.signer.decisionLogs) == 0 {
-		return nil, roundError{errors.New("the cluster serves neither PolicyReports nor OpenReports: where is what was decided? name a decision log with --decision-log")}
-	}
+	noReports := served == 0 && len(notRead) == 0
 	if refused, err := readEvents(ctx, client, into); err != nil {
-		return nil, roundError{err}
+		return nil, err
 	} else if refused != nil {
-		untold = append(untold, fmt.Sprintf("events: %v", refused))
+		notRead = append(notRead, fmt.Sprintf("events: %v", refused))
 	}
 	refused, err := readMetadata(ctx, client, into)
-	if err != nil {
-		return nil, roundError{err}
+	if err == nil && noReports {
+		err = reports.ErrNone
 	}
-	return append(untold, refused...), nil
+	return append(notRead, refused...), err
 }
 
 // readAllReports reads the reports of one API, of all reporters; false: it is not served. A
@@ -80,7 +76,7 @@ func readAllReports(ctx context.Context, client *cluster.Client, api policyrepor
 // readEvents reads the events that contain verdicts.
 func readEvents(ctx context.Context, client *cluster.Client, into *compare.Collector) (refused, err error) {
 	for _, reason := range compare.Reasons() {
-		options := metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: comparePage}
+		options := metav1.ListOptions{FieldSelector: "reason=" + reason, Limit: pageSize}
 		for {
 			page, err := client.Dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "events"}).List(ctx, options)
 			if apierrors.IsForbidden(err) {
@@ -123,16 +119,16 @@ func comparedKinds() []schema.GroupVersionResource {
 
 // readMetadata reads the metadata of those kinds. A kind that the cluster does not serve
 // has no objects.
-func readMetadata(ctx context.Context, client *cluster.Client, into *compare.Collector) (untold []string, err error) {
+func readMetadata(ctx context.Context, client *cluster.Client, into *compare.Collector) (notRead []string, err error) {
 	for _, kind := range comparedKinds() {
-		options := metav1.ListOptions{Limit: comparePage}
+		options := metav1.ListOptions{Limit: pageSize}
 		for {
 			page, err := client.Metadata.Resource(kind).List(ctx, options)
 			if apierrors.IsNotFound(err) {
 				break
 			}
 			if apierrors.IsForbidden(err) {
-				untold = append(untold, fmt.Sprintf("%s: %v", kind.GroupResource(), err))
+				notRead = append(notRead, fmt.Sprintf("%s: %v", kind.GroupResource(), err))
 				break
 			}
 			if err != nil {
@@ -149,7 +145,7 @@ func readMetadata(ctx context.Context, client *cluster.Client, into *compare.Col
 			}
 		}
 	}
-	return untold, nil
+	return notRead, nil
 }
 
 // addMetadata adds metadata under the kind of the list: items of a metadata list carry only the

@@ -1,4 +1,6 @@
-package scan
+// Package findings counts the results of rules in a round of a scan, and groups findings by
+// workload.
+package findings
 
 import (
 	"cmp"
@@ -10,24 +12,24 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// maxHeld bounds the stored findings of a scan.
-const maxHeld = 100_000
+// maxFindings bounds the stored findings of a scan.
+const maxFindings = 100_000
 
-// scanTally is a report.Sink that counts the results of rules, and stores the findings for
+// Findings is a report.Sink that counts the results of rules, and stores the findings for
 // workloads. A scan calls it from one goroutine.
-type scanTally struct {
-	rules   map[scanRule]*scanCount
-	held    map[scanHeldKey]*scanHeld
-	leftOut int
+type Findings struct {
+	rules    map[ruleKey]*Rule
+	findings map[findingKey]*Finding
+	LeftOut  int // findings beyond the bound
 	// keeps: outcomes are stored as well, for the formats that need them.
 	keeps   bool
-	decided []report.Decided
+	Decided []report.Decided
 }
 
-type scanRule struct{ kind, policy, rule string }
+type ruleKey struct{ kind, policy, rule string }
 
-// scanCount are the results of one rule.
-type scanCount struct {
+// Rule are the results of one rule.
+type Rule struct {
 	Policy   string `json:"policy"`
 	Rule     string `json:"rule,omitempty"`
 	Enforced bool   `json:"enforced"`
@@ -38,8 +40,8 @@ type scanCount struct {
 	Skip     int    `json:"skip"`
 }
 
-// scanHeldKey is the common part of findings for all objects of one controller.
-type scanHeldKey struct {
+// findingKey is the common part of findings for all objects of one controller.
+type findingKey struct {
 	workload     report.Resource
 	policy, rule string
 	image        string
@@ -47,8 +49,8 @@ type scanHeldKey struct {
 	message      string
 }
 
-// scanHeld is a finding of one rule for the objects of one workload.
-type scanHeld struct {
+// Finding is a finding of one rule for the objects of one workload.
+type Finding struct {
 	// Result is the result of an admission now: deny, error, or allow if the finding is only
 	// reported.
 	Result    gate.Result   `json:"result"`
@@ -66,18 +68,19 @@ type scanHeld struct {
 	Message   string        `json:"message,omitempty"`
 }
 
-func newScanTally(keeps bool) *scanTally {
-	return &scanTally{rules: map[scanRule]*scanCount{}, held: map[scanHeldKey]*scanHeld{}, keeps: keeps}
+// New returns an empty count. keeps: outcomes are stored as well.
+func New(keeps bool) *Findings {
+	return &Findings{rules: map[ruleKey]*Rule{}, findings: map[findingKey]*Finding{}, keeps: keeps}
 }
 
 // Take implements report.Sink.
-func (t *scanTally) Take(d report.Decided) {
-	if t.keeps {
-		t.decided = append(t.decided, d)
+func (f *Findings) Take(d report.Decided) {
+	if f.keeps {
+		f.Decided = append(f.Decided, d)
 	}
 	said := false
 	for _, r := range result.Of(d) {
-		t.count(r)
+		f.count(r)
 		if r.Status == result.Pass || r.Status == result.Skip {
 			continue
 		}
@@ -89,14 +92,14 @@ func (t *scanTally) Take(d report.Decided) {
 			answer = gate.Error
 		}
 		said = said || !answer.Admits()
-		t.hold(r, answer)
+		f.add(r, answer)
 	}
 	if d.Outcome.Result.Admits() || said {
 		return
 	}
 	// The reason belongs to no rule: an override set it, or the evaluation failed.
 	for _, reason := range reasonsOf(d.Outcome) {
-		t.hold(result.Result{Resource: d.Resource(), Status: result.Error, Code: reason.Code, Message: reason.Message}, d.Outcome.Result)
+		f.add(result.Result{Resource: d.Resource(), Status: result.Error, Code: reason.Code, Message: reason.Message}, d.Outcome.Result)
 	}
 }
 
@@ -111,12 +114,12 @@ func reasonsOf(o gate.Outcome) []policy.Reason {
 	return reasons
 }
 
-func (t *scanTally) count(r result.Result) {
-	id := scanRule{r.Policy.Kind, r.Policy.String(), r.Rule}
-	c := t.rules[id]
+func (f *Findings) count(r result.Result) {
+	id := ruleKey{r.Policy.Kind, r.Policy.String(), r.Rule}
+	c := f.rules[id]
 	if c == nil {
-		c = &scanCount{Policy: r.Policy.Kind + "/" + id.policy, Rule: r.Rule}
-		t.rules[id] = c
+		c = &Rule{Policy: r.Policy.Kind + "/" + id.policy, Rule: r.Rule}
+		f.rules[id] = c
 	}
 	c.Enforced = c.Enforced || r.Enforced
 	switch r.Status {
@@ -133,20 +136,20 @@ func (t *scanTally) count(r result.Result) {
 	}
 }
 
-func (t *scanTally) hold(r result.Result, answer gate.Result) {
-	key := scanHeldKey{workload: workloadOf(r.Resource), policy: r.Policy.String(), rule: r.Rule, result: answer, message: r.Message}
+func (f *Findings) add(r result.Result, answer gate.Result) {
+	key := findingKey{workload: workloadOf(r.Resource), policy: r.Policy.String(), rule: r.Rule, result: answer, message: r.Message}
 	if r.Image != nil {
 		key.image = r.Image.Written
 	}
-	if have := t.held[key]; have != nil {
+	if have := f.findings[key]; have != nil {
 		have.Objects++
 		return
 	}
-	if len(t.held) >= maxHeld {
-		t.leftOut++
+	if len(f.findings) >= maxFindings {
+		f.LeftOut++
 		return
 	}
-	made := &scanHeld{
+	made := &Finding{
 		Result: answer, Kind: key.workload.Kind, Namespace: key.workload.Namespace, Name: key.workload.Name, Objects: 1,
 		Rule: r.Rule, Status: r.Status, Image: key.image, Code: r.Code, Message: r.Message,
 	}
@@ -159,7 +162,7 @@ func (t *scanTally) hold(r result.Result, answer gate.Result) {
 	if r.Resource.Owner != nil {
 		made.Example = r.Resource.Kind + "/" + r.Resource.Name
 	}
-	t.held[key] = made
+	f.findings[key] = made
 }
 
 // workloadOf returns the object's owner as its metadata names it, without a request.
@@ -170,23 +173,23 @@ func workloadOf(r report.Resource) report.Resource {
 	return report.Resource{APIVersion: r.Owner.APIVersion, Kind: r.Owner.Kind, Namespace: r.Namespace, Name: r.Owner.Name}
 }
 
-// counts are the rules with a result, by policy and name.
-func (t *scanTally) counts() []*scanCount {
-	all := make([]*scanCount, 0, len(t.rules))
-	for _, c := range t.rules {
+// Rules are the rules with a result, by policy and name.
+func (f *Findings) Rules() []*Rule {
+	all := make([]*Rule, 0, len(f.rules))
+	for _, c := range f.rules {
 		all = append(all, c)
 	}
-	slices.SortFunc(all, func(a, b *scanCount) int { return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule)) })
+	slices.SortFunc(all, func(a, b *Rule) int { return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule)) })
 	return all
 }
 
-// against are the findings for workloads: denials first, then by name.
-func (t *scanTally) against() []*scanHeld {
-	all := make([]*scanHeld, 0, len(t.held))
-	for _, h := range t.held {
+// Sorted are the findings for workloads: denials first, then by name.
+func (f *Findings) Sorted() []*Finding {
+	all := make([]*Finding, 0, len(f.findings))
+	for _, h := range f.findings {
 		all = append(all, h)
 	}
-	slices.SortFunc(all, func(a, b *scanHeld) int {
+	slices.SortFunc(all, func(a, b *Finding) int {
 		return cmp.Or(a.Result.Compare(b.Result),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Message, b.Message))

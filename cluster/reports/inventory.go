@@ -1,16 +1,14 @@
-package scan
+package reports
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
 	"k8s.io/client-go/dynamic"
 
-	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -18,45 +16,40 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// standsInReports runs a gateway's query on the reports in a cluster: it fills an inventory with
-// them.
-func standsInReports(ctx context.Context, client dynamic.Interface, query url.Values) (*stands, error) {
-	known, err := inventory.New(inventory.Options{Replica: "reports"})
+// ErrNone means that the cluster serves no reports.
+var ErrNone = errors.New("the cluster serves neither PolicyReports nor OpenReports")
+
+// Inventory fills an inventory with the gateway's reports in a cluster, and returns the number of
+// reports that cannot be read.
+func Inventory(ctx context.Context, client dynamic.Interface) (known *inventory.Inventory, unread int, err error) {
+	known, err = inventory.New(inventory.Options{Replica: "reports"})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var said recall.Reported
-	served, unread := false, 0
+	var reported recall.Reported
+	served := false
 	for _, api := range policyreport.APIs() {
-		store, err := reports.NewStore(client, api)
+		store, err := NewStore(client, api)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		is, left, err := readReports(ctx, store, &said)
+		is, left, err := readReports(ctx, store, &reported)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		served, unread = served || is, unread+left
 	}
 	if !served {
-		return nil, errors.New("the cluster serves neither PolicyReports nor OpenReports: ask the gateway (--gateway)")
+		return nil, 0, ErrNone
 	}
-	said.Fill(known, time.Now())
-	if key := query.Get("key"); len(key) > recall.ReportedKey {
-		query.Set("key", key[:recall.ReportedKey])
-	}
-	found, err := standsIn(known, query)
-	if err != nil {
-		return nil, err
-	}
-	found.inReports, found.NotRead = true, unread
-	return found, nil
+	reported.Fill(known, time.Now())
+	return known, unread, nil
 }
 
 // readReports reads the gateway's reports of one API; false: it is not served. Users with write
 // access to reports can create invalid ones; they are counted and skipped.
-func readReports(ctx context.Context, from *reports.Store, into *recall.Reported) (served bool, unread int, err error) {
-	for _, namespace := range []string{reports.Everywhere, ""} {
+func readReports(ctx context.Context, from *Store, into *recall.Reported) (served bool, unread int, err error) {
+	for _, namespace := range []string{Everywhere, ""} {
 		err := from.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
 			results, err := policyreport.Results(text)
 			if err != nil {

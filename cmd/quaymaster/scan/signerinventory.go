@@ -1,9 +1,14 @@
 package scan
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 
+	"k8s.io/client-go/dynamic"
+
+	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/report/inventory"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
@@ -30,6 +35,26 @@ func standsInLog(folder string, query url.Values) (*stands, error) {
 		return nil, err
 	}
 	return standsIn(known, query)
+}
+
+// standsInReports runs a gateway's query on the reports in a cluster.
+func standsInReports(ctx context.Context, client dynamic.Interface, query url.Values) (*stands, error) {
+	known, unread, err := reports.Inventory(ctx, client)
+	if errors.Is(err, reports.ErrNone) {
+		err = fmt.Errorf("%w: ask the gateway (--gateway)", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if key := query.Get("key"); len(key) > recall.ReportedKey {
+		query.Set("key", key[:recall.ReportedKey])
+	}
+	found, err := standsIn(known, query)
+	if err != nil {
+		return nil, err
+	}
+	found.inReports, found.NotRead = true, unread
+	return found, nil
 }
 
 // standsIn runs a gateway's query on an inventory.
