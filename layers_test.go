@@ -40,7 +40,7 @@ var layers = map[string]int{
 	"policy/rollout": 6,
 	"policy/catalog": 7,
 	"report":         12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog/internal/segment": 12, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory/internal/evidence": 13, "report/inventory/internal/verdict": 13, "report/inventory": 14, "report/inventory/recall": 15, "report/policyreport/internal/merge": 14, "report/policyreport": 15, "report/compare": 16, "report/vsa": 13, "report/publish": 16,
-	"cluster/internal/mirror": 0, "cluster": 6, "cluster/breakglass": 7, "cluster/document": 7, "cluster/lease": 7, "cluster/probe": 7, "cluster/record": 7, "cluster/reports": 17, "cluster/comparison": 18, "scan/findings": 14, "scan": 13, "scan/follow": 14, "scan/trial": 14, "cluster/listing": 15, "background": 13,
+	"cluster/internal/mirror": 0, "cluster": 6, "cluster/breakglass": 7, "cluster/document": 7, "cluster/lease": 7, "cluster/probe": 7, "cluster/record": 7, "cluster/reports": 17, "cluster/comparison": 18, "cluster/live": 12, "scan/findings": 14, "scan": 13, "scan/follow": 14, "scan/trial": 14, "cluster/listing": 15, "background": 13,
 	"webhook": 13, "webhook/internal/review": 13, "webhook/admission": 14, "webhook/certificate": 13, "webhook/configuration": 13, "webhook/configuration/reconcile": 14, "webhook/metrics": 13, "webhook/trace": 13, "webhook/peers": 13, "webhook/probe": 13,
 	"webhook/imagepolicy": 14, "webhook/externaldata": 14, "webhook/api": 14, "webhook/ui": 15,
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,

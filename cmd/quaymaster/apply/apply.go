@@ -183,13 +183,20 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 		return nil, err
 	}
 	options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: held}}
-	return f.compile(ctx, t, from, options, config, live)
+	work, err := f.compile(ctx, t, from, options, config)
+	if err != nil || live == nil {
+		return work, err
+	}
+	listed, err := live.Matching(ctx, work.targets()) // they depend on the policies
+	if err != nil {
+		return nil, fmt.Errorf("--cluster: %w", err)
+	}
+	work.objects = append(work.objects, listed...)
+	return work, nil
 }
 
-// compile compiles the policies, and lists the objects of a cluster, which depend on the
-// policies.
-func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read, options engine.CompilerOptions,
-	config bench.Config, live *liveCluster) (*applied, error) {
+// compile compiles the policies.
+func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read, options engine.CompilerOptions, config bench.Config) (*applied, error) {
 	compilers, err := engine.NewCompilers(options)
 	if err != nil {
 		return nil, err
@@ -206,15 +213,7 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 		return nil, err
 	}
 	loaded.ReadRoots(ctx, f.setup.Offline, t)
-	work := &applied{bench: asked, policies: from.policies, objects: from.objects, warnings: from.leftAside}
-	if live != nil {
-		listed, err := live.objects(ctx, work.targets())
-		if err != nil {
-			return nil, err
-		}
-		work.objects = append(work.objects, listed...)
-	}
-	return work, nil
+	return &applied{bench: asked, policies: from.policies, objects: from.objects, warnings: from.leftAside}, nil
 }
 
 // registries returns the source of images and evidence; nowhere if offline.

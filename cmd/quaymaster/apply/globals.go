@@ -72,7 +72,7 @@ func (r *read) globalValue(ctx context.Context, entry *globalcontext.Entry, live
 	}
 	of := entry.Resource
 	if live != nil {
-		list, err := engine.ClusterObjects{Objects: live.looked}.List(ctx, cel.ResourceRef{Group: of.Group,
+		list, err := engine.ClusterObjects{Objects: live.Objects}.List(ctx, cel.ResourceRef{Group: of.Group,
 			Version: of.Version, Resource: of.Resource, Namespace: of.Namespace}, nil)
 		if err != nil {
 			return nil, err
