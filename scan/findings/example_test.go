@@ -15,7 +15,7 @@ func ExampleFindings() {
 	for _, name := range []string{"web-1", "web-2"} {
 		found.Take(report.Decided{
 			Outcome: gate.Outcome{Result: gate.Error, Reasons: []policy.Reason{{Code: "timeout", Message: "the registry did not respond"}}},
-			About: report.Resource{Kind: "Pod", Namespace: "shop", Name: name, Owner: &report.Owner{Kind: "ReplicaSet", Name: "web"}},
+			About:   report.Resource{Kind: "Pod", Namespace: "shop", Name: name, Owner: &report.Owner{Kind: "ReplicaSet", Name: "web"}},
 		})
 	}
 	for _, finding := range found.Sorted() {
