@@ -66,7 +66,7 @@ func Compile(doc *admission.MatchResources, path string, resources Resources) (*
 	if doc == nil || len(doc.ResourceRules) == 0 {
 		return nil, field.Fail(path+".resourceRules", "is empty: say which resources are meant")
 	}
-	c := &Constraint{resources: resources, namespaceRequirements: requirements(doc.NamespaceSelector)}
+	c := &Constraint{resources: resources, namespaceRequirements: requirement.Of(doc.NamespaceSelector)}
 	var errs [5]error
 	c.rules, errs[0] = compileRules(doc.ResourceRules, path+".resourceRules", resources)
 	c.excluded, errs[1] = compileRules(doc.ExcludeResourceRules, path+".excludeResourceRules", resources)
@@ -198,12 +198,9 @@ func selector(doc *meta.LabelSelector, path string) (labels.Selector, error) {
 	if doc == nil || len(doc.MatchLabels)+len(doc.MatchExpressions) == 0 {
 		return nil, nil
 	}
-	s, err := meta.LabelSelectorAsSelector(doc)
+	s, err := requirement.Selector(doc)
 	if err != nil {
 		return nil, &FieldError{Path: path, Err: err}
-	}
-	if why := requirement.Contradiction(requirements(doc)); why != "" {
-		return nil, field.Fail(path, "no labels meet it: %s", why)
 	}
 	return s, nil
 }

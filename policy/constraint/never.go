@@ -2,7 +2,6 @@ package constraint
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,21 +107,6 @@ func (c *Constraint) InNamespace(namespace, path string) error {
 		return field.Fail(path+".namespaceSelector", "does not select the policy's own namespace %s: %s", namespace, why)
 	}
 	return nil
-}
-
-// requirements are those of a selector.
-func requirements(doc *meta.LabelSelector) []requirement.Requirement {
-	if doc == nil {
-		return nil
-	}
-	var list []requirement.Requirement
-	for _, key := range slices.Sorted(maps.Keys(doc.MatchLabels)) {
-		list = append(list, requirement.Requirement{Key: key, Operator: string(meta.LabelSelectorOpIn), Values: []string{doc.MatchLabels[key]}})
-	}
-	for _, e := range doc.MatchExpressions {
-		list = append(list, requirement.Requirement{Key: e.Key, Operator: string(e.Operator), Values: e.Values})
-	}
-	return list
 }
 
 // checkExcluded refuses exclusions that by their text cover every rule.

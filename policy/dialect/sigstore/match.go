@@ -6,9 +6,13 @@ import (
 	"slices"
 	"strconv"
 
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/requirement"
 )
 
 // resource is a kind of object that policy-controller looks at.
@@ -29,7 +33,7 @@ const includeLabel = group + "/include"
 // selected is one entry of match.
 type selected struct {
 	resource
-	labels *clusterimagepolicy.LabelSelector
+	labels labels.Selector // nil: none, or one that selects all
 }
 
 // compileMatch reads match; none means every resource. An entry that can match nothing is
@@ -62,8 +66,9 @@ func compileMatch(list []clusterimagepolicy.MatchResource) ([]selected, error) {
 		if m.Version != "v1" && m.Version != "*" {
 			errs = append(errs, field.Fail(path+".version", "%q would match nothing: want v1 or *", m.Version))
 		}
-		errs = append(errs, validateSelector(m.Selector, path+".selector"))
-		out = append(out, selected{resource: r, labels: m.Selector})
+		selector, err := compileSelector(m.Selector, path+".selector")
+		errs = append(errs, err)
+		out = append(out, selected{resource: r, labels: selector})
 	}
 	return out, errors.Join(errs...)
 }
@@ -96,7 +101,7 @@ func (r resource) is(s *policy.Subject) bool {
 	return r.kind == s.Kind && r.group == s.Group && (s.Subresource == "" || r.kind == "Pod" && s.Subresource == ephemeral)
 }
 
-// matchesLabels reports whether one of the entries matches. An error means that this depends on
+// matches reports whether one of the entries matches. An error means that this depends on
 // unknown values.
 func matches(list []selected, s *policy.Subject) (bool, error) {
 	var unknown error
@@ -105,10 +110,16 @@ func matches(list []selected, s *policy.Subject) (bool, error) {
 		case !entry.is(s):
 		case entry.labels == nil:
 			return true, nil
-		case s.Bare && !isEmpty(entry.labels):
+		case s.Bare:
 			unknown = errors.New("only images and their namespace are known here, and the policy selects by the object's labels; the admission webhook knows the whole object")
-		case matchesLabels(entry.labels, labelsOf(s)):
-			return true, nil
+		default:
+			given, err := labelsOf(s)
+			switch {
+			case err != nil:
+				unknown = err
+			case entry.labels.Matches(given):
+				return true, nil
+			}
 		}
 	}
 	return false, unknown
@@ -122,62 +133,47 @@ func optedIn(s *policy.Subject) (bool, error) {
 	return s.NamespaceLabels[includeLabel] == "true", nil
 }
 
-func labelsOf(s *policy.Subject) map[string]string {
-	meta, _ := s.Object.Map()["metadata"].(map[string]any)
-	object, _ := meta["labels"].(map[string]any)
-	labels := make(map[string]string, len(object))
-	for key, value := range object {
-		if text, ok := value.(string); ok {
-			labels[key] = text
+// labelsOf returns the object's labels. The API server accepts texts alone, a file may hold
+// anything.
+func labelsOf(s *policy.Subject) (labels.Set, error) {
+	metadata, _ := s.Object.Map()["metadata"].(map[string]any)
+	switch given := metadata["labels"].(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		texts := make(labels.Set, len(given))
+		for key, value := range given {
+			text, ok := value.(string)
+			if !ok {
+				return nil, fmt.Errorf("the policy selects by labels, and the object's label %s is no text", key)
+			}
+			texts[key] = text
 		}
+		return texts, nil
 	}
-	return labels
+	return nil, errors.New("the policy selects by labels, and the object's are no map of texts")
 }
 
-func isEmpty(s *clusterimagepolicy.LabelSelector) bool {
-	return len(s.MatchLabels)+len(s.MatchExpressions) == 0
-}
-
-// validateSelector refuses selectors that could not be evaluated.
-func validateSelector(s *clusterimagepolicy.LabelSelector, path string) error {
-	if s == nil {
-		return nil
+// compileSelector refuses selectors that could not be evaluated, or that no labels meet.
+func compileSelector(s *clusterimagepolicy.LabelSelector, path string) (labels.Selector, error) {
+	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		return nil, nil
 	}
+	doc := &meta.LabelSelector{MatchLabels: s.MatchLabels}
 	for i, e := range s.MatchExpressions {
 		place := path + ".matchExpressions[" + strconv.Itoa(i) + "]"
 		switch {
 		case e.Key == "":
-			return field.Fail(place+".key", "is empty")
+			return nil, field.Fail(place+".key", "is empty")
 		case !slices.Contains([]string{"In", "NotIn", "Exists", "DoesNotExist"}, e.Operator):
-			return field.Fail(place+".operator", "unknown operator %q: want In, NotIn, Exists or DoesNotExist", e.Operator)
+			return nil, field.Fail(place+".operator", "unknown operator %q: want In, NotIn, Exists or DoesNotExist", e.Operator)
 		case (len(e.Values) > 0) != (e.Operator == "In" || e.Operator == "NotIn"):
-			return field.Fail(place+".values", "In and NotIn want values, Exists and DoesNotExist none")
+			return nil, field.Fail(place+".values", "In and NotIn want values, Exists and DoesNotExist none")
 		}
+		doc.MatchExpressions = append(doc.MatchExpressions, meta.LabelSelectorRequirement{
+			Key: e.Key, Operator: meta.LabelSelectorOperator(e.Operator), Values: e.Values,
+		})
 	}
-	return nil
-}
-
-// matchesLabels as Kubernetes does.
-func matchesLabels(s *clusterimagepolicy.LabelSelector, labels map[string]string) bool {
-	for key, value := range s.MatchLabels {
-		if got, ok := labels[key]; !ok || got != value {
-			return false
-		}
-	}
-	for _, e := range s.MatchExpressions {
-		value, has := labels[e.Key]
-		held := has
-		switch e.Operator {
-		case "In":
-			held = has && slices.Contains(e.Values, value)
-		case "NotIn":
-			held = !has || !slices.Contains(e.Values, value)
-		case "DoesNotExist":
-			held = !has
-		}
-		if !held {
-			return false
-		}
-	}
-	return true
+	compiled, err := requirement.Selector(doc)
+	return compiled, field.Below(path, err)
 }

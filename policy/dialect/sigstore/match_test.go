@@ -30,6 +30,11 @@ func TestMatch(t *testing.T) {
 		return func(s *policy.Subject) { s.Group, s.Kind = group, kind }
 	}
 	bare := func(s *policy.Subject) { s.Bare, s.Object = true, policy.Content{} }
+	labelled := func(value any) func(*policy.Subject) {
+		return func(s *policy.Subject) {
+			s.Object = policy.ContentOf(map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": value}}})
+		}
+	}
 	for _, c := range []struct {
 		match  string
 		change func(*policy.Subject)
@@ -54,7 +59,10 @@ func TestMatch(t *testing.T) {
 		{"[{resource: replicasets, group: apps, version: v1}]", of("apps", "ReplicaSet"), "checks", "replicasets, which policy-controller misspells"},
 		{"[{resource: pods, version: v1, selector: {matchLabels: {app: web}}}]", nil, "checks", "a label"},
 		{"[{resource: pods, version: v1, selector: {matchLabels: {app: db}}}]", nil, "skips", "another label"},
-		{"[{resource: pods, version: v1, selector: {matchLabels: {app: 'w*'}}}]", nil, "skips", "labels have no wildcards"},
+		{"[{resource: pods, version: v1, selector: {matchLabels: {app: db}}}]", labelled("db"), "checks", "the label of the object"},
+		{"[{resource: pods, version: v1, selector: {matchLabels: {app: db}}}]", labelled(true), "error", "a label that is no text"},
+		{"[{resource: pods, version: v1, selector: {matchExpressions: [{key: team, operator: DoesNotExist}]}}]", labelled(nil), "error", "a label that is null"},
+		{"[{resource: pods, version: v1}]", labelled(true), "checks", "no selector, and a label that is no text"},
 		{"[{resource: pods, version: v1, selector: {matchExpressions: [{key: app, operator: In, values: [web]}]}}]", nil, "checks", "in"},
 		{"[{resource: pods, version: v1, selector: {matchExpressions: [{key: app, operator: NotIn, values: [web]}]}}]", nil, "skips", "not in"},
 		{"[{resource: pods, version: v1, selector: {matchExpressions: [{key: app, operator: Exists}]}}]", nil, "checks", "exists"},

@@ -97,7 +97,7 @@ func (r *rule) Targets() []policy.Target { return r.targets }
 // policy does not match.
 func (r *rule) PinsNamed() bool {
 	return !slices.ContainsFunc(r.match, func(s selected) bool {
-		return s.kind == "Pod" && (s.labels == nil || isEmpty(s.labels))
+		return s.kind == "Pod" && s.labels == nil
 	})
 }
 
@@ -107,7 +107,7 @@ func (r *rule) MayRematch() bool {
 }
 
 func selectsByLabels(list []selected) bool {
-	return slices.ContainsFunc(list, func(s selected) bool { return s.labels != nil && !isEmpty(s.labels) })
+	return slices.ContainsFunc(list, func(s selected) bool { return s.labels != nil })
 }
 
 // ReadsUpdate reports whether an update changed what spec.policy reads of the object. As in

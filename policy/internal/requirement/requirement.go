@@ -3,9 +3,41 @@ package requirement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
+
+// Selector compiles a label selector. It fails for one that Kubernetes would refuse, and for one
+// that no labels meet.
+func Selector(doc *meta.LabelSelector) (labels.Selector, error) {
+	compiled, err := meta.LabelSelectorAsSelector(doc)
+	if err != nil {
+		return nil, err
+	}
+	if why := Contradiction(Of(doc)); why != "" {
+		return nil, fmt.Errorf("no labels meet it: %s", why)
+	}
+	return compiled, nil
+}
+
+// Of returns the requirements of a selector.
+func Of(doc *meta.LabelSelector) []Requirement {
+	if doc == nil {
+		return nil
+	}
+	var list []Requirement
+	for _, key := range slices.Sorted(maps.Keys(doc.MatchLabels)) {
+		list = append(list, Requirement{Key: key, Operator: string(meta.LabelSelectorOpIn), Values: []string{doc.MatchLabels[key]}})
+	}
+	for _, e := range doc.MatchExpressions {
+		list = append(list, Requirement{Key: e.Key, Operator: string(e.Operator), Values: e.Values})
+	}
+	return list
+}
 
 // Requirement is one of a label selector, as Kubernetes writes it. The operator is In, NotIn,
 // Exists or DoesNotExist.

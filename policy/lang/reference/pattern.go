@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
@@ -74,7 +75,56 @@ func Unmatchable(pattern string) string {
 	case strings.ContainsFunc(strings.ToLower(version), notIn("abcdefghijklmnopqrstuvwxyz0123456789._-/*?:@")):
 		return "it has a character that no tag or digest has"
 	}
+	return malformed(host, rest)
+}
+
+// malformed returns why a part of a pattern is in no reference. A part without wildcards is
+// compared as it is written.
+func malformed(host, rest string) string {
+	parses := func(text string) bool {
+		_, err := image.Parse(text)
+		return wildcard.Contains(text) || err == nil
+	}
+	const registry = "registry.example/"
+	if host != "" && !parses(host+"/name") {
+		return "no registry has this host and port"
+	}
+	named, digest, hasDigest := strings.Cut(rest, "@")
+	parts := strings.Split(named, "/")
+	last, tag, _ := strings.Cut(parts[len(parts)-1], ":")
+	parts[len(parts)-1] = last
+	for _, part := range parts {
+		if part == "" || strings.Contains(part, ":") || !parses(registry+"name/"+part) {
+			return fmt.Sprintf("no repository has the part %q in its path", part)
+		}
+	}
+	switch {
+	case tag != "" && (strings.Contains(tag, ":") || !parses(registry+"name:"+tag)):
+		return fmt.Sprintf("%q is no tag", tag)
+	case hasDigest && !mayBeDigest(digest):
+		return "a digest is sha256: and 64 hexadecimal digits, or sha512: and 128"
+	}
 	return ""
+}
+
+// mayBeDigest reports whether a digest may match a pattern.
+func mayBeDigest(pattern string) bool {
+	fixed := pattern
+	if i := strings.IndexAny(pattern, "*?"); i >= 0 {
+		fixed = pattern[:i]
+	}
+	for algorithm, digits := range map[string]int{"sha256:": 64, "sha512:": 128} {
+		encoded, named := strings.CutPrefix(pattern, algorithm)
+		length := len(encoded) - strings.Count(encoded, "*")
+		switch {
+		case !named && fixed != pattern && strings.HasPrefix(algorithm, fixed):
+			return true // a wildcard is in its name
+		case !named || strings.ContainsFunc(encoded, notIn("0123456789abcdef*?")):
+		case length == digits || length < digits && strings.Contains(encoded, "*"):
+			return true
+		}
+	}
+	return false
 }
 
 // namesDockerHub finds the names of Docker Hub that references never have.

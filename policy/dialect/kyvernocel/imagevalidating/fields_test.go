@@ -227,7 +227,7 @@ func TestBounds(t *testing.T) {
 		}, "spec.images: 201 are more than 200"},
 		{"references", 200, func(n int) string { return "  matchImageReferences: " + list(n, same("{glob: 'a.example/*'}")) }, "spec.matchImageReferences: 201 are more than 200"},
 		{"the length of a glob", 1024, func(n int) string {
-			return "  matchImageReferences: [{glob: 'a.example/" + strings.Repeat("a", n-10) + "'}]"
+			return "  matchImageReferences: [{glob: 'a.example/*" + strings.Repeat("a", n-11) + "'}]"
 		}, "1025 bytes are more than 1024"},
 		{"the alternatives of a glob", 64, func(n int) string {
 			return "  matchImageReferences: [{glob: 'a.example/{a" + strings.Repeat(",a", n-1) + "}'}]"

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/internal/requirement"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
@@ -88,7 +88,7 @@ func (b *builder) selections(doc *admission.MatchResources, path string) ([]poli
 	if len(doc.ExcludeResourceRules) > 0 {
 		errs = append(errs, kyvernocel.Unsupported(path+".excludeResourceRules", "a choice of objects by exclusions"))
 	}
-	by, err := meta.LabelSelectorAsSelector(doc.ObjectSelector)
+	by, err := requirement.Selector(doc.ObjectSelector)
 	if err != nil {
 		errs = append(errs, field.Below(path+".objectSelector", err))
 	}
