@@ -211,6 +211,8 @@ func Parse(s string) (Ref, error) {
 			return Ref{}, fmt.Errorf("image reference %q: %w", shorten(s), err)
 		}
 		ref.digest = digest
+	} else if isImageID(rest) {
+		return Ref{}, fmt.Errorf("image reference %q: container runtimes read it as the ID of an image on the node; name its registry and repository", shorten(s))
 	}
 	tag, err := name.NewTag(rest)
 	if err != nil {
@@ -228,6 +230,17 @@ func Parse(s string) (Ref, error) {
 		return Ref{}, fmt.Errorf("image reference %q: the tag is empty", shorten(s))
 	}
 	return ref, nil
+}
+
+// isImageID reports whether a runtime takes a text for the ID of an image that is on the node, whole
+// or its beginning. Such a text would run any image there, under the name of none. A name of 64
+// hexadecimal digits is no reference in the distribution's grammar.
+func isImageID(s string) bool {
+	switch name, _, _ := strings.Cut(s, ":"); name {
+	case "sha256", "sha384", "sha512":
+		return true
+	}
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // writesTag reports whether s, which has no digest, ends in a tag and not in
