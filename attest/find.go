@@ -28,7 +28,7 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 	defer cancel() // stops started requests beyond a bound
 	s := &search{fetcher: started, early: started, subject: subject.Digest(), asked: newAsked(want)}
 	if subject.IsZero() {
-		s.found.gap("evidence", errors.New("find evidence: no image was given"))
+		s.found.gap(image.Repository{}, "evidence", errors.New("find evidence: no image was given"))
 		return s.found
 	}
 	places := s.places(subject.Repository())
@@ -70,8 +70,8 @@ func together(n int, do func(i int)) {
 	_ = group.Wait() // do has no errors; each failure is recorded where it occurred
 }
 
-func (f *Found) gap(where string, err error) {
-	f.Gaps = append(f.Gaps, Gap{Where: where, Err: err})
+func (f *Found) gap(in image.Repository, where string, err error) {
+	f.Gaps = append(f.Gaps, Gap{Repository: in, Where: where, Err: err})
 }
 
 func (f *Found) malformed(where string, err error) {
@@ -81,12 +81,12 @@ func (f *Found) malformed(where string, err error) {
 // failed records a failure to fetch something that is listed. A response "not found" makes it
 // malformed evidence, not a gap: a user with push access can leave such an entry, and must not be
 // able to turn "unsigned" into an error.
-func (f *Found) failed(where string, err error) {
+func (f *Found) failed(in image.Repository, where string, err error) {
 	if isKind(err, image.NotFound) {
 		f.malformed(where, fmt.Errorf("it is listed and not there: %w", err))
 		return
 	}
-	f.gap(where, err)
+	f.gap(in, where, err)
 }
 
 // place is a tag or a list of referrers: a starting point of the search.
@@ -192,7 +192,7 @@ func (s *search) sift(places []*place) []*referrer {
 	var chosen []*referrer
 	for i, p := range places {
 		if p.err != nil && !isKind(p.err, image.NotFound) {
-			s.found.gap(p.where(s.subject), p.err)
+			s.found.gap(p.repository, p.where(s.subject), p.err)
 		}
 		chosen = append(chosen, s.choose(i, p)...)
 	}
@@ -226,7 +226,7 @@ func (s *search) choose(index int, p *place) []*referrer {
 		count[kind]++
 		if count[kind] > MaxReferrers && !full[kind] {
 			full[kind] = true
-			s.found.gap(p.where(s.subject), overBound("referrers that are "+kind, "MaxReferrers", MaxReferrers))
+			s.found.gap(p.repository, p.where(s.subject), overBound("referrers that are "+kind, "MaxReferrers", MaxReferrers))
 		}
 		return full[kind]
 	})

@@ -65,7 +65,7 @@ func (s *search) collectReferrers(referrers []*referrer) {
 	for _, r := range referrers {
 		switch {
 		case r.fetchErr != nil:
-			s.found.failed(r.origin().String(), r.fetchErr)
+			s.found.failed(r.repository, r.origin().String(), r.fetchErr)
 		case r.err != nil:
 			s.found.malformed(r.origin().String(), r.err)
 		case r.of != nil && !shared[r.of]:
@@ -163,7 +163,7 @@ func (s *search) layers(layers []image.Descriptor, place int, origin Origin, jud
 		}
 		count++
 		if count > MaxLayers {
-			s.found.gap(origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
+			s.found.gap(origin.Repository, origin.String(), overBound("layers of a manifest", "MaxLayers", MaxLayers))
 			break
 		}
 		p.place, p.index, p.layer, p.origin = place, i, layer, origin

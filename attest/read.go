@@ -65,7 +65,7 @@ func (s *search) ration() []*paper {
 	}
 	slices.SortStableFunc(blobs, func(a, b *paper) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), bySize(a, b)) })
 	if len(blobs) > MaxDocuments {
-		s.found.gap(blobs[MaxDocuments].where(), overBound("documents of one image", "MaxDocuments", MaxDocuments))
+		s.found.gap(blobs[MaxDocuments].origin.Repository, blobs[MaxDocuments].where(), overBound("documents of one image", "MaxDocuments", MaxDocuments))
 		blobs = blobs[:MaxDocuments]
 	}
 	return blobs
@@ -101,7 +101,7 @@ func (s *search) fetch(ctx context.Context, blobs []*paper) []*paper {
 			n++
 		}
 		if n == 0 {
-			s.found.gap(blobs[0].where(), overBound("bytes of documents of one image", "MaxTotal", MaxTotal))
+			s.found.gap(blobs[0].origin.Repository, blobs[0].where(), overBound("bytes of documents of one image", "MaxTotal", MaxTotal))
 			return done
 		}
 		together(n, func(i int) { blobs[i].fetch(ctx, s.fetcher) })
@@ -132,7 +132,7 @@ func (s *search) file(p *paper) {
 		// A user with push access wrote the descriptor: a mismatch is malformed evidence.
 		s.found.malformed(p.where(), p.err)
 	case p.err != nil:
-		s.found.failed(p.where(), p.err)
+		s.found.failed(p.origin.Repository, p.where(), p.err)
 	case p.isShared:
 		s.share(p)
 	case p.of != nil && p.of.content == nil: // reported with the content

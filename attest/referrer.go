@@ -133,7 +133,7 @@ func (s *search) artifacts(referrers []*referrer) []*referrer {
 			continue
 		}
 		if r.signersErr != nil && !isKind(r.signersErr, image.NotFound) {
-			s.found.gap("signatures of "+where, r.signersErr)
+			s.found.gap(r.repository, "signatures of "+where, r.signersErr)
 		}
 		signatures = append(signatures, s.signersOf(r, layer)...)
 	}
@@ -146,7 +146,7 @@ func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
 	var signatures []*referrer
 	for _, d := range notationSignatures(r.signers) {
 		if len(signatures) == MaxReferrers {
-			s.found.gap("signatures of "+where, overBound("signatures", "MaxReferrers", MaxReferrers))
+			s.found.gap(r.repository, "signatures of "+where, overBound("signatures", "MaxReferrers", MaxReferrers))
 			break
 		}
 		signatures = append(signatures, &referrer{place: r.place, repository: r.repository, subject: r.listed.Digest, listed: d, of: of})

@@ -46,8 +46,10 @@ type Found struct {
 
 // Gap is a place that could not be read, and the reason.
 type Gap struct {
-	Where string
-	Err   error
+	// Repository is where something could not be read.
+	Repository image.Repository
+	Where      string
+	Err        error
 }
 
 // Error implements error.

@@ -1,7 +1,11 @@
 package policy
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -38,6 +42,29 @@ type Answer struct {
 	// Instead names evidence of other kinds that was there, as in "an attestation
 	// of type https://slsa.dev/provenance/v1".
 	Instead []string
+}
+
+// Unsettled returns the gaps that may hide a later statement than the found ones. Statements
+// without a trusted time have no order.
+func (a Answer) Unsettled() []error {
+	dated := slices.DeleteFunc(slices.Clone(a.Facts), func(f verify.Fact) bool { return f.SignedAt.IsZero() })
+	return Unread(a.Gaps, dated)
+}
+
+// Unread returns the gaps of repositories in which the facts were found: what their registries
+// refused or failed to return. A bound is no such gap, since a user with push access could reach it;
+// nor is another repository, as that of an unresponsive mirror.
+func Unread(gaps []error, facts []verify.Fact) []error {
+	var unread []error
+	for _, gap := range gaps {
+		of, ok := errors.AsType[attest.Gap](gap)
+		kind := image.KindOf(gap)
+		if ok && (kind == image.Unavailable || kind == image.Refused) &&
+			slices.ContainsFunc(facts, func(f verify.Fact) bool { return f.Origin.Repository == of.Repository }) {
+			unread = append(unread, gap)
+		}
+	}
+	return unread
 }
 
 // Answers gives the answer to a question of the plan. The gate supplies it.

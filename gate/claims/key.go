@@ -12,10 +12,11 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Key identifies the verified claims about a digest. They are valid for all credentials and
-// every repository of the image, but not where a policy names other sources of evidence: an
-// image that was signed for one environment is not signed for another. Everything that they
-// depend on is part of the key, so a changed policy, key or root never hits an older entry.
+// Key identifies the verified claims about a digest. They are valid for all credentials, but not
+// where a policy names other sources of evidence: an image that was signed for one environment is
+// not signed for another. Signatures are valid in every repository of the image. Statements are
+// valid in one: a copy of the image elsewhere may lack the latest. Everything that claims depend on
+// is part of the key, so a changed policy, key or root never hits an older entry.
 type Key struct {
 	Digest image.Digest
 	// Authority is the hash of the authority with its key bytes; Generation is that of the
@@ -27,6 +28,9 @@ type Key struct {
 	Artifact bool
 	// Sources are the locations of evidence that a policy names; "" for none.
 	Sources string
+	// Of is the repository that statements were searched in; "" for signatures, and where a
+	// policy names sources.
+	Of string
 }
 
 // Location identifies where something is searched, with some credentials.
@@ -68,8 +72,8 @@ func (q Query) none() noneKey { return noneKey{Key: q.Key, repository: q.Reposit
 
 // String identifies a search that concurrent requests share.
 func (k noneKey) String() string {
-	return fmt.Sprintf("%s %q %q %q %q %t %q %q %q",
-		k.Digest, k.Authority, k.Generation, k.Role, k.Predicate, k.Artifact, k.repository, k.Sources, k.scope)
+	return fmt.Sprintf("%s %q %q %q %q %t %q %q %q %q",
+		k.Digest, k.Authority, k.Generation, k.Role, k.Predicate, k.Artifact, k.repository, k.Sources, k.Of, k.scope)
 }
 
 // maxKey bounds a key in bytes: two hashes, a digest, a predicate type, repositories.
@@ -78,7 +82,7 @@ const maxKey = 4 << 10
 // formatVersion changes with the meaning of a key or an entry, and whenever verification becomes
 // stricter: claims that older rules accepted are verified again, whether a replica, the
 // shared store or a snapshot holds them.
-const formatVersion = "3"
+const formatVersion = "4"
 
 // String returns the key as other replicas are asked for it: a JSON array of its parts.
 func (k Key) String() string {
@@ -86,7 +90,7 @@ func (k Key) String() string {
 	if k.Artifact {
 		kind = "artifact"
 	}
-	parts := []string{formatVersion, k.Digest.String(), k.Authority, k.Generation, string(k.Role), k.Predicate, kind, k.Sources}
+	parts := []string{formatVersion, k.Digest.String(), k.Authority, k.Generation, string(k.Role), k.Predicate, kind, k.Sources, k.Of}
 	encoded, err := json.Marshal(parts)
 	if err != nil { // a part that is not UTF-8: not shared
 		return ""
@@ -103,7 +107,7 @@ func ParseKey(text string) (Key, error) {
 	if err := json.Unmarshal([]byte(text), &parts); err != nil {
 		return Key{}, fmt.Errorf("key of a fact: %w", err)
 	}
-	if len(parts) != 8 || parts[0] != formatVersion {
+	if len(parts) != 9 || parts[0] != formatVersion {
 		return Key{}, errors.New("the key is of another version")
 	}
 	digest, err := image.ParseDigest(parts[1])
@@ -112,7 +116,7 @@ func ParseKey(text string) (Key, error) {
 	}
 	key := Key{
 		Digest: digest, Authority: parts[2], Generation: parts[3],
-		Role: attest.Role(parts[4]), Predicate: parts[5], Artifact: parts[6] == "artifact", Sources: parts[7],
+		Role: attest.Role(parts[4]), Predicate: parts[5], Artifact: parts[6] == "artifact", Sources: parts[7], Of: parts[8],
 	}
 	if key.String() != text {
 		return Key{}, errors.New("the key is not in its canonical form")

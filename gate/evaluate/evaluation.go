@@ -56,6 +56,7 @@ func (e *Evaluator) Evaluate(ref Reference) *Evaluation {
 		all := repositories(ref, evidence)
 		out.primary, out.fallbacks = all[0], all[1:]
 	}
+	out.statements = out.primary.name.String()
 	return out
 }
 

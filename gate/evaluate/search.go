@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
@@ -51,6 +52,7 @@ type search struct {
 	prover     Prover
 	generation string     // of the prover
 	own        repository // of the image
+	statements string     // the evidence repository that is searched first: statements are cached for it alone
 	answers    answers
 	window     time.Duration // maximum age of stale facts
 	bypass     bool          // no cached claim answers a query
@@ -162,10 +164,14 @@ func (s *search) authority(ctx context.Context, a *verify.Authority) (verify.Aut
 }
 
 func (s *search) claimKey(pinned image.Pinned, hash string, q policy.Question) claims.Key {
-	return claims.Key{
+	key := claims.Key{
 		Digest: pinned.Digest(), Authority: hash, Generation: s.generation,
 		Role: q.Role, Predicate: q.Predicate, Artifact: q.Artifact, Sources: sourcesKey(q.Sources),
 	}
+	if q.Role != attest.Signature && len(q.Sources) == 0 {
+		key.Of = s.statements
+	}
+	return key
 }
 
 // askReplicas answers as many queries as possible by claims of other replicas, and returns
@@ -207,10 +213,10 @@ func (s *search) find(ctx context.Context, pinned image.Pinned, missing []*pendi
 	open := map[string][]*pendingQuery{}
 	var order []string
 	for _, pending := range missing {
-		if open[pending.query.Sources] == nil {
-			order = append(order, pending.query.Sources)
+		if open[pending.key.sources] == nil {
+			order = append(order, pending.key.sources)
 		}
-		open[pending.query.Sources] = append(open[pending.query.Sources], pending)
+		open[pending.key.sources] = append(open[pending.key.sources], pending)
 	}
 	var group errgroup.Group
 	for _, sources := range order {

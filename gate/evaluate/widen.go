@@ -6,11 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
-	"golang.org/x/sync/errgroup"
+	"github.com/quaymaster/quaymaster/verify"
 )
 
 // widen evaluates other digests than the one that the reference names, where a policy
@@ -37,9 +40,21 @@ func (e *Evaluation) widen(ctx context.Context, at *repository) {
 	r.byParent = make([]policy.Decision, len(r.checks))
 	for i, check := range r.checks {
 		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(r.own[i]) {
-			r.byParent[i] = r.decideBy(ctx, check, r.parent.pinned)
+			if above := r.decideBy(ctx, check, r.parent.pinned); !r.mayContradict(check, above.Facts) {
+				r.byParent[i] = above
+			}
 		}
 	}
+}
+
+// mayContradict reports whether a statement about the platform itself may not meet the conditions
+// that statements about its index meet: where those were found, others could not be read.
+func (r *Result) mayContradict(check *policy.Check, above []verify.Fact) bool {
+	reads := check.Deny != nil || slices.ContainsFunc(check.Attestations, func(a policy.Attestation) bool { return a.Condition != nil })
+	answers := r.answers.about(r.Pinned.Digest())
+	return reads && slices.ContainsFunc(check.Questions(), func(q policy.Question) bool {
+		return q.Role != attest.Signature && len(policy.Unread(answers(q).Gaps, above)) > 0
+	})
 }
 
 // selectsPlatforms reports whether a check requires claims about children of an index.

@@ -354,3 +354,52 @@ func TestLatestDecides(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreadStatements: where a registry returns a part of a repository's statements, a later one
+// may be among the rest. A bound, another repository and a signature have no such effect.
+func TestUnreadStatements(t *testing.T) {
+	here, elsewhere := image.MustParse("registry.example/app").Repository(), image.MustParse("mirror.example/app").Repository()
+	for _, c := range []struct {
+		reason string
+		at     int64 // zero: without a trusted time
+		kind   image.Kind
+		in     image.Repository
+		latest policy.Result // with LatestDecides
+	}{
+		{"unavailable", 1, image.Unavailable, here, policy.Indeterminate},
+		{"refused", 1, image.Refused, here, policy.Indeterminate},
+		{"beyond a bound", 1, image.Bound, here, policy.Pass},
+		{"corrupt", 1, image.Corrupt, here, policy.Pass},
+		{"another repository is unavailable", 1, image.Unavailable, elsewhere, policy.Pass},
+		{"statements without a time have no order", 0, image.Unavailable, here, policy.Pass},
+	} {
+		answer := stated("A", `"clean"`)
+		answer.Facts[0].Origin.Repository = here
+		if c.at > 0 {
+			answer.Facts[0].SignedAt = time.Unix(c.at, 0)
+		}
+		answer.Gaps = []error{fmt.Errorf("search: %w", attest.Gap{Repository: c.in, Where: "referrers", Err: &image.Error{Kind: c.kind, Op: "list", On: "referrers"}})}
+		for latest, want := range map[bool]policy.Result{true: c.latest, false: policy.Pass} {
+			attestation := policy.Attestation{
+				Name: "scan", Path: "attestations[0]", PredicateType: "scan", Signers: []policy.Requirement{set(1, "a")}, LatestDecides: latest,
+			}
+			for reason, check := range map[string]*policy.Check{
+				"a condition":      {Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{conditional(attestation)}}},
+				"a deny condition": {Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}, Deny: says("dirty")}},
+			} {
+				if got := decide.Check(check, world{"a": answer}.answers); got.Result != want {
+					t.Errorf("%s, %s (latest decides: %t): %s %+v, want %s", c.reason, reason, latest, got.Result, got.Reasons, want)
+				}
+			}
+			bare := &policy.Check{Entry: "e", Claims: policy.Claims{Attestations: []policy.Attestation{attestation}}}
+			if got := decide.Check(bare, world{"a": answer}.answers); got.Result != policy.Pass {
+				t.Errorf("%s, without a condition: %s", c.reason, got.Result)
+			}
+		}
+	}
+}
+
+func conditional(a policy.Attestation) policy.Attestation {
+	a.Condition = says("clean")
+	return a
+}

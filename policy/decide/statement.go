@@ -123,6 +123,9 @@ func (g *agreement) apply(all answer) answer {
 		}
 	}
 	kept.disagreed = len(all.Facts) > 0 && len(kept.Facts) == 0
+	if g.latest && (g.condition != nil || g.denies) && len(all.Unsettled()) > 0 {
+		kept.Facts = nil // the condition may not hold for a later statement
+	}
 	return kept
 }
 

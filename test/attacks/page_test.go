@@ -48,6 +48,7 @@ connections, the compiler of policies.
 | A policy's call, or a global entry's, goes to an unlisted host, or follows a redirect. | the gateway's calls | ` + "`TestCalls`, `TestGlobalServices`" + ` |
 | A name resolves to this machine or a metadata service. | every connection with an untrusted name | ` + "`TestStrangersDoNotReachThisMachine`" + ` |
 | A policy's call leads to Secrets, or changes something. | the client of the API server | ` + "`TestCall`" + ` |
+| A copy of an image in another repository lacks its latest statement, or a registry returns a part of the statements. | the gate | ` + "`TestStatementsOfCopies`, `TestUnreadStatements`" + ` |
 | A Policy of a namespace names objects of another. | the compilers of policies | ` + "`TestPoliciesStayInTheirNamespace`, `TestEntryErrors`" + ` |
 
 ## What an attack costs

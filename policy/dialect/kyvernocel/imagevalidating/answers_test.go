@@ -119,12 +119,22 @@ func TestLatest(t *testing.T) {
 		{"one with a time agrees, beside one without", dated(saying("a", saysLow, saysHigh), 1), policy.Pass},
 		{"none has a time", saying("a", saysHigh, saysLow), policy.Pass},
 		{"the outdated one was logged once more", dated(saying("a", saysLow, saysHigh, saysLow), 1, 2, 3), policy.Fail},
+		{"one agrees, and a later one may be unread", unread(dated(saying("a", saysLow), 1), image.Unavailable), policy.Indeterminate},
+		{"one agrees, and access to others is refused", unread(dated(saying("a", saysLow), 1), image.Refused), policy.Indeterminate},
+		{"one agrees, and others are beyond a bound", unread(dated(saying("a", saysLow), 1), image.Bound), policy.Pass},
+		{"one without a time agrees, and others are unread", unread(saying("a", saysLow), image.Unavailable), policy.Pass},
 	} {
 		d := judged(t, expressed(low), answers{"ours/" + vulnType: c.answer}, map[string]any{}, containers(app), nil).Decisions[0]
 		if d.Result != c.want {
 			t.Errorf("%s: %s %s, want %s", c.reason, d.Result, said(d.Reasons), c.want)
 		}
 	}
+}
+
+// unread adds a failure to read other evidence of the same repository.
+func unread(a policy.Answer, kind image.Kind) policy.Answer {
+	a.Gaps = append(a.Gaps, attest.Gap{Err: &image.Error{Kind: kind, Op: "list", On: "referrers"}})
+	return a
 }
 
 // TestChoices: of several statements without a trusted time the one counts that the policy agrees

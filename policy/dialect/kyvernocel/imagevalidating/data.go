@@ -37,9 +37,6 @@ func (h *hearing) otherData(ctx context.Context, text string) (map[string]any, e
 	if found.err != nil {
 		found.err = &cel.UnknownError{Gaps: []error{unproved{found.err}}}
 	}
-	if h.others == nil {
-		h.others = map[string]otherData{}
-	}
 	if len(h.others) < maxOthers {
 		h.others[text] = found
 	}

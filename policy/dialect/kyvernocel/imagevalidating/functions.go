@@ -269,6 +269,9 @@ func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any
 		for _, a := range asked {
 			answer, err := e.answer(t.image, ask{a, kind})
 			if err == nil && slices.ContainsFunc(answer.Facts, chosen.is) {
+				if later := answer.Unsettled(); len(later) > 0 {
+					return nil, &cel.UnknownError{Gaps: wrapped(later)}
+				}
 				payload, err := chosen.decode(e.rule.program.attestations[kind].Artifact)
 				if err != nil {
 					return nil, err
@@ -320,9 +323,6 @@ func (e *evaluation) Metadata(ctx context.Context, text string) (map[string]any,
 	data, err := imageData(text, given)
 	if err != nil {
 		return nil, err
-	}
-	if e.data == nil {
-		e.data = map[int]map[string]any{}
 	}
 	e.data[i] = data
 	return data, nil

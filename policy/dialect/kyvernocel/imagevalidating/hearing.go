@@ -56,7 +56,7 @@ type statement struct {
 // newHearing makes a hearing. With a guess, images that have no digest yet have that
 // one, in the texts that expressions read.
 func newHearing(j *judge, given []policy.Given, guess string) *hearing {
-	h := &hearing{judge: j, given: given, parties: make([]party, len(given)), byText: map[string][]int{}}
+	h := &hearing{judge: j, given: given, parties: make([]party, len(given)), byText: map[string][]int{}, others: map[string]otherData{}, data: map[int]map[string]any{}}
 	meant := 0
 	for i := range j.members {
 		if j.members[i].meant {
