@@ -54,7 +54,7 @@ func TestGlobalServices(t *testing.T) {
 		{"a redirect", call(http.MethodGet, server.URL+"/away", nil), nil, "302"},
 		{"an error with a body", call(http.MethodGet, server.URL+"/sad", nil), nil, "500"},
 		{"too much", call(http.MethodGet, server.URL+"/large", nil), nil, "larger"},
-		{"no JSON", call(http.MethodGet, server.URL+"/text", nil), nil, "no JSON"},
+		{"no JSON", call(http.MethodGet, server.URL+"/text", nil), nil, "did not return JSON"},
 		{"another host", call(http.MethodGet, "http://elsewhere.example/list", nil), nil, "httpHosts does not list it"},
 		{"another port", call(http.MethodGet, "http://127.0.0.1:1/list", nil), nil, "httpHosts does not list it"},
 		{"a host by its user", call(http.MethodGet, strings.Replace(server.URL, "http://", "http://elsewhere.example:80@", 1)+"1/list", nil), nil, "httpHosts does not list it"},

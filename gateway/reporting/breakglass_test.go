@@ -42,7 +42,7 @@ func TestBreakGlassIsTold(t *testing.T) {
 		{"expired", "expired", "BreakGlassClosed", "The time is over", func(g *BreakGlass) { g.Closed(openShop(), breakglass.Expired) }, true},
 		{"incomplete", "incomplete", "BreakGlassClosed", "missing", func(g *BreakGlass) { g.Closed(openShop(), breakglass.Incomplete) }, true},
 		{"too long", "too-long", "BreakGlassClosed", "longer than 24h", func(g *BreakGlass) { g.Closed(openShop(), breakglass.TooLong) }, true},
-		{"by hand", "removed", "BreakGlassClosed", "Somebody", func(g *BreakGlass) { g.Closed(openShop(), breakglass.Removed) }, true},
+		{"by hand", "removed", "BreakGlassClosed", "A user removed", func(g *BreakGlass) { g.Closed(openShop(), breakglass.Removed) }, true},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			var log bytes.Buffer

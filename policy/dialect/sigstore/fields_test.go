@@ -159,7 +159,7 @@ func TestRefuses(t *testing.T) {
 		{"  authorities: [{key: {data: $KEY}, source: [{oci: 'a.example/b:tag'}]}]\n", "spec.authorities[0].source[0].oci", "repository", "a tag is no place"},
 		{"  authorities: [{key: {data: $KEY}, source: [{oci: a.example/b, tagPrefix: 'a/b'}]}]\n", "spec.authorities[0].source[0].tagPrefix", "tag", "no beginning of a tag"},
 		{"  authorities: [{key: {data: $KEY}, source: [{oci: a.example/b, signaturePullSecrets: [{name: ''}]}]}]\n", "spec.authorities[0].source[0].signaturePullSecrets[0].name", "Secret", "a secret without a name"},
-		{"  authorities: [{keyless: {url: 'https://fulcio.example'}}]\n", "spec.authorities[0].keyless.identities", "anybody", "keyless without an identity (import trap)"},
+		{"  authorities: [{keyless: {url: 'https://fulcio.example'}}]\n", "spec.authorities[0].keyless.identities", "any certificate", "keyless without an identity (import trap)"},
 		{strings.Replace(keylessHead, "issuer: 'https://issuer.example', ", "", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].issuer", "missing", "half an identity"},
 		{strings.Replace(keylessHead, ", subject: ann@example.com", "", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subject", "missing", "the other half"},
 		{strings.Replace(keylessHead, "subject: ann", "subjectRegExp: '.*', subject: ann", 1) + "}}]\n", "spec.authorities[0].keyless.identities[0].subject", "beside", "a text and an expression"},
