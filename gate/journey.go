@@ -219,7 +219,7 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 	var open []*work
 	for _, w := range j.order {
 		if result, ok := w.Cached(ctx); ok {
-			w.finish(result)
+			w.result = result
 			finish()
 		} else {
 			open = append(open, w)
@@ -238,7 +238,7 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func()) {
 	slots := make(chan struct{}, j.gate.options.images)
 	type finished struct {
 		work   *work
-		result evaluate.Result
+		result *evaluate.Result
 	}
 	done := make(chan finished, len(works))
 	for _, w := range works {
@@ -261,7 +261,7 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func()) {
 	for left := len(works); left > 0; {
 		select {
 		case one := <-done:
-			one.work.finish(one.result)
+			one.work.result = one.result
 			finish()
 			left--
 		case <-over:

@@ -54,7 +54,7 @@ func (p *planned) given(i int) policy.Given {
 		return evaluate.Unasked(check, t.err)
 	case t.work == nil: // it asks nothing
 		return evaluate.Unqueried(check)
-	case !t.work.finished:
+	case t.work.result == nil:
 		return evaluate.Unasked(check, t.work.unfinished())
 	}
 	return t.work.result.Given(t.at)
@@ -109,7 +109,7 @@ func (j *journey) judge(ctx context.Context, plans []*planned) {
 	works := make([]*work, 0, len(open))
 	for _, w := range j.order {
 		if open[w] {
-			w.finished, w.result = false, evaluate.Result{}
+			w.result = nil
 			works = append(works, w)
 		}
 	}
@@ -124,7 +124,7 @@ func (j *journey) judge(ctx context.Context, plans []*planned) {
 func (p *planned) wanting(open map[*work]bool) bool {
 	found := false
 	for i, decision := range p.judged {
-		if w := p.tasks[i].work; w != nil && w.result.IsPartial && decision.Result != policy.Pass {
+		if w := p.tasks[i].work; w.isPartial() && decision.Result != policy.Pass {
 			open[w], found = true, true
 		}
 	}
@@ -133,7 +133,7 @@ func (p *planned) wanting(open map[*work]bool) bool {
 			continue
 		}
 		for i := range p.judged {
-			if w := p.tasks[i].work; w != nil && w.result.IsPartial {
+			if w := p.tasks[i].work; w.isPartial() {
 				open[w], found = true, true
 			}
 		}

@@ -199,7 +199,7 @@ func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity
 // resolved fills in the digest of an image that no check asks about.
 func (p *planned) resolved(v *Verdict) {
 	w := p.mirrors.of(v.Image.Ref)
-	if w == nil || w.digest == nil || !v.Pinned.IsZero() || !w.digest.finished || w.digest.result.Err != nil {
+	if w == nil || w.digest == nil || !v.Pinned.IsZero() || w.digest.result == nil || w.digest.result.Err != nil {
 		return
 	}
 	v.Pinned, v.Cost, v.Duration = w.digest.result.Pinned, w.digest.cost(), w.digest.result.Duration

@@ -60,7 +60,7 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, j.gate.options.images)
 	for w, in := range inspections {
-		if !w.finished || w.result.Err != nil {
+		if w.result == nil || w.result.Err != nil {
 			continue
 		}
 		group.Go(func() {
@@ -137,7 +137,7 @@ func (in *inspection) inspect(ctx context.Context) {
 		in.children, in.err = in.work.Descendants(ctx)
 	}
 	if in.signers { // the cache alone may have been consulted, and only until the policies were met
-		in.work.result = in.work.Complete(ctx)
+		in.work.Complete(ctx)
 	}
 }
 
@@ -180,7 +180,7 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 	for _, in := range o.works {
 		w := in.work
 		switch {
-		case !w.finished:
+		case w.result == nil:
 			gap = errUnfinished
 		case w.result.Err != nil:
 			gap = w.result.Err
@@ -219,7 +219,7 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 		w := in.work
 		switch {
 		case !slices.ContainsFunc(w.Checks(), asked):
-		case !w.finished || w.result.Err == nil && !in.finished:
+		case w.result == nil || w.result.Err == nil && !in.finished:
 			gap = errUnfinished
 		case w.result.Err != nil:
 			gap = w.result.Err

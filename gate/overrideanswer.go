@@ -133,7 +133,7 @@ func (o *overridden) fillIn(v *Verdict) {
 		works = append(works, in.work)
 	}
 	for _, w := range works {
-		if w != nil && v.Pinned.IsZero() && w.finished && w.result.Err == nil && w.ref == v.Image.Ref {
+		if w != nil && v.Pinned.IsZero() && w.result != nil && w.result.Err == nil && w.ref == v.Image.Ref {
 			v.Pinned, v.Cost, v.Duration = w.result.Pinned, w.cost(), w.result.Duration
 		}
 	}
@@ -176,7 +176,7 @@ func (o *overridden) toAllow(v *Verdict) set.Overridden {
 		return about
 	}
 	about.Digests = []image.Digest{v.Pinned.Digest()}
-	if w := o.proof; w != nil && w.finished && w.result.Err == nil && w.result.Pinned.Digest() == v.Pinned.Digest() {
+	if w := o.proof; w != nil && w.result != nil && w.result.Err == nil && w.result.Pinned.Digest() == v.Pinned.Digest() {
 		about.Facts = w.result.Facts()
 	}
 	return about

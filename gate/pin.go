@@ -89,7 +89,7 @@ func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool)
 
 // isResolved reports whether the digest that a task's reference resolves to is known.
 func (t task) isResolved() bool {
-	return t.work != nil && t.work.finished && !t.work.result.Pinned.IsZero()
+	return t.work != nil && t.work.result != nil && !t.work.result.Pinned.IsZero()
 }
 
 // isTransformed reports whether the image's reference was made from another text.

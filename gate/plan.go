@@ -271,7 +271,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 		v.Decisions = append(v.Decisions, p.decide(i))
 		tasks = append(tasks, p.tasks[i])
 		w := p.tasks[i].work
-		if w == nil || !w.finished {
+		if w == nil || w.result == nil {
 			continue
 		}
 		v.Cost, v.Duration = w.cost(), w.result.Duration
@@ -318,7 +318,7 @@ func (p *planned) decide(i int) policy.Decision {
 		return undecided(errorReason(t.err, check.Entry))
 	case t.work == nil:
 		return decide.Check(check, nil)
-	case !t.work.finished:
+	case t.work.result == nil:
 		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
 	}
 	return p.pinsLast(check, t, t.work.result.Decide(t.at))

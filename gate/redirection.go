@@ -198,7 +198,7 @@ func (p *planned) unresolved(w *way) string {
 	if w.digest == nil {
 		return "nobody resolved it"
 	}
-	if !w.digest.finished {
+	if w.digest.result == nil {
 		return errUnfinished.Error()
 	}
 	return fmt.Sprint(w.digest.result.Err)
@@ -353,7 +353,7 @@ func (p *planned) atSource(found policy.Image) image.Digest {
 			w = tasks[i].work
 		}
 	}
-	if w == nil || !w.finished {
+	if w == nil || w.result == nil {
 		return image.Digest{}
 	}
 	return w.AtSource()

@@ -15,16 +15,12 @@ type work struct {
 	ref     image.Ref
 	session Session
 
-	begun    atomic.Bool
-	finished bool // set by the journey: result is there
-	result   evaluate.Result
+	begun  atomic.Bool
+	result *evaluate.Result // nil until the evaluation is finished
 
 	mu     sync.Mutex
 	others []Session // of other evidence repositories
 }
-
-// finish records the result.
-func (w *work) finish(result evaluate.Result) { w.finished, w.result = true, result }
 
 // unfinished returns the reason why an unfinished work has no result.
 func (w *work) unfinished() error {
@@ -33,6 +29,9 @@ func (w *work) unfinished() error {
 	}
 	return errUnfinished
 }
+
+// isPartial reports whether the cache alone answered in part; false for no work.
+func (w *work) isPartial() bool { return w != nil && w.result != nil && w.result.IsPartial }
 
 // opened notes a session for its costs.
 func (w *work) opened(session Session) {

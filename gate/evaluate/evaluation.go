@@ -123,13 +123,13 @@ func (e *Evaluation) AtSource() image.Digest {
 
 // Cached does the part of Run that the cache can answer, and reports whether that suffices: the
 // digest, and facts that meet each check. It never blocks.
-func (e *Evaluation) Cached(ctx context.Context) (result Result, ok bool) {
+func (e *Evaluation) Cached(ctx context.Context) (result *Result, ok bool) {
 	started := e.Now()
 	if err := panics.Catch(func() { ok = e.cached(ctx) }); err != nil {
-		return Result{}, false // Run reports it
+		return nil, false // Run reports it
 	}
 	e.result.Duration = e.Now().Sub(started)
-	return e.result, ok
+	return &e.result, ok
 }
 
 func (e *Evaluation) cached(ctx context.Context) bool {
@@ -201,15 +201,15 @@ func (e *Evaluation) restart() {
 }
 
 // Refuse ends an evaluation that cannot run.
-func (e *Evaluation) Refuse(err error) Result {
+func (e *Evaluation) Refuse(err error) *Result {
 	e.restart()
 	e.result.Err = err
-	return e.result
+	return &e.result
 }
 
 // Run resolves the reference, answers the claim queries of its checks, and decides each by the
 // named digest. It does not repeat the lookups of Cached that found something.
-func (e *Evaluation) Run(ctx context.Context) Result {
+func (e *Evaluation) Run(ctx context.Context) *Result {
 	started := e.Now()
 	e.restart()
 	if err := panics.Catch(func() { e.run(ctx) }); err != nil {
@@ -219,7 +219,7 @@ func (e *Evaluation) Run(ctx context.Context) Result {
 		e.result.markLate(ctx)
 	}
 	e.result.Duration = e.Now().Sub(started)
-	return e.result
+	return &e.result
 }
 
 func (e *Evaluation) run(ctx context.Context) {
@@ -322,12 +322,11 @@ func (e *Evaluation) keepTag() {
 }
 
 // Complete has the claim queries answered that the cache alone did not answer.
-func (e *Evaluation) Complete(ctx context.Context) Result {
+func (e *Evaluation) Complete(ctx context.Context) {
 	if e.answers.hasMisses() {
 		e.restart()
 		e.search.run(ctx, e.primary, e.result.Pinned, questionsOf(e.result.checks))
 	}
-	return e.result
 }
 
 // Descendants returns the digests that an index lists, and those that nested indexes list;
