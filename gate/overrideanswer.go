@@ -41,7 +41,7 @@ func (p *planned) overrule(v *Verdict) {
 		return
 	}
 	p.allowBy(v, known)
-	if v.Result == Allow && !v.Pin && p.overriding.WantsDigest(policy.OverrideDeny) && p.canPin(v) {
+	if v.Result == Allow && !v.Pin && p.overriding.WantsDigest(policy.OverrideDeny) && p.pins().canPin(v) {
 		v.Pin = true // the tag may move to a denied digest
 		v.Reasons = append(v.Reasons, policy.Reason{
 			Code: policy.DigestPinned, Path: overridesPath, Message: "pinned, since an override denies a digest and the tag may be moved to it",
@@ -71,7 +71,7 @@ func (p *planned) allowBy(v *Verdict, known *overridden) {
 		return
 	}
 	isTag := v.Image.Ref.Digest().IsZero()
-	if !said.ByName && isTag && !p.canPin(v) && (p.pinning() != PinLater || v.wantsNamed()) {
+	if !said.ByName && isTag && !p.pins().canPin(v) && (p.pins().pinning() != PinLater || v.wantsNamed()) {
 		return // the tag may resolve to another digest by the time of the pull
 	}
 	v.allowance = said
@@ -118,12 +118,6 @@ func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
 	}
 	v.use(v.allowance, unasked)
 	return true
-}
-
-// canPin reports whether the tag is replaced by the known digest.
-func (p *planned) canPin(v *Verdict) bool {
-	here := p.pinning() == PinHere || p.request.Pinning == PinNamed && v.wantsNamed()
-	return here && !v.Image.Ambiguous && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image)
 }
 
 // fillIn fills in the digest of an image that only overrides ask about.

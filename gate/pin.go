@@ -12,16 +12,22 @@ import (
 
 var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was looked at")}
 
+// pins are the images of one object, as far as their references are replaced in it.
+type pins struct {
+	own  Pinning // of the request
+	bare bool    // there is no object
+	uses []workload.Use
+}
+
 // pinningOf returns how the image of a check is pinned. In a template, only images of
 // rules that name the template's kind itself are pinned.
-func (p *planned) pinningOf(check *policy.Check) Pinning {
-	own := p.request.Pinning
+func (p pins) pinningOf(check *policy.Check) Pinning {
 	switch {
-	case own == PinNamed && check.Named:
+	case p.own == PinNamed && check.Named:
 		return PinHere
-	case own == PinLater && check.Named:
+	case p.own == PinLater && check.Named:
 		return PinDone
-	case own == PinKept && check.Named:
+	case p.own == PinKept && check.Named:
 		return PinNever
 	}
 	return p.pinning()
@@ -29,16 +35,16 @@ func (p *planned) pinningOf(check *policy.Check) Pinning {
 
 // pinning is how images are pinned that no rule matches which names the object's kind
 // itself.
-func (p *planned) pinning() Pinning {
-	if p.request.Pinning == PinNamed || p.request.Pinning == PinKept {
+func (p pins) pinning() Pinning {
+	if p.own == PinNamed || p.own == PinKept {
 		return PinLater
 	}
-	return p.request.Pinning
+	return p.own
 }
 
 // withDigest withdraws a pass where the reference stays a tag and the policy requires a
 // digest, and adds that reason to a failure.
-func (p *planned) withDigest(decision policy.Decision, t task) policy.Decision {
+func (p pins) withDigest(decision policy.Decision, t task) policy.Decision {
 	decision = decision.WithDigest()
 	reason, lacks := p.lacksDigest(decision.Check, t)
 	if !lacks {
@@ -57,7 +63,7 @@ func (p *planned) withDigest(decision policy.Decision, t task) policy.Decision {
 
 // lacksDigest returns why a reference stays a tag where the policy pins and verifies
 // digests; false where it is pinned here or later.
-func (p *planned) lacksDigest(check *policy.Check, t task) (policy.Reason, bool) {
+func (p pins) lacksDigest(check *policy.Check, t task) (policy.Reason, bool) {
 	if check.Skip != "" || !check.MutateDigest || !check.VerifyDigest || !check.Image.Ref.Digest().IsZero() {
 		return policy.Reason{}, false
 	}
@@ -92,14 +98,20 @@ func (t task) isResolved() bool {
 	return t.work != nil && t.work.result != nil && !t.work.result.Pinned.IsZero()
 }
 
+// canPin reports whether the tag is replaced by the known digest.
+func (p pins) canPin(v *Verdict) bool {
+	here := p.pinning() == PinHere || p.own == PinNamed && v.wantsNamed()
+	return here && !v.Image.Ambiguous && v.Image.Ref.Digest().IsZero() && !v.Pinned.IsZero() && !p.isTransformed(v.Image)
+}
+
 // isTransformed reports whether the image's reference was made from another text.
-func (p *planned) isTransformed(found policy.Image) bool {
+func (p pins) isTransformed(found policy.Image) bool {
 	use, ok := p.useOf(found)
 	return ok && use.Text != use.Image
 }
 
 // useOf returns the use that an image was read from.
-func (p *planned) useOf(found policy.Image) (workload.Use, bool) {
+func (p pins) useOf(found policy.Image) (workload.Use, bool) {
 	i := slices.IndexFunc(p.uses, func(u workload.Use) bool { return u.Pointer == found.Pointer && u.Image == found.Ref.Written() })
 	if i < 0 {
 		return workload.Use{}, false
@@ -108,13 +120,13 @@ func (p *planned) useOf(found policy.Image) (workload.Use, bool) {
 }
 
 // pin fills in the patch of an object that is allowed as a whole.
-func (p *planned) pin(out *Outcome) {
-	if p.request.Pinning != PinHere && p.request.Pinning != PinNamed || out.Result != Allow {
+func (p pins) pin(out *Outcome) {
+	if p.own != PinHere && p.own != PinNamed || out.Result != Allow {
 		return
 	}
 	for i := range out.Verdicts {
 		v := &out.Verdicts[i]
-		text := v.text(p.request.Pinning == PinHere)
+		text := v.text(p.own == PinHere)
 		if text == "" || !p.pinsHere(v) {
 			continue
 		}
@@ -135,8 +147,8 @@ func (p *planned) pin(out *Outcome) {
 }
 
 // pinsHere reports whether the reference of an image is replaced in the object.
-func (p *planned) pinsHere(v *Verdict) bool {
-	return p.request.Pinning == PinHere || p.request.Pinning == PinNamed && v.wantsNamed()
+func (p pins) pinsHere(v *Verdict) bool {
+	return p.own == PinHere || p.own == PinNamed && v.wantsNamed()
 }
 
 // wantsNamed reports whether a rule that names the object's kind itself requires the image
@@ -161,7 +173,7 @@ func (v *Verdict) text(redirects bool) string {
 
 // notPinned adds a warning to an image that was verified by its tag: the runtime resolves
 // the tag itself, unless the tag is pinned.
-func (p *planned) notPinned(v *Verdict) {
+func (p pins) notPinned(v *Verdict) {
 	if v.Result != Allow || v.Pinned.IsZero() || !v.Image.Ref.Digest().IsZero() || v.Redirect != nil && !v.Redirect.Target.IsZero() {
 		return
 	}
@@ -179,7 +191,7 @@ func (p *planned) notPinned(v *Verdict) {
 
 // leavesTag reports whether an image that its checks require pinned is pinned neither here
 // nor later.
-func (p *planned) leavesTag(v *Verdict) bool {
+func (p pins) leavesTag(v *Verdict) bool {
 	leaves := func(pinning Pinning) bool { return pinning == PinDone || pinning == PinNever }
 	return leaves(p.pinning()) || slices.ContainsFunc(v.Decisions, func(d policy.Decision) bool {
 		return d.Result == policy.Pass && d.Check.MutateDigest && leaves(p.pinningOf(d.Check))

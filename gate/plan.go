@@ -214,6 +214,11 @@ func places(extractors []policy.Extractor) []workload.Extractor {
 	return out
 }
 
+// pins returns the references of the object's images.
+func (p *planned) pins() pins {
+	return pins{own: p.request.Pinning, bare: p.subject.Bare, uses: p.uses}
+}
+
 // settle builds the outcome of an object from the results.
 func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	_, decided := j.gate.memory.evaluator.Begin(ctx, PhaseDecide)
@@ -236,7 +241,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	if out.Result == Allow {
 		out.Patch, out.Mutations = slices.Clone(p.patch), len(p.patch)
 	}
-	p.pin(&out)
+	p.pins().pin(&out)
 	p.validate(ctx, j.snapshot.Policies, &out)
 	p.addPullSecrets(&out)
 	out.markUnchecked()
@@ -287,18 +292,18 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	}
 	policy.Require(v.Decisions)
 	for i := range v.Decisions {
-		v.Decisions[i] = p.withDigest(v.Decisions[i], tasks[i])
+		v.Decisions[i] = p.pins().withDigest(v.Decisions[i], tasks[i])
 	}
 	p.resolved(&v)
 	settle(&v)
 	p.overrule(&v)
 	if byLast {
-		p.pinLast(&v)
+		p.pins().pinLast(&v)
 	}
 	if differs != nil && v.Result == Allow {
 		v.disagree(differs)
 	}
-	p.notPinned(&v)
+	p.pins().notPinned(&v)
 	if !stale.IsZero() && v.Result == Allow {
 		v.Warnings = append(v.Warnings, staleReason(p.started.Sub(stale)))
 	}
@@ -313,7 +318,7 @@ func (p *planned) decide(i int) policy.Decision {
 	}
 	switch {
 	case check.Judge != nil:
-		return p.pinsLast(check, t, p.judgedAs(i))
+		return p.pins().pinsLast(check, t, p.judgedAs(i))
 	case t.err != nil:
 		return undecided(errorReason(t.err, check.Entry))
 	case t.work == nil:
@@ -321,7 +326,7 @@ func (p *planned) decide(i int) policy.Decision {
 	case t.work.result == nil:
 		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
 	}
-	return p.pinsLast(check, t, t.work.result.Decide(t.at))
+	return p.pins().pinsLast(check, t, t.work.result.Decide(t.at))
 }
 
 // cost sums the cost of the object's references, each once.

@@ -10,7 +10,7 @@ import (
 
 // lookForSecrets finds out which pull secrets the pod can be given.
 func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
-	if secrets == nil || p.pinning() != PinHere || p.request.Anonymous {
+	if secrets == nil || p.pins().pinning() != PinHere || p.request.Anonymous {
 		return // the future pod and its Secrets are unknown, and their existence must not leak
 	}
 	known := map[string]*policy.Reason{}

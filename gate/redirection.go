@@ -17,7 +17,7 @@ import (
 
 // redirects reports whether a target is chosen for a route. For a template, or an object
 // that cannot be changed, a denying mapping is only reported.
-func (p *planned) redirects(route *mirror.Route) bool {
+func (p pins) redirects(route *mirror.Route) bool {
 	switch p.pinning() {
 	case PinHere:
 		return true
@@ -29,7 +29,7 @@ func (p *planned) redirects(route *mirror.Route) bool {
 
 // asks reports whether targets are asked anything: for the choice, or for the
 // digest that a pod would be judged by.
-func (p *planned) asks(route *mirror.Route) bool {
+func (p pins) asks(route *mirror.Route) bool {
 	return p.redirects(route) || p.pinning() == PinLater && route.Resolve == mirror.Target
 }
 
@@ -40,7 +40,7 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 	}
 	for _, found := range p.images {
 		w := p.mirrors.of(found.Ref)
-		if found.Unchanged || w == nil || w.route == nil || !p.asks(w.route) || p.isTransformed(found) {
+		if found.Unchanged || w == nil || w.route == nil || !p.pins().asks(w.route) || p.pins().isTransformed(found) {
 			continue
 		}
 		proves, tasks := p.tasksOf(found)
@@ -49,7 +49,7 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 		}
 		if w.asking == nil { // another container may have the same image
 			w.asking = j.newAsking(w.route, p.identity, who)
-			w.asking.Chooses = p.redirects(w.route)
+			w.asking.Chooses = p.pins().redirects(w.route)
 		}
 		for _, t := range tasks {
 			if t.err == nil {
@@ -167,14 +167,14 @@ func (p *planned) seekTarget(i int) *pending {
 	v.Redirect = &Redirect{Mirror: route.Mirror}
 	unasked := w.asking == nil || route.When == mirror.Verified && !v.asksProof()
 	switch {
-	case p.pinning() == PinDone:
+	case p.pins().pinning() == PinDone:
 		v.Redirect.Why = "the object is redirected before it comes here"
-	case !p.redirects(route):
+	case !p.pins().redirects(route):
 		v.Redirect.Why = "only pods are redirected, when they come"
-		if p.pinning() == PinNever {
+		if p.pins().pinning() == PinNever {
 			v.Redirect.Why = "nobody can change the object here"
 		}
-	case p.isTransformed(v.Image):
+	case p.pins().isTransformed(v.Image):
 		v.Redirect.Why = "the reference was made by a transformation, so that its text cannot be replaced"
 	case v.Result != Allow:
 		v.Redirect.Why = "the image is not allowed"
@@ -188,7 +188,7 @@ func (p *planned) seekTarget(i int) *pending {
 		p.verdicts[i] = v
 		return &pending{plan: p, at: i, asking: w.asking}
 	}
-	p.stay(&v, route, !unasked && v.Pinned.IsZero())
+	p.pins().stay(&v, route, !unasked && v.Pinned.IsZero())
 	p.verdicts[i] = v
 	return nil
 }
@@ -247,7 +247,7 @@ func (v *Verdict) fail(reason policy.Reason) {
 
 // stay decides about an image that no target qualifies for. Silent means that targets did
 // not answer.
-func (p *planned) stay(v *Verdict, route *mirror.Route, silent bool) {
+func (p pins) stay(v *Verdict, route *mirror.Route, silent bool) {
 	if v.Result != Allow {
 		return
 	}
@@ -303,10 +303,10 @@ func (p *planned) redirected(one *pending) {
 	p.compare(v, route)
 	if r.Target.IsZero() || r.Target.Digest() != v.Pinned.Digest() {
 		r.Target = image.Pinned{}
-		p.stay(v, route, r.isSilent())
+		p.pins().stay(v, route, r.isSilent())
 		return
 	}
-	if p.pinning() == PinNever {
+	if p.pins().pinning() == PinNever {
 		v.Result, v.Pin = Deny, false
 		v.Reasons = []policy.Reason{{
 			Code: policy.NoMirror, Path: route.Mirror, Message: "the mapping does not leave it at " + v.Image.Ref.Registry() + ", and nobody can change the object here",

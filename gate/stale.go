@@ -35,13 +35,13 @@ func (o *options) keptFor() time.Duration {
 // pinsLast withdraws a pass by a tag's stale digest where the tag is not replaced: the
 // runtime resolves the tag at the registry itself, and may get another digest. The pods of
 // a template are evaluated when they are created.
-func (p *planned) pinsLast(check *policy.Check, t task, decision policy.Decision) policy.Decision {
+func (p pins) pinsLast(check *policy.Check, t task, decision policy.Decision) policy.Decision {
 	if decision.Result != policy.Pass || t.work == nil || !t.work.result.IsStale || !check.NeedsProof() {
 		return decision
 	}
 	written := asWritten(check.Image)
 	pinning := p.pinningOf(check)
-	if pinning == PinHere && !written.Ambiguous && !p.isTransformed(written) || pinning == PinLater && !p.subject.Bare {
+	if pinning == PinHere && !written.Ambiguous && !p.isTransformed(written) || pinning == PinLater && !p.bare {
 		return decision
 	}
 	reason := policy.LookReason(&image.Error{Kind: image.Unavailable, Op: "resolve", On: written.Ref.String(), Err: errLast}, check.Entry)
@@ -53,7 +53,7 @@ var errLast = errors.New("the registry does not answer, and the tag cannot be pi
 
 // pinLast pins a tag to the digest last verified for it, independent of the policies'
 // pinning.
-func (p *planned) pinLast(v *Verdict) {
+func (p pins) pinLast(v *Verdict) {
 	if v.Result != Allow || v.Pin || !p.canPin(v) {
 		return
 	}
