@@ -62,24 +62,24 @@ func (f former) at(places []workload.Extractor) map[string]string {
 // that match only such images: they do not block an update of other fields. A rule that
 // also matches the object may still deny the update.
 func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
-	if p.former.object.IsZero() {
+	if p.images.former.object.IsZero() {
 		return
 	}
 	var kept []policy.Check
-	for _, check := range p.plan.Checks {
+	for _, check := range p.checks.Checks {
 		if check.Image.Unchanged {
-			p.remember(check.Image)
+			p.images.remember(check.Image)
 			continue
 		}
 		kept = append(kept, check)
 	}
-	p.plan.Checks = kept
-	p.images = slices.Clone(p.images)
-	for i := range p.images { // a rule that did not match it before evaluates it as a new one
-		p.images[i].Unchanged = p.images[i].Unchanged && !slices.ContainsFunc(kept, func(c policy.Check) bool { return c.Image.Pointer == p.images[i].Pointer })
+	p.checks.Checks = kept
+	p.images.list = slices.Clone(p.images.list)
+	for i := range p.images.list { // a rule that did not match it before evaluates it as a new one
+		p.images.list[i].Unchanged = p.images.list[i].Unchanged && !slices.ContainsFunc(kept, func(c policy.Check) bool { return c.Image.Pointer == p.images.list[i].Pointer })
 	}
-	for i := range p.plan.Results {
-		result := &p.plan.Results[i]
+	for i := range p.checks.Results {
+		result := &p.checks.Results[i]
 		if result.Err != nil && !result.Renewed && p.isUnchanged(ctx, *result, standard) {
 			result.Err, result.Skip = nil, fmt.Sprintf("none of its images changed; it could not be asked: %v", result.Err)
 		}
@@ -99,7 +99,7 @@ func (p *planned) isUnchanged(ctx context.Context, result policy.RuleResult, sta
 		if len(extractors) == 0 {
 			return standard, nil
 		}
-		return p.find(extractors)
+		return p.images.find(extractors)
 	})
 	if err != nil {
 		return false

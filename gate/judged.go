@@ -12,9 +12,9 @@ import (
 )
 
 // judge asks the judges of the plan's rules about all images together.
-func (p *planned) judge(ctx context.Context) {
-	for r := range p.plan.Results {
-		result := &p.plan.Results[r]
+func (c *checks) judge(ctx context.Context) {
+	for r := range c.Results {
+		result := &c.Results[r]
 		if result.Judge == nil {
 			continue
 		}
@@ -22,13 +22,13 @@ func (p *planned) judge(ctx context.Context) {
 			given  []policy.Given
 			places []int
 		)
-		for i := range p.plan.Checks {
-			check := &p.plan.Checks[i]
-			if check.Judge != result.Judge || p.spared[check.Image.Pointer] {
+		for i := range c.Checks {
+			check := &c.Checks[i]
+			if check.Judge != result.Judge || c.exempt[check.Image.Pointer] {
 				continue
 			}
 			if _, decided := policy.Decided(check); !decided {
-				given, places = append(given, p.given(i)), append(places, i)
+				given, places = append(given, c.given(i)), append(places, i)
 			}
 		}
 		judged := evaluate.Judge(ctx, result.Judge, given)
@@ -37,18 +37,18 @@ func (p *planned) judge(ctx context.Context) {
 			judged.Decisions[n].Reasons = overlongReasons(ctx, judged.Decisions[n].Reasons)
 		}
 		result.Ruling, result.AuditAnnotations = judged.Object, judged.AuditAnnotations
-		if p.judged == nil {
-			p.judged = make(map[int]policy.Decision, len(p.plan.Checks))
+		if c.judged == nil {
+			c.judged = make(map[int]policy.Decision, len(c.Checks))
 		}
 		for n, i := range places {
-			p.judged[i] = p.judgedOn(i, judged.Decisions[n], given[n])
+			c.judged[i] = c.judgedOn(i, judged.Decisions[n], given[n])
 		}
 	}
 }
 
 // given is the judge's input for one check of the plan.
-func (p *planned) given(i int) policy.Given {
-	check, t := &p.plan.Checks[i], p.tasks[i]
+func (c *checks) given(i int) policy.Given {
+	check, t := &c.Checks[i], c.tasks[i]
 	switch {
 	case t.err != nil:
 		return evaluate.Unasked(check, t.err)
@@ -62,8 +62,8 @@ func (p *planned) given(i int) policy.Given {
 
 // judgedOn keeps a judge from passing an image without its required digest, and reports
 // where the index was verified instead of the child.
-func (p *planned) judgedOn(i int, decision policy.Decision, given policy.Given) policy.Decision {
-	check, t := &p.plan.Checks[i], p.tasks[i]
+func (c *checks) judgedOn(i int, decision policy.Decision, given policy.Given) policy.Decision {
+	check, t := &c.Checks[i], c.tasks[i]
 	switch {
 	case decision.Result != policy.Pass:
 	case given.Err != nil && check.NeedsDigest():
@@ -79,14 +79,14 @@ func (p *planned) judgedOn(i int, decision policy.Decision, given policy.Given) 
 }
 
 // judgedAs returns a judge's decision on a check of the plan.
-func (p *planned) judgedAs(i int) policy.Decision {
-	if decision, ok := policy.Decided(&p.plan.Checks[i]); ok {
+func (c *checks) judgedAs(i int) policy.Decision {
+	if decision, ok := policy.Decided(&c.Checks[i]); ok {
 		return decision
 	}
-	if decision, ok := p.judged[i]; ok {
+	if decision, ok := c.judged[i]; ok {
 		return decision
 	}
-	return decide.Check(&p.plan.Checks[i], nil)
+	return decide.Check(&c.Checks[i], nil)
 }
 
 // judge runs the judges of all objects. Where a judge does not pass an image on the cached
@@ -98,8 +98,8 @@ func (j *journey) judge(ctx context.Context, plans []*planned) {
 		if p == nil {
 			continue
 		}
-		p.judge(ctx)
-		if wanting := p.wanting(open); wanting {
+		p.checks.judge(ctx)
+		if wanting := p.checks.wanting(open); wanting {
 			again = append(again, p)
 		}
 	}
@@ -115,25 +115,25 @@ func (j *journey) judge(ctx context.Context, plans []*planned) {
 	}
 	j.runAll(ctx, works, func() {})
 	for _, p := range again {
-		p.judge(ctx)
+		p.checks.judge(ctx)
 	}
 }
 
 // wanting marks the works that the cache answered in part, if a judge does not pass one of
 // their checks.
-func (p *planned) wanting(open map[*work]bool) bool {
+func (c *checks) wanting(open map[*work]bool) bool {
 	found := false
-	for i, decision := range p.judged {
-		if w := p.tasks[i].work; w.isPartial() && decision.Result != policy.Pass {
+	for i, decision := range c.judged {
+		if w := c.tasks[i].work; w.isPartial() && decision.Result != policy.Pass {
 			open[w], found = true, true
 		}
 	}
-	for _, result := range p.plan.Results {
+	for _, result := range c.Results {
 		if result.Judge == nil || result.Ruling.Passes() {
 			continue
 		}
-		for i := range p.judged {
-			if w := p.tasks[i].work; w.isPartial() {
+		for i := range c.judged {
+			if w := c.tasks[i].work; w.isPartial() {
 				open[w], found = true, true
 			}
 		}
@@ -141,9 +141,48 @@ func (p *planned) wanting(open map[*work]bool) bool {
 	return found
 }
 
+// decide judges one check of the plan.
+func (c *checks) decide(i int, pins pins) policy.Decision {
+	check, t := &c.Checks[i], c.tasks[i]
+	undecided := func(reason policy.Reason) policy.Decision {
+		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
+	}
+	switch {
+	case check.Judge != nil:
+		return pins.pinsLast(check, t, c.judgedAs(i))
+	case t.err != nil:
+		return undecided(errorReason(t.err, check.Entry))
+	case t.work == nil:
+		return decide.Check(check, nil)
+	case t.work.result == nil:
+		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
+	}
+	return pins.pinsLast(check, t, t.work.result.Decide(t.at))
+}
+
+// tasksOf returns the tasks of an image, and whether one of them requires verification.
+func (c *checks) tasksOf(found policy.Image) (proves bool, tasks []task) {
+	for i := range c.Checks {
+		check := &c.Checks[i]
+		if check.Image.Pointer != found.Pointer {
+			continue
+		}
+		proves = proves || check.NeedsProof()
+		if t := c.tasks[i]; t.work != nil || t.err != nil {
+			tasks = append(tasks, t)
+		}
+	}
+	return proves, tasks
+}
+
+// isUnasked reports whether a rule could not be asked about the object.
+func (c *checks) isUnasked() bool {
+	return slices.ContainsFunc(c.Results, func(r policy.RuleResult) bool { return r.Err != nil })
+}
+
 // annotate collects the audit annotations of policies, and drops the rules that their
 // decisions about images express fully.
-func (p *planned) annotate(o *Outcome) {
+func (c *checks) annotate(o *Outcome) {
 	for i := range o.Rules {
 		rule := &o.Rules[i]
 		for key, value := range rule.AuditAnnotations {
@@ -154,6 +193,6 @@ func (p *planned) annotate(o *Outcome) {
 		}
 	}
 	o.Rules = slices.DeleteFunc(o.Rules, func(r policy.RuleResult) bool {
-		return r.Judge != nil && r.Ruling.Passes() && slices.ContainsFunc(p.plan.Checks, func(c policy.Check) bool { return c.Judge == r.Judge })
+		return r.Judge != nil && r.Ruling.Passes() && slices.ContainsFunc(c.Checks, func(c policy.Check) bool { return c.Judge == r.Judge })
 	})
 }

@@ -45,7 +45,7 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 			continue
 		}
 		p.overridden = map[string]*overridden{}
-		for _, found := range p.images {
+		for _, found := range p.images.list {
 			if !found.Unchanged {
 				one := p.startOverride(ctx, j, found, inspections)
 				p.overridden[found.Pointer] = one
@@ -80,18 +80,18 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 // spare removes the images that an Allow matches from the judges' input, since they would
 // fail an expression about all images, and reports whether there are any.
 func (p *planned) spare() bool {
-	if p.overriding == nil || !slices.ContainsFunc(p.plan.Results, func(r policy.RuleResult) bool { return r.Judge != nil }) {
+	if p.overriding == nil || !slices.ContainsFunc(p.checks.Results, func(r policy.RuleResult) bool { return r.Judge != nil }) {
 		return false
 	}
-	for _, found := range p.images {
+	for _, found := range p.images.list {
 		if p.verdict(found).allowance != nil {
-			if p.spared == nil {
-				p.spared = map[string]bool{}
+			if p.checks.exempt == nil {
+				p.checks.exempt = map[string]bool{}
 			}
-			p.spared[found.Pointer] = true
+			p.checks.exempt[found.Pointer] = true
 		}
 	}
-	return len(p.spared) > 0
+	return len(p.checks.exempt) > 0
 }
 
 // startOverride collects the works of an image, and has it resolved if none of them does
@@ -113,7 +113,7 @@ func (p *planned) startOverride(ctx context.Context, j *journey, found policy.Im
 		one.works = append(one.works, in)
 	}
 	known := false
-	_, tasks := p.tasksOf(found)
+	_, tasks := p.checks.tasksOf(found)
 	for _, t := range tasks {
 		if t.work != nil {
 			add(t.work)
@@ -150,7 +150,7 @@ func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 			continue
 		}
 		v := p.verdict(one.image)
-		if v.Override != nil || v.allowance != nil || v.Result == Allow && !p.isUnasked() {
+		if v.Override != nil || v.allowance != nil || v.Result == Allow && !p.checks.isUnasked() {
 			continue
 		}
 		requirement := policy.Requirement{Name: "spec.match.signers", Threshold: 1}
@@ -166,11 +166,6 @@ func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 	if len(trip.order) > 0 {
 		trip.run(ctx, nil)
 	}
-}
-
-// isUnasked reports whether a rule could not be asked about the object.
-func (p *planned) isUnasked() bool {
-	return slices.ContainsFunc(p.plan.Results, func(r policy.RuleResult) bool { return r.Err != nil })
 }
 
 // digests returns all known digests of the image, and an error if there may be others.
@@ -203,14 +198,14 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 	asked := func(check *policy.Check) bool {
 		return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return o.plan.overriding.MayBeDenied(q.Authority) })
 	}
-	for i := range o.plan.plan.Results {
+	for i := range o.plan.checks.Results {
 		// The claim queries of a failed rule are not known. A broken policy has none.
-		if result := &o.plan.plan.Results[i]; result.Err != nil && result.Policy.Broken == nil {
+		if result := &o.plan.checks.Results[i]; result.Err != nil && result.Policy.Broken == nil {
 			gap = result.Err
 		}
 	}
-	for i := range o.plan.plan.Checks {
-		check, t := &o.plan.plan.Checks[i], o.plan.tasks[i]
+	for i := range o.plan.checks.Checks {
+		check, t := &o.plan.checks.Checks[i], o.plan.checks.tasks[i]
 		if check.Image.Pointer == o.image.Pointer && t.work == nil && asked(check) {
 			gap = cmp.Or(t.err, errNotPinned)
 		}

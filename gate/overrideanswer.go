@@ -138,8 +138,8 @@ func (o *overridden) fillIn(v *Verdict) {
 func (o *overridden) toDeny() (about set.Overridden, of string, gap error) {
 	overriding := o.plan.overriding
 	about.Names = o.plan.namesOf(o.image)
-	for i := range o.plan.plan.Checks {
-		if check := &o.plan.plan.Checks[i]; check.Image.Pointer == o.image.Pointer {
+	for i := range o.plan.checks.Checks {
+		if check := &o.plan.checks.Checks[i]; check.Image.Pointer == o.image.Pointer {
 			about.Names = union(about.Names, append(o.plan.namesOf(asWritten(check.Image)), check.Image.Ref))
 		}
 	}

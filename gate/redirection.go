@@ -38,12 +38,12 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 	if p.mirrors.set == nil || j.gate.options.chooser == nil {
 		return
 	}
-	for _, found := range p.images {
+	for _, found := range p.images.list {
 		w := p.mirrors.of(found.Ref)
 		if found.Unchanged || w == nil || w.route == nil || !p.pins().asks(w.route) || p.pins().isTransformed(found) {
 			continue
 		}
-		proves, tasks := p.tasksOf(found)
+		proves, tasks := p.checks.tasksOf(found)
 		if w.route.When == mirror.Verified && !proves {
 			continue
 		}
@@ -68,21 +68,6 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 	}
 }
 
-// tasksOf returns the tasks of an image, and whether one of them requires verification.
-func (p *planned) tasksOf(found policy.Image) (proves bool, tasks []task) {
-	for i := range p.plan.Checks {
-		check := &p.plan.Checks[i]
-		if check.Image.Pointer != found.Pointer {
-			continue
-		}
-		proves = proves || check.NeedsProof()
-		if t := p.tasks[i]; t.work != nil || t.err != nil {
-			tasks = append(tasks, t)
-		}
-	}
-	return proves, tasks
-}
-
 // pending is an image that still needs a target.
 type pending struct {
 	plan   *planned
@@ -99,7 +84,7 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 		if p == nil || p.mirrors.set == nil {
 			continue
 		}
-		for i := range p.images {
+		for i := range p.images.list {
 			if one := p.seekTarget(i); one != nil {
 				open = append(open, one)
 			}
@@ -348,7 +333,7 @@ func (p *planned) compare(v *Verdict, route *mirror.Route) {
 func (p *planned) atSource(found policy.Image) image.Digest {
 	w := p.mirrors.of(found.Ref).digest
 	if w == nil {
-		_, tasks := p.tasksOf(found)
+		_, tasks := p.checks.tasksOf(found)
 		if i := slices.IndexFunc(tasks, func(t task) bool { return t.work != nil }); i >= 0 {
 			w = tasks[i].work
 		}

@@ -125,7 +125,7 @@ func (p *planned) finder(s *policy.Subject) policy.Finder {
 		}
 		images := make([]policy.Image, 0, len(uses))
 		for _, use := range uses {
-			ref, err := p.memory.parse(use.Image)
+			ref, err := p.images.memory.parse(use.Image)
 			if err != nil {
 				return nil, unreadable{fmt.Errorf("%s: %w", use.Pointer, err)}
 			}

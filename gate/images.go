@@ -1,0 +1,126 @@
+package gate
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// images are the images of one object.
+type images struct {
+	memory *memory
+	object workload.Object
+	former former
+	list   []policy.Image // that have a verdict
+	uses   []workload.Use // as in the object
+	// reasons and warnings name the images that cannot be read.
+	reasons, warnings []policy.Reason
+}
+
+// standard returns the images of a pod specification. One that cannot be read
+// denies the object, and the others are judged all the same.
+func (f *images) standard() ([]policy.Image, error) {
+	uses, err := workload.Extract(f.object)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkCount(uses); err != nil {
+		return nil, err
+	}
+	images := make([]policy.Image, 0, len(uses))
+	for _, use := range uses {
+		found, err := f.imageOf(use, f.former.ran(use))
+		switch {
+		case err == nil:
+			images = append(images, found)
+		case found.Unchanged:
+			f.warnings = append(f.warnings, policy.Reason{
+				Code: policy.Unchanged, Path: use.Pointer, Message: "the image cannot be read, and the object had it before the update: " + err.Error(),
+			})
+		default:
+			f.malformed(use.Pointer, err)
+		}
+	}
+	f.list = images[:len(images):len(images)]
+	return images, nil
+}
+
+// find returns the images at a rule's extractors. Only the rule declares that these fields
+// hold images, so a reference that cannot be parsed is the rule's error.
+func (f *images) find(extractors []policy.Extractor) ([]policy.Image, error) {
+	places := places(extractors)
+	uses, err := workload.ExtractWith(f.object, places)
+	if err == nil {
+		err = checkCount(uses)
+	}
+	if err != nil {
+		return nil, unreadable{err}
+	}
+	old := f.former.at(places)
+	exact := make(map[string]policy.Extractor, len(extractors))
+	for _, e := range extractors {
+		if e.Ambiguous || e.Fresh {
+			exact[e.Path] = e
+		}
+	}
+	var images []policy.Image
+	for _, use := range uses {
+		text, stood := old[use.Pointer]
+		found, err := f.imageOf(use, stood && text == use.Text && !exact[use.Pointer].Fresh)
+		found.Ambiguous = exact[use.Pointer].Ambiguous
+		if err != nil && !found.Unchanged {
+			return nil, unreadable{fmt.Errorf("%s: %w", use.Pointer, err)}
+		}
+		if err == nil {
+			images = append(images, found)
+		}
+	}
+	return images, nil
+}
+
+// maxUses bounds the images of one object. Pods have a few dozen containers at most,
+// and each image is compared with all others.
+const maxUses = 500
+
+func checkCount(uses []workload.Use) error {
+	if len(uses) > maxUses {
+		return fmt.Errorf("it names %d images, more than %d: make several objects of it", len(uses), maxUses)
+	}
+	return nil
+}
+
+// imageOf reads a use and notes it for pinning.
+func (f *images) imageOf(use workload.Use, unchanged bool) (policy.Image, error) {
+	ref, err := f.memory.parse(use.Image)
+	if err == nil {
+		f.uses = append(f.uses, use)
+	}
+	return policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref, Unchanged: unchanged}, err
+}
+
+// remember adds an image to the verdicts, each location once.
+func (f *images) remember(found policy.Image) {
+	if !slices.ContainsFunc(f.list, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
+		f.list = append(f.list, found)
+	}
+}
+
+// malformed notes, once for each place, that an image cannot be read.
+func (f *images) malformed(pointer string, err error) {
+	if pointer != "" && slices.ContainsFunc(f.reasons, func(r policy.Reason) bool { return r.Path == pointer }) {
+		return
+	}
+	f.reasons = append(f.reasons, policy.Reason{
+		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]",
+	})
+}
+
+func places(extractors []policy.Extractor) []workload.Extractor {
+	out := make([]workload.Extractor, len(extractors))
+	for i, e := range extractors {
+		out[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
+	}
+	return out
+}
