@@ -158,7 +158,7 @@ func asWritten(i policy.Image) policy.Image {
 }
 
 // wayOf returns the mirror plan of the reference as written in the object.
-func (p *planned) wayOf(i policy.Image) *way { return p.mirrors.of(asWritten(i).Ref) }
+func (m mirrors) wayOf(i policy.Image) *way { return m.of(asWritten(i).Ref) }
 
 // cost adds the cost of requests to targets.
 func (m mirrors) cost(total Cost) Cost {
@@ -197,8 +197,7 @@ func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity
 }
 
 // resolved fills in the digest of an image that no check asks about.
-func (p *planned) resolved(v *Verdict) {
-	w := p.mirrors.of(v.Image.Ref)
+func (w *way) resolved(v *Verdict) {
 	if w == nil || w.digest == nil || !v.Pinned.IsZero() || w.digest.result == nil || w.digest.result.Err != nil {
 		return
 	}

@@ -161,7 +161,7 @@ func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 		if len(v.Decisions) > 0 {
 			check.Credentials = v.Decisions[0].Check.Credentials
 		}
-		one.proof = trip.work(ctx, check, p.wayOf(one.image), p.identity, identityKey(p.identity)).work
+		one.proof = trip.work(ctx, check, p.mirrors.wayOf(one.image), p.identity, identityKey(p.identity)).work
 	}
 	if len(trip.order) > 0 {
 		trip.run(ctx, nil)

@@ -40,7 +40,7 @@ func (p *planned) overrule(v *Verdict) {
 		}
 		return
 	}
-	p.allowBy(v, known)
+	known.allowBy(v)
 	if v.Result == Allow && !v.Pin && p.overriding.WantsDigest(policy.OverrideDeny) && p.pins().canPin(v) {
 		v.Pin = true // the tag may move to a denied digest
 		v.Reasons = append(v.Reasons, policy.Reason{
@@ -65,13 +65,14 @@ func (v *Verdict) denied(said *policy.Overruling) {
 }
 
 // allowBy looks for an Allow, and uses it if the image is not allowed without.
-func (p *planned) allowBy(v *Verdict, known *overridden) {
-	said := p.overriding.Says(policy.OverrideAllow, known.toAllow(v))
+func (o *overridden) allowBy(v *Verdict) {
+	pins := o.plan.pins()
+	said := o.plan.overriding.Says(policy.OverrideAllow, o.toAllow(v))
 	if said == nil {
 		return
 	}
 	isTag := v.Image.Ref.Digest().IsZero()
-	if !said.ByName && isTag && !p.pins().canPin(v) && (p.pins().pinning() != PinLater || v.wantsNamed()) {
+	if !said.ByName && isTag && !pins.canPin(v) && (pins.pinning() != PinLater || v.wantsNamed()) {
 		return // the tag may resolve to another digest by the time of the pull
 	}
 	v.allowance = said
@@ -137,10 +138,10 @@ func (o *overridden) fillIn(v *Verdict) {
 // signers, which a Deny may match, can exist; of describes them in words.
 func (o *overridden) toDeny() (about set.Overridden, of string, gap error) {
 	overriding := o.plan.overriding
-	about.Names = o.plan.namesOf(o.image)
+	about.Names = o.plan.mirrors.namesOf(o.image)
 	for i := range o.plan.checks.Checks {
 		if check := &o.plan.checks.Checks[i]; check.Image.Pointer == o.image.Pointer {
-			about.Names = union(about.Names, append(o.plan.namesOf(asWritten(check.Image)), check.Image.Ref))
+			about.Names = union(about.Names, append(o.plan.mirrors.namesOf(asWritten(check.Image)), check.Image.Ref))
 		}
 	}
 	var unseen, unread error
@@ -162,7 +163,7 @@ func (o *overridden) toDeny() (about set.Overridden, of string, gap error) {
 
 // toAllow holds only the confirmed digests and signers of the image.
 func (o *overridden) toAllow(v *Verdict) set.Overridden {
-	about := set.Overridden{Names: o.plan.namesOf(o.image)}
+	about := set.Overridden{Names: o.plan.mirrors.namesOf(o.image)}
 	if v.Pinned.IsZero() {
 		if digest := o.image.Ref.Digest(); !digest.IsZero() {
 			about.Digests = []image.Digest{digest}
@@ -177,9 +178,9 @@ func (o *overridden) toAllow(v *Verdict) set.Overridden {
 }
 
 // namesOf returns an image's own name and those that it is a copy of.
-func (p *planned) namesOf(found policy.Image) []image.Ref {
+func (m mirrors) namesOf(found policy.Image) []image.Ref {
 	names := []image.Ref{found.Ref}
-	if w := p.mirrors.of(found.Ref); w != nil {
+	if w := m.of(found.Ref); w != nil {
 		for _, origin := range w.origins {
 			names = append(names, origin.Ref)
 		}

@@ -100,7 +100,7 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 		check := &p.checks.Checks[i]
 		p.images.remember(asWritten(check.Image))
 		if check.NeedsDigest() {
-			p.checks.tasks[i] = j.work(ctx, check, p.wayOf(check.Image), p.identity, who)
+			p.checks.tasks[i] = j.work(ctx, check, p.mirrors.wayOf(check.Image), p.identity, who)
 		}
 	}
 	p.planMirrors(ctx, j, who)
@@ -130,7 +130,7 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 	p.checks.annotate(&out)
 	settleRules(&out)
 	settleOutcome(&out)
-	p.hold(&out, p.mutated)
+	out.hold(p.mutated)
 	if out.Result == Allow {
 		out.Patch, out.Mutations = slices.Clone(p.patch), len(p.patch)
 	}
@@ -187,7 +187,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	for i := range v.Decisions {
 		v.Decisions[i] = p.pins().withDigest(v.Decisions[i], tasks[i])
 	}
-	p.resolved(&v)
+	p.mirrors.of(v.Image.Ref).resolved(&v)
 	settle(&v)
 	p.overrule(&v)
 	if byLast {

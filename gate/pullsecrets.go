@@ -22,7 +22,9 @@ func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
 		for _, name := range p.mirrors.of(v.Image.Ref).secrets {
 			missing, asked := known[name]
 			if !asked {
-				missing = p.lacks(ctx, secrets, name)
+				if !slices.Contains(p.identity.PullSecrets, name) {
+					missing = lacksSecret(ctx, secrets, name, p.subject)
+				}
 				known[name] = missing
 			}
 			if missing != nil {
@@ -34,22 +36,19 @@ func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
 	}
 }
 
-// lacks returns the reason why a pod cannot be given a Secret, nil if it can or has it.
-func (p *planned) lacks(ctx context.Context, secrets PullSecrets, name string) *policy.Reason {
-	if slices.Contains(p.identity.PullSecrets, name) {
-		return nil
-	}
+// lacksSecret returns the reason why a pod cannot be given a Secret, nil if it can.
+func lacksSecret(ctx context.Context, secrets PullSecrets, name string, subject *policy.Subject) *policy.Reason {
 	reason := policy.Reason{Code: policy.NoPullSecret, Hint: "create the Secret in the namespace, or give it to the service account"}
-	if !p.maySetSecrets() {
+	if !maySetSecrets(subject) {
 		reason.Message = "the mirror wants the pull secret " + name + ", and the pull secrets of a pod that exists cannot be changed"
 		return &reason
 	}
-	there, err := secrets.Has(ctx, p.subject.Namespace, name)
+	there, err := secrets.Has(ctx, subject.Namespace, name)
 	switch {
 	case err != nil:
 		reason.Message = "the mirror wants the pull secret " + name + ", which could not be looked up: " + err.Error()
 	case !there:
-		reason.Message = "the mirror wants the pull secret " + name + ", which is not in the namespace " + p.subject.Namespace
+		reason.Message = "the mirror wants the pull secret " + name + ", which is not in the namespace " + subject.Namespace
 	default:
 		return nil
 	}
@@ -57,13 +56,13 @@ func (p *planned) lacks(ctx context.Context, secrets PullSecrets, name string) *
 }
 
 // maySetSecrets reports whether the object's pull secrets can be set.
-func (p *planned) maySetSecrets() bool {
-	return p.subject.Operation == "CREATE" && p.subject.Subresource == "" || p.subject.Kind != "Pod"
+func maySetSecrets(subject *policy.Subject) bool {
+	return subject.Operation == "CREATE" && subject.Subresource == "" || subject.Kind != "Pod"
 }
 
 // addPullSecrets completes the patch of an object with the Secrets of its mirrors.
 func (p *planned) addPullSecrets(out *Outcome) {
-	if len(out.Patch) == 0 || !p.maySetSecrets() {
+	if len(out.Patch) == 0 || !maySetSecrets(p.subject) {
 		return
 	}
 	var names []string

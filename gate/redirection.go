@@ -143,7 +143,7 @@ func (p *planned) seekTarget(i int) *pending {
 	case w == nil || v.Image.Unchanged:
 		return nil
 	case w.err != nil:
-		p.unrouted(&p.verdicts[i], w)
+		p.mirrors.unrouted(&p.verdicts[i], w)
 		return nil
 	case len(w.origins) > 0:
 		return nil
@@ -166,7 +166,7 @@ func (p *planned) seekTarget(i int) *pending {
 	case unasked:
 		v.Redirect.Why = "no policy asks for a proof of the image, and when is Verified"
 	case v.Pinned.IsZero():
-		v.Redirect.Why = "its digest is not known: " + p.unresolved(w)
+		v.Redirect.Why = "its digest is not known: " + w.unresolved()
 	case route.When == mirror.Verified && !v.proved():
 		v.Redirect.Why = "the image was not proved, and when is Verified"
 	default:
@@ -179,7 +179,7 @@ func (p *planned) seekTarget(i int) *pending {
 }
 
 // unresolved returns the reason why there is no digest.
-func (p *planned) unresolved(w *way) string {
+func (w *way) unresolved() string {
 	if w.digest == nil {
 		return "nobody resolved it"
 	}
@@ -204,11 +204,11 @@ func (v *Verdict) asksProof() bool {
 // unrouted records that an entry which names the image could not be evaluated. That is an
 // error where the entry may deny, and always for a copy: only some of its names were
 // judged.
-func (p *planned) unrouted(v *Verdict, w *way) {
+func (m mirrors) unrouted(v *Verdict, w *way) {
 	reason := policy.Reason{
 		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + w.err.Error(), Hint: "try again; if it stays so, check the mirror's selectors",
 	}
-	denies := p.mirrors.set.Denies()
+	denies := m.set.Denies()
 	switch {
 	case len(w.origins) > 0:
 		denies, reason.Hint = true, "let fewer registries share a target, as by {host} in its location"
@@ -285,7 +285,7 @@ func (p *planned) redirected(one *pending) {
 	v, route := &p.verdicts[one.at], one.asking.Route
 	r := v.Redirect
 	r.Target, r.Attempts = one.choice.Target, one.choice.Attempts
-	p.compare(v, route)
+	v.compare(route, p.atSource)
 	if r.Target.IsZero() || r.Target.Digest() != v.Pinned.Digest() {
 		r.Target = image.Pinned{}
 		p.pins().stay(v, route, r.isSilent())
@@ -305,14 +305,14 @@ func (p *planned) redirected(one *pending) {
 
 // compare records that the tag resolves to another digest at the side whose answer does
 // not count.
-func (p *planned) compare(v *Verdict, route *mirror.Route) {
+func (v *Verdict) compare(route *mirror.Route, source func(policy.Image) image.Digest) {
 	if !v.Image.Ref.Digest().IsZero() {
 		return
 	}
 	var other image.Digest
 	side := string(mirror.Target)
 	if route.Resolve == mirror.Target {
-		side, other = string(mirror.Source), p.atSource(v.Image)
+		side, other = string(mirror.Source), source(v.Image)
 	} else if i := slices.IndexFunc(v.Redirect.Attempts, func(a redirect.Attempt) bool {
 		return !a.Tag.IsZero() && a.Tag != v.Pinned.Digest()
 	}); i >= 0 {

@@ -64,7 +64,7 @@ func (p *planned) mutate(ctx context.Context, set *set.Set) error {
 	if err != nil {
 		return fmt.Errorf("the object that the mutation rules made: %w", err)
 	}
-	if err := p.sameIdentity(object); err != nil {
+	if err := sameIdentity(p.request.Object, object, p.subject); err != nil {
 		return err
 	}
 	p.request.Object, p.changed = object, object
@@ -75,8 +75,7 @@ func (p *planned) mutate(ctx context.Context, set *set.Set) error {
 // sameIdentity refuses a mutation that changes the object's identity: rules are matched by
 // the request's identity, and the API server accepts no other. A mutation may set a name
 // that is yet to be generated, and a namespace that is absent.
-func (p *planned) sameIdentity(object workload.Object) error {
-	was := p.request.Object
+func sameIdentity(was, object workload.Object, subject *policy.Subject) error {
 	for _, field := range []struct {
 		what, is  string
 		was       string
@@ -84,8 +83,8 @@ func (p *planned) sameIdentity(object workload.Object) error {
 	}{
 		{"apiVersion", object.APIVersion(), was.APIVersion(), false},
 		{"kind", object.Kind(), was.Kind(), false},
-		{"name", object.Name(), cmp.Or(was.Name(), p.subject.Name), true},
-		{"namespace", object.Namespace(), cmp.Or(was.Namespace(), p.subject.Namespace), true},
+		{"name", object.Name(), cmp.Or(was.Name(), subject.Name), true},
+		{"namespace", object.Namespace(), cmp.Or(was.Namespace(), subject.Namespace), true},
 	} {
 		if field.is == field.was || field.mayBeNone && field.was == "" {
 			continue
@@ -162,20 +161,20 @@ func (p *planned) validate(ctx context.Context, set *set.Set, out *Outcome) {
 	for i := range results {
 		results[i].Ruling.Reasons = lateReasons(ctx, results[i].Ruling)
 	}
-	p.hold(out, results)
+	out.hold(results)
 }
 
 // hold records the failures of object rules against the object. Its images have their own
 // verdicts, which do not change.
-func (p *planned) hold(out *Outcome, results []policy.RuleResult) {
+func (o *Outcome) hold(results []policy.RuleResult) {
 	for i := range results {
-		reasons, is := out.againstObject(&results[i])
+		reasons, is := o.againstObject(&results[i])
 		if is != Allow {
-			out.Reasons, out.Result = append(out.Reasons, reasons...), First(out.Result, is)
-			out.against = First(out.against, is)
+			o.Reasons, o.Result = append(o.Reasons, reasons...), First(o.Result, is)
+			o.against = First(o.against, is)
 		}
 	}
-	out.Rules = append(out.Rules, results...)
+	o.Rules = append(o.Rules, results...)
 }
 
 // lateReasons marks a rule's failure as an expired deadline where that is the cause. A
