@@ -14,7 +14,7 @@ var budgets = []budget{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway": {5300, unsplit},
-			"gate":                   {3600, unsplit},
+			"gate":                   {3500, unsplit},
 			"gate/evaluate":          {2075, unsplit},
 			"registry":               {2958, planned},
 			"policy":                 {2000, planned},
@@ -60,7 +60,6 @@ var budgets = []budget{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
 			"cmd/quaymaster/gateway.assembly": {55, unsplit},
-			"gate.planned":                    {62, unsplit},
 		},
 	},
 	{
@@ -73,7 +72,6 @@ var budgets = []budget{
 			"cmd/quaymaster/suite.row":                                    {23, mirrors},
 			"report/decisionlog.Decision":                                 {23, mirrors},
 			"report/inventory.Inventory":                                  {22, mirrors},
-			"gate.planned":                                                {21, unsplit},
 			"policy/dialect/kyverno/verifyimages/imageverification.Entry": {21, mirrors},
 			"cmd/quaymaster/gateway.webhooks":                             {18, unsplit},
 			"gate.Outcome":                                                {18, unsplit},

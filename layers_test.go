@@ -36,7 +36,7 @@ var layers = map[string]int{
 	"policy/convert/internal/said": 5, "policy/convert/internal/images": 6, "policy/convert/internal/source": 6,
 	"policy/convert/connaisseur": 7, "policy/convert/containers": 7, "policy/convert/kyverno": 7, "policy/convert/notation": 7, "policy/convert/sigstore": 7, "policy/convert/ratify": 8,
 	"policy/convert": 9, "policy/convert/internal/converttest": 10,
-	"gate/internal/panics": 0, "gate/internal/deadline": 1, "gate/claims": 9, "gate/redirect": 9, "gate/evaluate": 10, "gate": 11,
+	"gate/internal/panics": 0, "gate/internal/oldobject": 4, "gate/internal/deadline": 6, "gate/claims": 9, "gate/redirect": 9, "gate/evaluate": 10, "gate": 11,
 	"policy/rollout": 6,
 	"policy/catalog": 7,
 	"report":         12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog/internal/segment": 12, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory/internal/evidence": 13, "report/inventory/internal/verdict": 13, "report/inventory": 14, "report/inventory/recall": 15, "report/policyreport/internal/merge": 14, "report/policyreport": 15, "report/compare": 16, "report/vsa": 13, "report/publish": 16,

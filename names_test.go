@@ -30,7 +30,7 @@ var avoided = []struct {
 	{"gate", "work works task tasks few deepen question questions exchange", "image evaluation, a map, claim query", 14},
 	{"gate", "lasts last gone silent", "stale cache, last known good, negative entry, unresponsive", 3},
 	{"gate", "place places home later placeless way ways", "evidence repository, primary, fallbacks, mirror plan", 6},
-	{"gate", "former standing slipped spared firm byLast wanting", "old object, skipped, exempt, enforced, from stale cache, incomplete", 6},
+	{"gate", "former standing slipped spared firm byLast wanting", "old object, skipped, exempt, enforced, from stale cache, incomplete", 2},
 	{"gate report", "recall recalls remember remembers forget", "restore, backfill, cache, evict", 10},
 	{"report gateway cmd/quaymaster/gateway policy/convert", "said told untold tell teller word words", "writer, verdict, reported, status reporter, publish", 39},
 	{"policy", "hearing party", "evaluation, image input", 3},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -12,7 +13,7 @@ import (
 type images struct {
 	memory *memory
 	object workload.Object
-	former former
+	old    oldobject.Object
 	list   []policy.Image // that have a verdict
 	uses   []workload.Use // as in the object
 	// reasons and warnings name the images that cannot be read.
@@ -31,7 +32,7 @@ func (f *images) standard() ([]policy.Image, error) {
 	}
 	images := make([]policy.Image, 0, len(uses))
 	for _, use := range uses {
-		found, err := f.imageOf(use, f.former.ran(use))
+		found, err := f.imageOf(use, f.old.Ran(use))
 		switch {
 		case err == nil:
 			images = append(images, found)
@@ -58,7 +59,7 @@ func (f *images) find(extractors []policy.Extractor) ([]policy.Image, error) {
 	if err != nil {
 		return nil, unreadable{err}
 	}
-	old := f.former.at(places)
+	old := f.old.At(places)
 	exact := make(map[string]policy.Extractor, len(extractors))
 	for _, e := range extractors {
 		if e.Ambiguous || e.Fresh {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/evaluate"
@@ -33,7 +32,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	snapshot, err := g.state.Snapshot(ctx)
 	if err != nil {
 		for i, request := range requests {
-			outcomes[i] = failed(request, errorReason(err, ""))
+			outcomes[i] = failed(request, deadline.Reason(err, ""))
 		}
 		return outcomes
 	}
@@ -68,46 +67,6 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 // failed is the outcome of an object that could not be evaluated.
 func failed(request Request, reason policy.Reason) Outcome {
 	return Outcome{Subject: request.subject(), Object: request.Object, Source: request.Object.Source(), Result: Error, Reasons: []policy.Reason{reason}}
-}
-
-// errorReason puts into words that something could not be asked.
-func errorReason(err error, path string) policy.Reason {
-	if errors.Is(err, context.DeadlineExceeded) && !image.ByCredential(err) {
-		return policy.LookReason(deadline.Exceeded{Err: err}, path)
-	}
-	if _, fetched := errors.AsType[image.Failure](err); fetched && image.KindOf(err) == image.Unavailable {
-		return policy.LookReason(err, path)
-	}
-	return policy.Reason{Code: policy.PolicyError, Path: path, Message: err.Error()}
-}
-
-// ownTime reports whether the time for the request has expired, and was spent on the
-// request itself and not on waiting for others. That is not an unresponsive registry: the
-// author of an object controls how much work it causes.
-func ownTime(ctx context.Context) bool { return ctx.Err() != nil && !waiting.Mostly(ctx) }
-
-// overlong is an error that came because the request's own work took its time.
-type overlong struct{ err error }
-
-// Error implements error.
-func (o overlong) Error() string { return tookLong + ": " + o.err.Error() }
-
-// tookLong is the reason's text where ownTime is the cause.
-const tookLong = "the work for the rules took all the time"
-
-// overlongReasons marks reasons caused by an expired deadline as time spent on the object
-// itself.
-func overlongReasons(ctx context.Context, reasons []policy.Reason) []policy.Reason {
-	if !ownTime(ctx) {
-		return reasons
-	}
-	reasons = slices.Clone(reasons)
-	for i := range reasons {
-		if r := &reasons[i]; r.Code == policy.TimedOut {
-			r.Code, r.Message, r.Hint = policy.TooMuch, tookLong+": "+r.Message, "make the object smaller, or ask who wrote the policy"
-		}
-	}
-	return reasons
 }
 
 // patience is the drain timeout: how long unfinished works are awaited after the request's

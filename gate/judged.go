@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/decide"
@@ -32,9 +33,9 @@ func (c *checks) judge(ctx context.Context) {
 			}
 		}
 		judged := evaluate.Judge(ctx, result.Judge, given)
-		judged.Object.Reasons = overlongReasons(ctx, judged.Object.Reasons)
+		judged.Object.Reasons = deadline.Reasons(ctx, judged.Object.Reasons)
 		for n := range judged.Decisions {
-			judged.Decisions[n].Reasons = overlongReasons(ctx, judged.Decisions[n].Reasons)
+			judged.Decisions[n].Reasons = deadline.Reasons(ctx, judged.Decisions[n].Reasons)
 		}
 		result.Ruling, result.AuditAnnotations = judged.Object, judged.AuditAnnotations
 		if c.judged == nil {
@@ -68,7 +69,7 @@ func (c *checks) judgedOn(i int, decision policy.Decision, given policy.Given) p
 	case decision.Result != policy.Pass:
 	case given.Err != nil && check.NeedsDigest():
 		decision.Result, decision.Facts = policy.Indeterminate, nil
-		decision.Reasons = []policy.Reason{errorReason(given.Err, check.Entry)}
+		decision.Reasons = []policy.Reason{deadline.Reason(given.Err, check.Entry)}
 		if _, fetched := errors.AsType[image.Failure](given.Err); fetched {
 			decision.Reasons[0] = policy.LookReason(given.Err, check.Entry)
 		}
@@ -151,7 +152,7 @@ func (c *checks) decide(i int, pins pins) policy.Decision {
 	case check.Judge != nil:
 		return pins.pinsLast(check, t, c.judgedAs(i))
 	case t.err != nil:
-		return undecided(errorReason(t.err, check.Entry))
+		return undecided(deadline.Reason(t.err, check.Entry))
 	case t.work == nil:
 		return decide.Check(check, nil)
 	case t.work.result == nil:

@@ -3,6 +3,7 @@ package gate
 import (
 	"errors"
 
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -29,7 +30,7 @@ func (p *planned) overrule(v *Verdict) {
 		return
 	}
 	if gap != nil {
-		reason := errorReason(gap, overridesPath)
+		reason := deadline.Reason(gap, overridesPath)
 		if _, fetched := errors.AsType[image.Failure](gap); fetched {
 			reason = policy.LookReason(gap, overridesPath)
 		}

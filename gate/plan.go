@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
+	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
 	"github.com/quaymaster/quaymaster/internal/waiting"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -53,7 +54,7 @@ type task struct {
 
 // plan finds the object's images and asks the policies about them.
 func (j *journey) plan(ctx context.Context, request Request) *planned {
-	p := &planned{request: request, subject: request.subject(), images: images{memory: j.gate.memory, former: formerOf(request)}, started: j.gate.options.now()}
+	p := &planned{request: request, subject: request.subject(), images: images{memory: j.gate.memory, old: oldobject.Of(request.Old, request.Object)}, started: j.gate.options.now()}
 	p.subject.Time = p.started
 	if err := p.mutate(ctx, j.snapshot.Policies); err != nil {
 		p.images.reasons = append(p.images.reasons, policy.Reason{
@@ -87,8 +88,8 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	for i := range p.checks.Results {
 		if result := &p.checks.Results[i]; result.Err != nil {
 			result.Err = deadline.Mark(ctx, result.Err)
-			if ownTime(ctx) {
-				result.Err = overlong{result.Err}
+			if deadline.IsOwn(ctx) {
+				result.Err = deadline.Overlong{Err: result.Err}
 			}
 		}
 	}

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -49,7 +49,7 @@ func (p *planned) mutate(ctx context.Context, set *set.Set) error {
 	changed, results := set.Mutate(ctx, p.subject, p.finder)
 	p.mutated = results
 	for i := range p.mutated {
-		p.mutated[i].Ruling.Reasons = lateReasons(ctx, p.mutated[i].Ruling)
+		p.mutated[i].Ruling.Reasons = deadline.RulingReasons(ctx, p.mutated[i].Ruling)
 	}
 	if changed == nil {
 		return nil
@@ -159,7 +159,7 @@ func (p *planned) validate(ctx context.Context, set *set.Set, out *Outcome) {
 	}
 	results := set.Validate(ctx, subject, p.finder(subject))
 	for i := range results {
-		results[i].Ruling.Reasons = lateReasons(ctx, results[i].Ruling)
+		results[i].Ruling.Reasons = deadline.RulingReasons(ctx, results[i].Ruling)
 	}
 	out.hold(results)
 }
@@ -175,22 +175,4 @@ func (o *Outcome) hold(results []policy.RuleResult) {
 		}
 	}
 	o.Rules = append(o.Rules, results...)
-}
-
-// lateReasons marks a rule's failure as an expired deadline where that is the cause. A
-// limit or a defect keeps its own reason at any time.
-func lateReasons(ctx context.Context, ruling policy.Ruling) []policy.Reason {
-	if ctx.Err() == nil || ruling.Result != policy.Indeterminate {
-		return ruling.Reasons
-	}
-	if ownTime(ctx) {
-		return overlongReasons(ctx, ruling.Reasons)
-	}
-	reasons := slices.Clone(ruling.Reasons)
-	for i := range reasons {
-		if code := &reasons[i].Code; *code != policy.Internal && *code != policy.TooMuch {
-			*code = policy.TimedOut
-		}
-	}
-	return reasons
 }

@@ -135,7 +135,7 @@ func (o *Outcome) doubtSilence() {
 // admitted ones become warnings.
 func (o *Outcome) againstObject(rule *policy.RuleResult) ([]policy.Reason, Result) {
 	if rule.Err != nil {
-		reason := errorReason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
+		reason := deadline.Reason(rule.Err, rule.Policy.ID()+"/"+rule.Rule)
 		if rule.Policy.AuditOnly || rule.Policy.FailOpen && (rule.Policy.Broken != nil || deadline.IsUnresponsive(rule.Err)) {
 			o.Warnings = append(o.Warnings, reason)
 			return nil, Allow
