@@ -1,9 +1,6 @@
 package verify
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Times returns for each fact the trusted time of signing of its statement; zero if there is
 // none. A statement that one signer signed several times has its earliest time: anyone can log
@@ -37,14 +34,24 @@ func sameSigner(a, b Signer) bool {
 // statement with a trusted time, one without any is not known to be later.
 func Latest(facts []Fact) []Fact {
 	times := Times(facts)
-	last := slices.MaxFunc(append(times, time.Time{}), time.Time.Compare)
-	if last.IsZero() {
-		return facts
+	return LatestBy(facts, func(i int) time.Time { return times[i] })
+}
+
+// LatestBy returns the items with the latest time, or all if none has a time.
+func LatestBy[T any](items []T, at func(i int) time.Time) []T {
+	var last time.Time
+	for i := range items {
+		if at(i).After(last) {
+			last = at(i)
+		}
 	}
-	var latest []Fact
-	for i, fact := range facts {
-		if times[i].Equal(last) {
-			latest = append(latest, fact)
+	if last.IsZero() {
+		return items
+	}
+	var latest []T
+	for i, item := range items {
+		if at(i).Equal(last) {
+			latest = append(latest, item)
 		}
 	}
 	return latest

@@ -79,17 +79,12 @@ type dated struct {
 // contents returns the predicates: where the latest decides, only those with the latest time, or
 // all if none has a time.
 func (a agreed) contents(latest bool) []any {
-	var last time.Time
-	for _, d := range a {
-		if latest && d.at.After(last) {
-			last = d.at
-		}
+	if latest {
+		a = verify.LatestBy(a, func(i int) time.Time { return a[i].at })
 	}
 	var contents []any
 	for _, d := range a {
-		if last.IsZero() || d.at.Equal(last) {
-			contents = append(contents, d.predicate)
-		}
+		contents = append(contents, d.predicate)
 	}
 	return contents
 }
