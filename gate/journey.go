@@ -131,14 +131,7 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 		w = &work{ref: ref, session: session}
 		reference := evaluate.Reference{Ref: ref, Registry: session, Prover: j.snapshot.Prover}
 		if len(evidence) > 0 {
-			reference.Evidence = evidence
-			reference.Open = func(ctx context.Context, repository image.Repository) (evaluate.Registry, error) {
-				session, err := j.gate.registries.Open(ctx, access, repository)
-				if err == nil {
-					w.opened(session)
-				}
-				return session, err
-			}
+			reference.Evidence, reference.Open = evidence, j.opener(w, access)
 			if chooser := j.gate.options.chooser; chooser != nil {
 				reference.Rest = chooser.Rest
 			}
@@ -148,6 +141,17 @@ func (j *journey) open(ctx context.Context, who accessKey, about *way, access Ac
 		j.order = append(j.order, w)
 	}
 	return w, nil
+}
+
+// opener returns a function that opens the evidence repositories of a work.
+func (j *journey) opener(w *work, access Access) func(context.Context, image.Repository) (evaluate.Registry, error) {
+	return func(ctx context.Context, repository image.Repository) (evaluate.Registry, error) {
+		session, err := j.gate.registries.Open(ctx, access, repository)
+		if err == nil {
+			w.opened(session)
+		}
+		return session, err
+	}
 }
 
 func credentialsKey(c policy.Credentials) string {
