@@ -294,9 +294,9 @@ func TestSizes(t *testing.T) {
 		{image.Descriptor{Size: 1}, false},
 	} {
 		s := &search{}
-		s.add(&paper{layer: test.layer, limit: limit{"ten", 10}})
-		if (len(s.papers) == 1) != test.good || len(s.found.Malformed) == 1 == test.good {
-			t.Errorf("%+v: got %d papers and %v", test.layer, len(s.papers), s.found.Malformed)
+		s.add(&document{layer: test.layer, limit: limit{"ten", 10}})
+		if (len(s.documents) == 1) != test.good || len(s.found.Malformed) == 1 == test.good {
+			t.Errorf("%+v: got %d papers and %v", test.layer, len(s.documents), s.found.Malformed)
 		}
 	}
 }

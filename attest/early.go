@@ -150,7 +150,7 @@ func (e *early) startManifest(ctx context.Context, r *referrer) bool {
 }
 
 // startBlobs requests documents.
-func (e *early) startBlobs(ctx context.Context, papers []*paper) {
+func (e *early) startBlobs(ctx context.Context, papers []*document) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range papers {
@@ -175,7 +175,7 @@ func (s *search) ahead(ctx context.Context, p *place) {
 	}
 	probe := &search{fetcher: s.early, subject: s.subject, asked: s.asked}
 	probe.collect([]*place{p})
-	s.early.startBlobs(ctx, probe.papers)
+	s.early.startBlobs(ctx, probe.documents)
 	for _, r := range probe.reserve(probe.choose(0, p)) {
 		if s.early.startManifest(ctx, r) {
 			s.early.running.Go(func() { s.aheadOf(ctx, r) })
@@ -192,5 +192,5 @@ func (s *search) aheadOf(ctx context.Context, r *referrer) {
 	}
 	probe := &search{subject: s.subject, asked: s.asked}
 	probe.collectReferrers([]*referrer{r})
-	s.early.startBlobs(ctx, probe.papers)
+	s.early.startBlobs(ctx, probe.documents)
 }

@@ -50,12 +50,12 @@ func Find(ctx context.Context, fetcher Fetcher, subject image.Pinned, want Want)
 // search is one run of Find. Only functions under together are concurrent, and each writes only
 // its own values.
 type search struct {
-	fetcher Fetcher
-	early   *early // also the fetcher
-	subject image.Digest
-	asked   asked
-	papers  []*paper
-	found   Found
+	fetcher   Fetcher
+	early     *early // also the fetcher
+	subject   image.Digest
+	asked     asked
+	documents []*document
+	found     Found
 
 	reserved int64 // bytes of referrers' manifests
 }

@@ -14,7 +14,7 @@ import (
 // read fetches the documents together, each blob once, and converts them to evidence, in the
 // order of places, then manifests, then layers.
 func (s *search) read(ctx context.Context) {
-	slices.SortStableFunc(s.papers, func(a, b *paper) int {
+	slices.SortStableFunc(s.documents, func(a, b *document) int {
 		if a.isShared != b.isShared { // signatures need the signed content
 			if a.isShared {
 				return -1
@@ -27,11 +27,11 @@ func (s *search) read(ctx context.Context) {
 			cmp.Compare(a.index, b.index))
 	})
 	blobs := s.fetch(ctx, s.ration())
-	read := map[blobKey]*paper{}
+	read := map[blobKey]*document{}
 	for _, p := range blobs {
 		read[p.key()] = p
 	}
-	for _, p := range s.papers {
+	for _, p := range s.documents {
 		if got, ok := read[p.key()]; ok { // otherwise it exceeds a bound, which is a gap
 			p.body, p.err = got.body, got.err
 			s.file(p)
@@ -47,23 +47,23 @@ type blobKey struct {
 	size       int64
 }
 
-func (p *paper) key() blobKey {
+func (p *document) key() blobKey {
 	return blobKey{p.origin.Repository, p.layer.Digest, p.layer.Size}
 }
 
 // ration returns the documents to fetch, at most MaxDocuments: those at cosign's tags, then the
 // first layer of every referrer, then the second ones, so that a referrer with many layers does
 // not displace the others. Within one rank, small ones come first. The rest are gaps.
-func (s *search) ration() []*paper {
-	var blobs []*paper
+func (s *search) ration() []*document {
+	var blobs []*document
 	seen := map[blobKey]bool{}
-	for _, p := range s.papers {
+	for _, p := range s.documents {
 		if !seen[p.key()] {
 			seen[p.key()] = true
 			blobs = append(blobs, p)
 		}
 	}
-	slices.SortStableFunc(blobs, func(a, b *paper) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), bySize(a, b)) })
+	slices.SortStableFunc(blobs, func(a, b *document) int { return cmp.Or(cmp.Compare(a.rank(), b.rank()), bySize(a, b)) })
 	if len(blobs) > MaxDocuments {
 		s.found.gap(blobs[MaxDocuments].origin.Repository, blobs[MaxDocuments].where(), overBound("documents of one image", "MaxDocuments", MaxDocuments))
 		blobs = blobs[:MaxDocuments]
@@ -72,7 +72,7 @@ func (s *search) ration() []*paper {
 }
 
 // rank is the document's position within its manifest; cosign's tags come first.
-func (p *paper) rank() int {
+func (p *document) rank() int {
 	if p.origin.Via != viaReferrers {
 		return -1
 	}
@@ -81,7 +81,7 @@ func (p *paper) rank() int {
 
 // bySize orders by the listed size. A size that is too small is detected at once, and one that is
 // too large delays only its own document.
-func bySize(a, b *paper) int {
+func bySize(a, b *document) int {
 	return cmp.Or(
 		cmp.Compare(a.layer.Size, b.layer.Size),
 		strings.Compare(a.layer.Digest.String(), b.layer.Digest.String()))
@@ -90,9 +90,9 @@ func bySize(a, b *paper) int {
 // fetch reads blobs within MaxTotal, small ones first, and returns the requested ones. A listed
 // size is only a reservation: it is released after a failure, and documents that did not fit are
 // tried again.
-func (s *search) fetch(ctx context.Context, blobs []*paper) []*paper {
+func (s *search) fetch(ctx context.Context, blobs []*document) []*document {
 	slices.SortStableFunc(blobs, bySize)
-	var done []*paper
+	var done []*document
 	var received int64
 	for len(blobs) > 0 {
 		n, reserved := 0, received
@@ -118,7 +118,7 @@ var errSize = errors.New("its size differs from its descriptor's")
 
 // fetch reads the blob. More bytes than in the descriptor are an error of the manifest, and not
 // an exceeded bound.
-func (p *paper) fetch(ctx context.Context, fetcher Fetcher) {
+func (p *document) fetch(ctx context.Context, fetcher Fetcher) {
 	p.body, p.err = fetcher.Blob(ctx, p.origin.Repository, p.layer, p.layer.Size)
 	if isKind(p.err, image.Bound) || p.err == nil && int64(len(p.body)) != p.layer.Size {
 		p.body, p.err = nil, errSize
@@ -126,7 +126,7 @@ func (p *paper) fetch(ctx context.Context, fetcher Fetcher) {
 }
 
 // file records the result of a document after reading.
-func (s *search) file(p *paper) {
+func (s *search) file(p *document) {
 	switch {
 	case errors.Is(p.err, errSize), isKind(p.err, image.Corrupt):
 		// A user with push access wrote the descriptor: a mismatch is malformed evidence.
@@ -147,7 +147,7 @@ func (s *search) file(p *paper) {
 }
 
 // share passes the content of an artifact to its signatures.
-func (s *search) share(p *paper) {
+func (s *search) share(p *document) {
 	if err := checkJSON(p.body); err != nil {
 		s.found.malformed(p.where(), fmt.Errorf("the artifact's layer is no JSON document: %w", err))
 		return
@@ -156,7 +156,7 @@ func (s *search) share(p *paper) {
 }
 
 // evidence converts the content to evidence and determines its role.
-func (p *paper) evidence() (Evidence, error) {
+func (p *document) evidence() (Evidence, error) {
 	e := Evidence{Format: p.format, Role: p.role, MediaType: p.layer.MediaType, Payload: p.body, Origin: p.origin}
 	var err error
 	switch {

@@ -170,7 +170,7 @@ func (l *look) isThere(ctx context.Context, trigger record.Trigger) (bool, error
 // pods are created under ever new names.
 func (l *look) thin(ctx context.Context, at key) {
 	var gone []record.Trigger
-	for _, trigger := range l.there.crowd(at) {
+	for _, trigger := range l.there.triggersOf(at) {
 		if is, err := l.isThere(ctx, trigger); err == nil && !is {
 			gone = append(gone, trigger)
 		}

@@ -96,9 +96,9 @@ func (d *downstreams) wants(at key, other record.Trigger) {
 	k.others[keyOf(other)] = other
 }
 
-// crowd returns the other triggers of an object if their number has doubled since the last check:
+// triggersOf returns the other triggers of an object if their number has doubled since the last check:
 // their deletion is not observed.
-func (d *downstreams) crowd(at key) []record.Trigger {
+func (d *downstreams) triggersOf(at key) []record.Trigger {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.objects[at]

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/quaymaster/quaymaster/cache"
-	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 )
 
 const (
@@ -29,8 +29,8 @@ const (
 	// respond, and retry the time between two attempts.
 	maxHold = 10 * time.Minute
 	retry   = 5 * time.Second
-	// patience bounds the wait of Held for an API server that may not respond.
-	patience = 500 * time.Millisecond
+	// answerTimeout bounds the wait of Held for an API server that may not respond.
+	answerTimeout = 500 * time.Millisecond
 	// maxAsking bounds the parallel requests of Held. They share CredentialQPS, so that none
 	// waits there for longer than patience.
 	maxAsking = 16
@@ -47,7 +47,7 @@ type lookup[T any] struct {
 	ttl    time.Duration
 	hold   time.Duration
 	now    func() time.Time
-	places *fair.Places // of callers that may get stale objects; nil: none may
+	places *fairqueue.Queue // of callers that may get stale objects; nil: none may
 	served atomic.Uint64
 	// mu makes reading and replacing a cache entry atomic.
 	mu sync.Mutex
@@ -72,7 +72,7 @@ type limits struct {
 	hold   time.Duration // the time for which stale objects are returned; 0 for never
 	cost   uint64        // bytes
 	now    func() time.Time
-	places *fair.Places // for stale objects
+	places *fairqueue.Queue // for stale objects
 }
 
 func newLookup[T any](kind string, l limits, fetch func(context.Context, string, string) (T, int, error)) (*lookup[T], error) {
@@ -114,7 +114,7 @@ func (l *lookup[T]) held(ctx context.Context, namespace, name string) (T, error)
 		return known.value, known.err
 	}
 	var none T
-	place, err := l.places.Enter(ctx, fair.Claim{Tenant: namespace})
+	place, err := l.places.Enter(ctx, fairqueue.Claim{Tenant: namespace})
 	if err != nil {
 		return none, &Error{Kind: l.kind, Namespace: namespace, Name: name, Reason: ErrUnavailable, Cause: err}
 	}
@@ -126,7 +126,7 @@ func (l *lookup[T]) held(ctx context.Context, namespace, name string) (T, error)
 	case !isThere:
 		return l.shared(ctx, key)
 	}
-	soon, cancel := context.WithTimeout(ctx, patience)
+	soon, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	value, err := l.shared(soon, key) // continues when all callers have left
 	if err == nil || !isSilence(err) || ctx.Err() != nil {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 )
 
 const (
@@ -66,7 +66,7 @@ func NewLookups(o LookupOptions) (*Lookups, error) {
 	if o.Credentials == nil {
 		o.Credentials = o.Client
 	}
-	places, err := fair.New(fair.Bounds{Total: maxAsking})
+	places, err := fairqueue.New(fairqueue.Bounds{Total: maxAsking})
 	if err != nil {
 		return nil, fmt.Errorf("look-ups: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -28,7 +28,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	outcomes := make([]Outcome, len(requests))
 	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
 	defer cancel()
-	ctx = waiting.With(ctx)
+	ctx = waittime.With(ctx)
 	snapshot, err := g.state.Snapshot(ctx)
 	if err != nil {
 		for i, request := range requests {
@@ -45,7 +45,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	}
 	trip.run(ctx, progress)
 	trip.judge(ctx, plans)
-	asked := waiting.Begin(ctx)
+	asked := waittime.Begin(ctx)
 	err = errors.Join(panics.Catch(func() { trip.override(ctx, plans) }), panics.Catch(func() { trip.redirect(ctx, plans) }))
 	asked()
 	if err != nil {
@@ -197,7 +197,7 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func()) {
 	if len(works) == 0 {
 		return
 	}
-	defer waiting.Begin(ctx)()
+	defer waittime.Begin(ctx)()
 	slots := make(chan struct{}, j.gate.options.images)
 	type finished struct {
 		work   *work

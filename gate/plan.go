@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
@@ -94,7 +94,7 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 		}
 	}
 	p.leaveUnchanged(ctx, standard)
-	defer waiting.Begin(ctx)() // for credentials
+	defer waittime.Begin(ctx)() // for credentials
 	p.checks.tasks = make([]task, len(p.checks.Checks))
 	who := identityKey(p.identity)
 	for i := range p.checks.Checks {

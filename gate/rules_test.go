@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 	"github.com/quaymaster/quaymaster/workload"
@@ -232,7 +232,7 @@ func (spending) Extractors(*policy.Subject) []policy.Extractor { return nil }
 
 func (s spending) spend(ctx context.Context) {
 	if s.waits {
-		defer waiting.Begin(ctx)()
+		defer waittime.Begin(ctx)()
 	}
 	<-ctx.Done()
 }

@@ -37,7 +37,7 @@ func (a *attempt) isClean() bool { return a.failure.denied || a.failure.missing 
 // without credential, which is why the registry is asked anonymously at the first doubt.
 type attempts struct {
 	requester *requester
-	question  question
+	request   request
 	settled   bool // the first turn did before
 	isAgain   bool // this is not the first pass
 	next      int  // source
@@ -50,10 +50,10 @@ type attempts struct {
 	end time.Time
 }
 
-// ask returns the first answer that one of the credentials brings.
-func (r *requester) ask(ctx context.Context, q question) (*answer, error) {
-	a := &attempts{requester: r, question: q}
-	a.question.turn, a.settled = r.turns.Get(q.repository.String())
+// send returns the first answer that one of the credentials brings.
+func (r *requester) send(ctx context.Context, q request) (*answer, error) {
+	a := &attempts{requester: r, request: q}
+	a.request.turn, a.settled = r.working.Get(q.repository.String())
 	if deadline, bounded := cache.CallerDeadline(ctx); bounded && r.credentials.haveForeign() {
 		a.end = deadline.Add(-min(answerTime, time.Until(deadline)/10))
 	}
@@ -103,22 +103,22 @@ func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
 		return slices.ContainsFunc(a.made, func(m attempt) bool { return f(&m) })
 	}
 	if len(a.made) == 0 {
-		return a.question.turn, true
+		return a.request.turn, true
 	}
 	if has(func(m *attempt) bool { return !m.leads }) {
 		return 0, false
 	}
-	bare := !a.answers && !a.question.writes() && !has(func(m *attempt) bool { return m.turn == anonymous })
+	bare := !a.answers && !a.request.writes() && !has(func(m *attempt) bool { return m.turn == anonymous })
 	if bare && has(func(m *attempt) bool { return !m.isClean() }) {
 		return anonymous, true
 	}
 	for a.next < len(a.requester.credentials) {
 		i := a.next
 		a.next++
-		credential, err := a.requester.credentials.at(ctx, i, a.question.repository)
+		credential, err := a.requester.credentials.at(ctx, i, a.request.repository)
 		switch {
 		case kindIs(err, image.Bound):
-			a.bound, a.next = a.requester.explain(ctx, a.question, err), len(a.requester.credentials)
+			a.bound, a.next = a.requester.explain(ctx, a.request, err), len(a.requester.credentials)
 		case err != nil || credential == auth.EmptyCredential || slices.Contains(a.sent, credential):
 		default:
 			return i + 1, true
@@ -129,14 +129,14 @@ func (a *attempts) choose(ctx context.Context) (turn int, ok bool) {
 
 // make makes an attempt, and caches the credential that succeeded.
 func (a *attempts) make(ctx context.Context, i int) *answer {
-	r, m, q := a.requester, &a.made[i], a.question
+	r, m, q := a.requester, &a.made[i], a.request
 	q.turn, q.trail = m.turn, &trail{}
 	limited, cancel := a.limit(ctx, m.turn)
 	defer cancel()
 	got, err := r.try(limited, q)
 	if err == nil {
-		if len(r.credentials) > 0 && (!a.settled || m.turn != a.question.turn) {
-			r.turns.Set(q.repository.String(), m.turn)
+		if len(r.credentials) > 0 && (!a.settled || m.turn != a.request.turn) {
+			r.working.Set(q.repository.String(), m.turn)
 		}
 		return got
 	}
@@ -160,7 +160,7 @@ func (a *attempts) make(ctx context.Context, i int) *answer {
 }
 
 // mayLead reports whether the credential may be why an attempt failed.
-func (a *attempts) mayLead(m *attempt, i int, q question) bool {
+func (a *attempts) mayLead(m *attempt, i int, q request) bool {
 	failure := m.failure
 	settled := i == 0 && a.settled // it may see the repository
 	switch {
@@ -180,7 +180,7 @@ func (a *attempts) mayLead(m *attempt, i int, q question) bool {
 
 // lacks reports whether a status may mean that the registry does not have the requested
 // method or the referrers API, independent of the credential.
-func (q question) lacks(status int) bool {
+func (q request) lacks(status int) bool {
 	switch status {
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return q.method == http.MethodHead || q.endpoint == endpointReferrers
@@ -228,7 +228,7 @@ func (a *attempts) limit(ctx context.Context, turn int) (context.Context, contex
 }
 
 func (a *attempts) aboutImage() bool {
-	return a.question.op == opResolve || a.question.op == opDescribe
+	return a.request.op == opResolve || a.request.op == opDescribe
 }
 
 // decisive is the most significant attempt: one that ended the others, else "not found",
@@ -271,7 +271,7 @@ func (a *attempts) failure(m *attempt) *Error {
 		return a.bound
 	case m.leads && m.foreign && !m.isClean() && !isDown:
 		m.failure.byCredential = true
-		m.failure.Hint = "the credential may be the cause: " + a.requester.blame(context.Background(), a.question.repository)
+		m.failure.Hint = "the credential may be the cause: " + a.requester.blame(context.Background(), a.request.repository)
 	}
 	return m.failure
 }

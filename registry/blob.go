@@ -14,7 +14,7 @@ import (
 // that is less), and compares size and digest (sha256 or sha512). A descriptor
 // that promises more is refused without a request.
 func (c *Client) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
-	q := question{
+	q := request{
 		op: "fetch blob", method: http.MethodGet, repository: repository, endpoint: "blobs", reference: blob.Digest.String(),
 	}
 	bound, err := content.BlobBound(blob, most)
@@ -25,7 +25,7 @@ func (c *Client) Blob(ctx context.Context, repository image.Repository, blob ima
 	if repository.IsZero() {
 		return nil, q.fail(image.Corrupt, errors.New("the repository is empty"))
 	}
-	got, err := c.ask(ctx, q)
+	got, err := c.send(ctx, q)
 	if err != nil {
 		if blob.Size > 0 && kindIs(err, image.Bound) {
 			return nil, q.fail(image.Corrupt, fmt.Errorf("the body is longer than the %d bytes of its descriptor", blob.Size))

@@ -6,8 +6,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/fair"
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // Caller identifies the tenant of requests.
@@ -32,7 +32,7 @@ func (c *Client) For(caller Caller, meter *Meter) *Client {
 
 // enter waits for the rate limit of the host, then for a concurrency seat: a request that
 // waits for the rate limit holds no seat.
-func (r *requester) enter(ctx context.Context, account allowance.Account) (ticket *allowance.Ticket, leave func(), err error) {
+func (r *requester) enter(ctx context.Context, account ratelimit.Account) (ticket *ratelimit.Permit, leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
@@ -43,11 +43,11 @@ func (r *requester) enter(ctx context.Context, account allowance.Account) (ticke
 		defer cancel()
 	}
 	for {
-		ticket, err = r.allowance.Enter(waiting, account, r.background)
+		ticket, err = r.limiter.Enter(waiting, account, r.background)
 		if err != nil {
 			return nil, nil, err
 		}
-		hold, err := seat(ctx, r.concurrency, fair.Claim{Tenant: r.caller.Tenant, Host: account.Host, Alone: r.caller.Tenant == ""})
+		hold, err := seat(ctx, r.concurrency, fairqueue.Claim{Tenant: r.caller.Tenant, Host: account.Host, Alone: r.caller.Tenant == ""})
 		if err != nil {
 			ticket.Leave()
 			return nil, nil, err
@@ -64,7 +64,7 @@ func (r *requester) enter(ctx context.Context, account allowance.Account) (ticke
 }
 
 // seat waits for a concurrency seat, unless the request may prove needless.
-func seat(ctx context.Context, concurrency *fair.Places, claim fair.Claim) (fair.Hold, error) {
+func seat(ctx context.Context, concurrency *fairqueue.Queue, claim fairqueue.Claim) (fairqueue.Hold, error) {
 	if ctx.Value(needlessKey{}) == nil {
 		return concurrency.Enter(ctx, claim)
 	}
@@ -78,7 +78,7 @@ func seat(ctx context.Context, concurrency *fair.Places, claim fair.Claim) (fair
 // Apart names the tenant if it has used up its share of the registry's concurrency: other
 // tenants must not wait for its requests. "" otherwise.
 func (c *Client) Apart(repository image.Repository) string {
-	if c.caller.Tenant == "" || !c.concurrency.Crowded(fair.Claim{Tenant: c.caller.Tenant, Host: c.schemes.origin(repository).Host}) {
+	if c.caller.Tenant == "" || !c.concurrency.Crowded(fairqueue.Claim{Tenant: c.caller.Tenant, Host: c.schemes.origin(repository).Host}) {
 		return ""
 	}
 	return c.caller.Tenant
@@ -86,7 +86,7 @@ func (c *Client) Apart(repository image.Repository) string {
 
 // account is the registry's unit of rate limiting: a credential that has reached its limit
 // blocks neither other credentials nor anonymous requests.
-func (r *requester) account(q question, host string) allowance.Account {
+func (r *requester) account(q request, host string) ratelimit.Account {
 	name := r.caller.Account
 	switch {
 	case q.turn == anonymous:
@@ -94,5 +94,5 @@ func (r *requester) account(q question, host string) allowance.Account {
 	case q.turn > 0:
 		name += "\n" + strconv.Itoa(q.turn)
 	}
-	return allowance.Account{Host: host, Name: name}
+	return ratelimit.Account{Host: host, Name: name}
 }

@@ -22,9 +22,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/limit"
-	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/login"
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // TestCheckDigest: the body must be what was asked for, and what the header says it is.
@@ -77,10 +77,10 @@ func TestIsTag(t *testing.T) {
 	}
 	repository := image.MustParse("reg.example/app").Repository()
 	for reference, good := range map[string]bool{"v1": true, image.DigestOf(nil).String(): true, "../x": false, "": false} {
-		if err := checkReference(question{repository: repository, reference: reference}); (err == nil) != good {
+		if err := checkReference(request{repository: repository, reference: reference}); (err == nil) != good {
 			t.Errorf("%q: got %v", reference, err)
 		}
-		if checkReference(question{reference: reference}) == nil {
+		if checkReference(request{reference: reference}) == nil {
 			t.Errorf("%q of no repository was taken", reference)
 		}
 	}
@@ -183,7 +183,7 @@ func TestStream(t *testing.T) {
 			return &limit.ExceededError{What: "the entry", Most: 1}
 		}, 0, image.Bound},
 	} {
-		q := question{repository: image.MustParse("reg.example/app").Repository(), most: 10, take: test.take}
+		q := request{repository: image.MustParse("reg.example/app").Repository(), most: 10, take: test.take}
 		response := &http.Response{Body: io.NopCloser(test.body), Request: &http.Request{}}
 		got, err := (&Client{}).stream(t.Context(), q, response)
 		if image.KindOf(err) != test.kind || err == nil && got.read != test.read {
@@ -306,7 +306,7 @@ func TestDoubt(t *testing.T) {
 		{"an image that is not there, with all credentials", opResolve, image.NotFound, "", false},
 	} {
 		client, failure := &Client{from: Provenance{Unlooked: test.unlooked}}, &Error{Kind: test.kind}
-		client.hint(t.Context(), question{op: test.op}, failure)
+		client.hint(t.Context(), request{op: test.op}, failure)
 		if failure.final != test.doubted || (failure.Kind == image.Unavailable) != test.doubted || strings.Contains(failure.Hint, "before it, x") != test.doubted {
 			t.Errorf("%s: doubted %t, and is %s: %q", test.reason, failure.final, failure.Kind, failure.Hint)
 		}
@@ -316,7 +316,7 @@ func TestDoubt(t *testing.T) {
 	}
 	for _, kind := range []image.Kind{image.Refused, image.Bound} {
 		client, failure := &Client{from: Provenance{Unlooked: "x", Doubt: kind}}, &Error{Kind: image.NotFound}
-		client.hint(t.Context(), question{op: opResolve}, failure)
+		client.hint(t.Context(), request{op: opResolve}, failure)
 		if failure.Kind != kind || !failure.final {
 			t.Errorf("an image that is not there, and a place that is %s: %s", kind, failure.Kind)
 		}
@@ -324,7 +324,7 @@ func TestDoubt(t *testing.T) {
 	for want, failure := range map[string]*Error{
 		"limits requests": {Kind: image.Unavailable, Status: 429}, "check the name": {Kind: image.NotFound, Status: 404}, "asked anonymously": {Kind: image.Refused, Status: 401},
 	} {
-		(&Client{}).hint(t.Context(), question{op: opResolve}, failure)
+		(&Client{}).hint(t.Context(), request{op: opResolve}, failure)
 		if !strings.Contains(failure.Hint, want) {
 			t.Errorf("%d: %q, want one that says %q", failure.Status, failure.Hint, want)
 		}
@@ -376,7 +376,7 @@ func TestExplain(t *testing.T) {
 		{"the token service is not there, which says nothing of the image", tokens(http.StatusNotFound), image.Unavailable, true, "no token from auth.example"},
 		{"the token service is down", tokens(http.StatusServiceUnavailable), image.Unavailable, false, "no token from auth.example"},
 	} {
-		failure := (&Client{}).explain(t.Context(), question{op: opResolve, repository: image.MustParse("reg.example/app").Repository()}, test.err)
+		failure := (&Client{}).explain(t.Context(), request{op: opResolve, repository: image.MustParse("reg.example/app").Repository()}, test.err)
 		if failure.Kind != test.kind || failure.final != test.final || !strings.Contains(failure.Error(), test.says) {
 			t.Errorf("%s: %s, final %t: %v", test.reason, failure.Kind, failure.final, failure)
 		}
@@ -404,7 +404,7 @@ func TestTheCredentialOfAHost(t *testing.T) {
 	client := &Client{tokens: login.NewTokens(), credentials: credentials{{Name: "test", Keychain: given{config: &authn.AuthConfig{Username: "u", Password: "p"}}}}}
 	for host, want := range map[string]auth.Credential{"reg.example": {Username: "u", Password: "p"}, "reg.example:5000": auth.EmptyCredential, "other.example": auth.EmptyCredential} {
 		for turn := range 2 {
-			q := question{repository: image.MustParse("reg.example/app").Repository(), turn: turn}
+			q := request{repository: image.MustParse("reg.example/app").Repository(), turn: turn}
 			if got, err := client.sender(&url.URL{Scheme: "https", Host: "reg.example"}, nil, q).Credential(t.Context(), host); got != want || err != nil {
 				t.Errorf("%s, turn %d: got %+v, %v", host, turn, got, err)
 			}
@@ -432,7 +432,7 @@ func TestCertificateWanted(t *testing.T) {
 
 // TestPause: a registry says how long to wait, and that is waited for up to a bound.
 func TestPause(t *testing.T) {
-	limited := allowance.New()
+	limited := ratelimit.New()
 	for _, test := range []struct {
 		reason   string
 		status   int
@@ -449,7 +449,7 @@ func TestPause(t *testing.T) {
 		{"beyond the deadline", 503, "10", 9 * time.Second, 0, "after the deadline"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			client := &Client{backoff: 100 * time.Millisecond, allowance: limited, schemes: schemes{found: memory.New[bool](1, time.Hour)}}
+			client := &Client{backoff: 100 * time.Millisecond, limiter: limited, schemes: schemes{found: memory.New[bool](1, time.Hour)}}
 			failure := &Error{Kind: image.Unavailable, Status: test.status}
 			if test.after != "" {
 				failure.Err = &retryAfterError{value: test.after}
@@ -461,7 +461,7 @@ func TestPause(t *testing.T) {
 				defer cancel()
 			}
 			began := time.Now()
-			err := client.pause(ctx, 1, question{repository: image.MustParse("reg.example/app").Repository()}, failure)
+			err := client.pause(ctx, 1, request{repository: image.MustParse("reg.example/app").Repository()}, failure)
 			if waited := time.Since(began); (err == nil) != (test.waits > 0) || waited < test.waits || waited > test.waits*2 {
 				t.Errorf("%s: waited %s, %v", test.reason, waited, err)
 			}
@@ -516,7 +516,7 @@ func TestPingOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	repository := image.MustParse("reg.example/app").Repository()
-	if again, err := client.pingOnce(ctx, question{op: opPing, method: http.MethodGet, repository: repository}); again || err == nil {
+	if again, err := client.pingOnce(ctx, request{op: opPing, method: http.MethodGet, repository: repository}); again || err == nil {
 		t.Errorf("who has left pings again: %t, %v", again, err)
 	}
 }

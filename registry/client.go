@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/internal/dial"
-	"github.com/quaymaster/quaymaster/internal/fair"
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 	"github.com/quaymaster/quaymaster/registry/internal/login"
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // Config configures access to registries. The zero value asks anonymously, over TLS with
@@ -63,7 +63,7 @@ func WithConcurrency(perHost, total int) Option {
 			return fmt.Errorf("registry client: concurrency of %d and %d: want at least 1", perHost, total)
 		}
 		var err error
-		c.concurrency, err = fair.New(fair.Bounds{Total: int64(total), PerHost: int64(perHost)})
+		c.concurrency, err = fairqueue.New(fairqueue.Bounds{Total: int64(total), PerHost: int64(perHost)})
 		return err
 	}
 }
@@ -71,12 +71,12 @@ func WithConcurrency(perHost, total int) Option {
 // WithAllowance shares rate limits, and the responses of registries about them, with other
 // Clients of the same book; each has its own unless set. A Client with deferrable requests
 // (background) leaves a scarce limit to the others.
-func WithAllowance(book *allowance.Book, background bool) Option {
+func WithAllowance(book *ratelimit.Limiter, background bool) Option {
 	return func(c *Client) error {
 		if book == nil {
 			return errors.New("registry client: the book of allowances is nil")
 		}
-		c.allowance, c.background = book, background
+		c.limiter, c.background = book, background
 		return nil
 	}
 }
@@ -147,7 +147,7 @@ func New(config Config, options ...Option) (*Client, error) {
 		return nil, err
 	}
 	dialer := dial.New(dial.Config{Loopback: config.Loopback, NoPrivate: config.NoPrivate, Resolver: config.Resolver})
-	concurrency, err := fair.New(fair.Bounds{Total: totalConcurrency, PerHost: hostConcurrency})
+	concurrency, err := fairqueue.New(fairqueue.Bounds{Total: totalConcurrency, PerHost: hostConcurrency})
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func New(config Config, options ...Option) (*Client, error) {
 		requester: requester{
 			userAgent: config.UserAgent,
 			authentication: authentication{
-				credentials: slices.Clone(config.Credentials), realms: realmHosts(config.Realms), tokens: login.NewTokens(), turns: newTurns(),
+				credentials: slices.Clone(config.Credentials), realms: realmHosts(config.Realms), tokens: login.NewTokens(), working: newTurns(),
 			},
 			connections: connections{
 				schemes: schemes{
@@ -164,7 +164,7 @@ func New(config Config, options ...Option) (*Client, error) {
 				},
 				loopback: slices.Clone(config.Loopback), transports: newTransports(config, dialer),
 			},
-			pacing: pacing{timeout: tryTimeout, backoff: firstBackoff, concurrency: concurrency, allowance: allowance.New()},
+			pacing: pacing{timeout: tryTimeout, backoff: firstBackoff, concurrency: concurrency, limiter: ratelimit.New()},
 		},
 		apis: newAPIs(),
 	}
@@ -228,7 +228,7 @@ func (c *Client) WithCredentials(sources ...Source) (*Client, error) {
 	other := *c
 	other.credentials = slices.Clone(sources)
 	other.from = Provenance{}
-	other.tokens, other.turns, other.apis = login.NewTokens(), newTurns(), newAPIs()
+	other.tokens, other.working, other.apis = login.NewTokens(), newTurns(), newAPIs()
 	return &other, nil
 }
 
@@ -241,7 +241,7 @@ func (c *Client) Insecure() *Client {
 	other := *c
 	other.transports = c.transports.insecure()
 	other.schemes.bare = memory.New[bool](maxMissing, missingAge)
-	other.tokens, other.turns, other.apis = login.NewTokens(), newTurns(), newAPIs()
+	other.tokens, other.working, other.apis = login.NewTokens(), newTurns(), newAPIs()
 	return &other
 }
 

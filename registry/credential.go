@@ -51,7 +51,7 @@ func (c credentials) find(ctx context.Context, repository image.Repository) (aut
 
 // credentialOf returns the credential that a question is asked with, and the index of its
 // source.
-func (r *requester) credentialOf(ctx context.Context, q question) (auth.Credential, int, error) {
+func (r *requester) credentialOf(ctx context.Context, q request) (auth.Credential, int, error) {
 	switch {
 	case q.turn == anonymous:
 		return auth.EmptyCredential, -1, nil

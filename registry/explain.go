@@ -16,7 +16,7 @@ import (
 )
 
 // explain is the Error of a question that got no answer.
-func (r *requester) explain(ctx context.Context, q question, err error) *Error {
+func (r *requester) explain(ctx context.Context, q request, err error) *Error {
 	if nested, ok := errors.AsType[*url.Error](err); ok {
 		err = nested.Err // without the address: it may be a signed one
 	}
@@ -48,7 +48,7 @@ func (r *requester) explain(ctx context.Context, q question, err error) *Error {
 func (r *requester) explainGuard(failure *Error, err error) bool {
 	if realm, ok := errors.AsType[*guard.RealmError](err); ok {
 		failure.Kind, failure.Err = image.Refused, realm
-		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.Home
+		failure.Hint = "if that token service is trusted, list it as a realm of " + realm.Origin
 		return true
 	}
 	if stray, ok := errors.AsType[*guard.StrayError](err); ok {
@@ -64,7 +64,7 @@ func (r *requester) explainGuard(failure *Error, err error) bool {
 
 // explainCredential reports whether the credential could not be had, is of a form that the
 // registry has no use for, or gets no token.
-func (r *requester) explainCredential(ctx context.Context, q question, failure *Error, err error) bool {
+func (r *requester) explainCredential(ctx context.Context, q request, failure *Error, err error) bool {
 	if broken, ok := errors.AsType[*credentialError](err); ok {
 		failure.Err, failure.final = broken, true
 		failure.Hint = "check " + broken.source

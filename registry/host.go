@@ -13,8 +13,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/dial"
-	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // Host configures access to one host; the zero value is the default. The entry of a host
@@ -38,29 +38,29 @@ type transports struct {
 	known, own map[string]*http.Transport
 }
 
-// sent is the innermost transport of one call: it selects the connections, and counts requests.
-type sent struct {
+// roundTripper is the innermost transport of one call: it selects the connections, and counts requests.
+type roundTripper struct {
 	requester *requester
-	home      *url.URL // the registry that the call is for
-	ticket    *allowance.Ticket
+	origin    *url.URL // the registry that the call is for
+	permit    *ratelimit.Permit
 	trail     *trail // may be nil
 }
 
 // RoundTrip implements http.RoundTripper.
-func (s sent) RoundTrip(q *http.Request) (*http.Response, error) {
+func (s roundTripper) RoundTrip(q *http.Request) (*http.Response, error) {
 	r := s.requester
 	r.meter.sent()
 	started := time.Now()
-	answer, err := r.transports.to(s.home, q.URL, r.realms).RoundTrip(q)
+	answer, err := r.transports.to(s.origin, q.URL, r.realms).RoundTrip(q)
 	status := 0
-	s.trail.note(s.home, q, answer)
+	s.trail.note(s.origin, q, answer)
 	if err == nil {
 		status = answer.StatusCode
-		isHome := guard.SameOrigin(s.home, q.URL)
+		isHome := guard.SameOrigin(s.origin, q.URL)
 		// A token service's 429 limits the registry, too. A redirect's target may concern one
 		// repository only.
 		if isHome || status == http.StatusTooManyRequests && q.Response == nil {
-			s.ticket.Heard(status, answer.Header)
+			s.permit.Heard(status, answer.Header)
 		}
 		if isHome {
 			r.meter.answered(q, answer.Header, status)

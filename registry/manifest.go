@@ -64,8 +64,8 @@ func (c *Client) Manifest(ctx context.Context, repository image.Repository, refe
 	return c.fetch(ctx, "fetch manifest", repository, reference)
 }
 
-func manifestQuestion(op, method string, repository image.Repository, reference string) question {
-	return question{
+func manifestQuestion(op, method string, repository image.Repository, reference string) request {
+	return request{
 		op: op, method: method, repository: repository, endpoint: "manifests", reference: reference,
 		accept: content.ManifestTypes(), most: content.MaxManifest,
 	}
@@ -78,7 +78,7 @@ func (c *Client) head(ctx context.Context, op string, repository image.Repositor
 	if err := checkReference(q); err != nil {
 		return image.Descriptor{}, err
 	}
-	got, err := c.ask(ctx, q)
+	got, err := c.send(ctx, q)
 	if err != nil {
 		if status := statusOf(err); status == http.StatusMethodNotAllowed || status == http.StatusNotImplemented {
 			descriptor, _, err := c.fetch(ctx, op, repository, reference)
@@ -107,7 +107,7 @@ func (c *Client) fetch(ctx context.Context, op string, repository image.Reposito
 	if err := checkReference(q); err != nil {
 		return image.Descriptor{}, nil, err
 	}
-	got, err := c.ask(ctx, q)
+	got, err := c.send(ctx, q)
 	if err != nil {
 		return image.Descriptor{}, nil, err
 	}
@@ -124,7 +124,7 @@ func (c *Client) fetch(ctx context.Context, op string, repository image.Reposito
 }
 
 // checkReference keeps anything but tags and digests out of a URL.
-func checkReference(q question) error {
+func checkReference(q request) error {
 	if q.repository.IsZero() {
 		return q.fail(image.Corrupt, errors.New("the repository is empty"))
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // Meter sums the cost of requests. The zero value is ready; one Meter may be used by many
@@ -47,7 +47,7 @@ func (m *Meter) answered(q *http.Request, header http.Header, status int) {
 	if q.Method == http.MethodGet && status < http.StatusBadRequest && strings.Contains(q.URL.Path, "/manifests/") {
 		m.pulls.Add(1)
 	}
-	if n, ok := allowance.Remaining(header); ok {
+	if n, ok := ratelimit.Remaining(header); ok {
 		m.remaining.Store(n + 1)
 	}
 }

@@ -34,7 +34,7 @@ func TestLacksReferrers(t *testing.T) {
 		{http.StatusForbidden, "", false, false},
 		{http.StatusInternalServerError, errcode.ErrorCodeUnsupported, false, false},
 	} {
-		client, q := &Client{apis: newAPIs()}, question{repository: image.MustParse("reg.example/app").Repository(), reference: "sha256:0"}
+		client, q := &Client{apis: newAPIs()}, request{repository: image.MustParse("reg.example/app").Repository(), reference: "sha256:0"}
 		failure := &Error{Status: test.status}
 		if test.code != "" {
 			failure.Err = errcode.Errors{{Code: test.code}}

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/fair"
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // Ping checks that a registry answers at a host (host or host:port): nil where its base
@@ -31,7 +31,7 @@ func (c *Client) Ping(ctx context.Context, registry string) error {
 	if err != nil {
 		return &Error{Op: opPing, Host: content.Shorten(registry), Kind: image.Corrupt, Err: err}
 	}
-	q := question{op: opPing, method: http.MethodGet, repository: repository}
+	q := request{op: opPing, method: http.MethodGet, repository: repository}
 	again, err := c.pingOnce(ctx, q)
 	if again {
 		_, err = c.pingOnce(ctx, q)
@@ -46,7 +46,7 @@ const opPing = "ping"
 
 // pingOnce returns the outcome, and whether the host was found to require, or not to have,
 // TLS, so that a repeated request can succeed.
-func (r *requester) pingOnce(ctx context.Context, q question) (again bool, err error) {
+func (r *requester) pingOnce(ctx context.Context, q request) (again bool, err error) {
 	origin := r.schemes.origin(q.repository)
 	ticket, leave, err := r.enter(ctx, r.account(q, origin.Host))
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *requester) pingOnce(ctx context.Context, q question) (again bool, err e
 	request.Header.Set("User-Agent", r.userAgent)
 	bare := &http.Client{ // no auth.Client: it would go for a token
 		Transport: &guard.Transport{
-			Base: sent{requester: r, home: origin, ticket: ticket}, Home: origin, Realms: r.realms, Loopback: r.loopback,
+			Base: roundTripper{requester: r, origin: origin, permit: ticket}, Origin: origin, Realms: r.realms, Loopback: r.loopback,
 		},
 		CheckRedirect: guard.Redirect,
 	}
@@ -124,7 +124,7 @@ func isChallenge(header string) bool {
 // was not sent for this reason. That does not count against the registry, since it answers
 // other accounts.
 func (e *Error) IsLimited() bool {
-	_, rests := errors.AsType[*allowance.LimitedError](e.Err)
+	_, rests := errors.AsType[*ratelimit.LimitedError](e.Err)
 	return rests || e.Status == http.StatusTooManyRequests
 }
 
@@ -145,7 +145,7 @@ func (e *Error) IsSilence() bool {
 	case context.DeadlineExceeded, context.Canceled: //nolint:errorlint // a caller that timed out has the bare error; a late answer is wrapped
 		return false
 	}
-	if _, waited := errors.AsType[*fair.WaitError](e.Err); waited {
+	if _, waited := errors.AsType[*fairqueue.WaitError](e.Err); waited {
 		return false
 	}
 	if e.byCredential && e.Status == 0 {

@@ -42,7 +42,7 @@ func (c *Client) From(p Provenance) *Client {
 }
 
 // hint adds the remedy for a refusal: it names the source, never the value.
-func (r *requester) hint(ctx context.Context, q question, failure *Error) {
+func (r *requester) hint(ctx context.Context, q request, failure *Error) {
 	failure.denied, failure.missing = failure.Kind == image.Refused, failure.Kind == image.NotFound
 	switch doubted := r.doubt(q, failure); {
 	case doubted || failure.Kind == image.Refused:
@@ -57,7 +57,7 @@ func (r *requester) hint(ctx context.Context, q question, failure *Error) {
 // doubt turns an answer into an error if an unavailable credential might have changed it.
 // Missing evidence is not doubted: a credential with pull access to a repository can read
 // all of it.
-func (r *requester) doubt(q question, failure *Error) (doubted bool) {
+func (r *requester) doubt(q request, failure *Error) (doubted bool) {
 	aboutImage := q.op == opResolve || q.op == opDescribe
 	doubted = r.from.Unlooked != "" && (failure.Kind == image.Refused || failure.Kind == image.NotFound && aboutImage)
 	if doubted {

@@ -42,7 +42,7 @@ const (
 // Everything goes to the registry's own host: an upload that is redirected to another host
 // is refused.
 func (c *Client) Push(ctx context.Context, repository image.Repository, artifact Artifact) (image.Descriptor, error) {
-	q := question{op: opPush, repository: repository, reference: artifact.Subject.Digest.String()}
+	q := request{op: opPush, repository: repository, reference: artifact.Subject.Digest.String()}
 	switch {
 	case repository.IsZero() || artifact.Subject.Digest.IsZero() || !artifact.Subject.IsComplete() || artifact.Type == "":
 		return image.Descriptor{}, q.fail(image.Corrupt, errors.New("the repository, the type or a part of the subject is empty"))
@@ -58,7 +58,7 @@ func (c *Client) Push(ctx context.Context, repository image.Repository, artifact
 			return image.Descriptor{}, err
 		}
 	}
-	header, err := c.putManifest(ctx, question{op: opPush, repository: repository, reference: manifest.Digest.String(), body: body, bodyType: manifest.MediaType})
+	header, err := c.putManifest(ctx, request{op: opPush, repository: repository, reference: manifest.Digest.String(), body: body, bodyType: manifest.MediaType})
 	if err != nil {
 		return image.Descriptor{}, err
 	}
@@ -104,16 +104,16 @@ func describeBytes(mediaType string, body []byte) image.Descriptor {
 // putBlob stores a blob that is not there yet, in one piece.
 func (c *Client) putBlob(ctx context.Context, repository image.Repository, body []byte) error {
 	digest := image.DigestOf(body)
-	q := question{op: "look for blob", method: http.MethodHead, repository: repository, endpoint: "blobs", reference: digest.String()}
-	if _, err := c.ask(ctx, q); !kindIs(err, image.NotFound) {
+	q := request{op: "look for blob", method: http.MethodHead, repository: repository, endpoint: "blobs", reference: digest.String()}
+	if _, err := c.send(ctx, q); !kindIs(err, image.NotFound) {
 		return err // nil where it is there
 	}
-	begin := question{op: opStart, method: http.MethodPost, repository: repository, endpoint: "blobs/uploads", most: maxErrorBody}
-	begun, err := c.ask(ctx, begin)
+	begin := request{op: opStart, method: http.MethodPost, repository: repository, endpoint: "blobs/uploads", most: maxErrorBody}
+	begun, err := c.send(ctx, begin)
 	if err != nil {
 		return err
 	}
-	end := question{
+	end := request{
 		op: opPush, method: http.MethodPut, repository: repository, endpoint: "blobs", reference: digest.String(),
 		body: body, bodyType: "application/octet-stream", most: maxErrorBody,
 	}
@@ -123,7 +123,7 @@ func (c *Client) putBlob(ctx context.Context, repository image.Repository, body 
 		failure.Hint = "the registry must take uploads at its own host"
 		return failure
 	}
-	ended, err := c.ask(ctx, end)
+	ended, err := c.send(ctx, end)
 	if err != nil {
 		return err
 	}
@@ -159,9 +159,9 @@ func uploadAddress(from *url.URL, location string, digest image.Digest) (*url.UR
 }
 
 // putManifest stores the body of q under its reference, and returns the header of the response.
-func (c *Client) putManifest(ctx context.Context, q question) (http.Header, error) {
+func (c *Client) putManifest(ctx context.Context, q request) (http.Header, error) {
 	q.method, q.endpoint, q.most = http.MethodPut, "manifests", maxErrorBody
-	got, err := c.ask(ctx, q)
+	got, err := c.send(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (c *Client) putManifest(ctx context.Context, q question) (http.Header, erro
 // is added again.
 func (c *Client) enlist(ctx context.Context, repository image.Repository, subject image.Digest, manifest image.Descriptor) error {
 	tag := content.ReferrersTag(subject)
-	q := question{op: opList, repository: repository, reference: subject.String()}
+	q := request{op: opList, repository: repository, reference: subject.String()}
 	for attempt := 0; ; attempt++ {
 		known, body, err := c.fetch(ctx, opList, repository, tag)
 		switch {
@@ -199,7 +199,7 @@ func (c *Client) enlist(ctx context.Context, repository image.Repository, subjec
 		case len(list) > content.MaxManifest:
 			return q.fail(image.Bound, &limit.ExceededError{What: "the list", Most: content.MaxManifest})
 		}
-		if _, err := c.putManifest(ctx, question{op: opList, repository: repository, reference: tag, body: list, bodyType: image.MediaTypeIndex}); err != nil {
+		if _, err := c.putManifest(ctx, request{op: opList, repository: repository, reference: tag, body: list, bodyType: image.MediaTypeIndex}); err != nil {
 			return err
 		}
 	}

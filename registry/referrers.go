@@ -21,7 +21,7 @@ import (
 // error; its entries are valid. Callers must check in its manifest that a referrer really
 // names the digest.
 func (c *Client) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
-	q := question{
+	q := request{
 		op: "list referrers", method: http.MethodGet, repository: repository, endpoint: endpointReferrers, reference: digest.String(),
 		accept: []string{image.MediaTypeIndex}, most: maxReferrersList,
 	}
@@ -56,7 +56,7 @@ type referrerPages struct {
 }
 
 // end is the failure of a list that was read to its end, and was too long.
-func (p referrerPages) end(q question) error {
+func (p referrerPages) end(q request) error {
 	if err := p.Err(); err != nil {
 		return q.fail(image.Bound, err)
 	}
@@ -65,7 +65,7 @@ func (p referrerPages) end(q question) error {
 
 // referrerPages follows the pages of one list, and reads each as a stream: any user with
 // push access controls the size of the entries.
-func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []string) (referrerPages, error) {
+func (c *Client) referrerPages(ctx context.Context, q request, artifactTypes []string) (referrerPages, error) {
 	found := referrerPages{Referrers: content.NewReferrers(artifactTypes)}
 	seen := map[string]bool{}
 	for {
@@ -79,7 +79,7 @@ func (c *Client) referrerPages(ctx context.Context, q question, artifactTypes []
 			found.BoundEntry(q.most / 4)
 			return found.Add(body)
 		}
-		got, err := c.ask(ctx, q)
+		got, err := c.send(ctx, q)
 		if err != nil {
 			if len(seen) == 0 && c.apis.isMissing(q, err) {
 				return found, errNoReferrersAPI
@@ -128,7 +128,7 @@ func filters(header http.Header) bool {
 // referrersByType requests each type by itself, so that many referrers of other types do
 // not hide the wanted ones. It does so only at a registry that filters: elsewhere each
 // list is the same again, with no end. Entries found before stay.
-func (c *Client) referrersByType(ctx context.Context, q question, artifactTypes []string, all []image.Descriptor) ([]image.Descriptor, error) {
+func (c *Client) referrersByType(ctx context.Context, q request, artifactTypes []string, all []image.Descriptor) ([]image.Descriptor, error) {
 	known := map[image.Digest]bool{}
 	for _, d := range all {
 		known[d.Digest] = true

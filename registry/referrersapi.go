@@ -39,7 +39,7 @@ func newAPIs() apis { return apis{memory.New[bool](maxMissing, missingAge)} }
 // of returns the cached result. Only answers about this repository show that the API
 // is missing: a host may serve repositories of several kinds. Its presence saves a request
 // and decides nothing, so an answer about any repository of the host suffices.
-func (a apis) of(q question) api {
+func (a apis) of(q request) api {
 	present, known := a.known.Get(apiOf(q))
 	switch {
 	case known && !present:
@@ -56,7 +56,7 @@ func (a apis) of(q question) api {
 // learn caches the result of an answer. On a host where one repository lacks the API,
 // its presence is cached for single repositories, so that the others still take one round
 // trip.
-func (a apis) learn(q question, present bool) {
+func (a apis) learn(q request, present bool) {
 	if !present {
 		a.known.Set(apiOf(q), false)
 		a.known.Set(hostOf(q), false)
@@ -71,12 +71,12 @@ func (a apis) learn(q question, present bool) {
 
 // apiOf is the cache key of a repository. The algorithm is part of it, since a registry may
 // have the API for one algorithm only.
-func apiOf(q question) string { return q.repository.String() + "@" + algorithmOf(q) }
+func apiOf(q request) string { return q.repository.String() + "@" + algorithmOf(q) }
 
 // hostOf is the cache key of a host. It differs from every apiOf, which has a slash.
-func hostOf(q question) string { return q.repository.Registry() + "@" + algorithmOf(q) }
+func hostOf(q request) string { return q.repository.Registry() + "@" + algorithmOf(q) }
 
-func algorithmOf(q question) string {
+func algorithmOf(q request) string {
 	algorithm, _, _ := strings.Cut(q.reference, ":")
 	return algorithm
 }
@@ -86,7 +86,7 @@ func algorithmOf(q question) string {
 // the path. An answer with a code about the repository or the digest is one of the API's:
 // registries with it answer 404 for what was never pushed, and a request for such a digest
 // must not hide the referrers of the next one.
-func (a apis) isMissing(q question, err error) bool {
+func (a apis) isMissing(q request, err error) bool {
 	code := ""
 	if first, _ := errors.AsType[errcode.Errors](err); len(first) > 0 {
 		code = first[0].Code
@@ -124,7 +124,7 @@ var errNoSeat = errors.New("all seats of the host are taken, and the request may
 type needlessKey struct{}
 
 // requestTag starts the request, so that a registry without the API costs no further round.
-func (c *Client) requestTag(ctx context.Context, q question, digest image.Digest) *pendingTag {
+func (c *Client) requestTag(ctx context.Context, q request, digest image.Digest) *pendingTag {
 	ctx, cancel := context.WithCancel(ctx)
 	tag := &pendingTag{cancel: cancel, done: make(chan struct{})}
 	go func() {
@@ -149,7 +149,7 @@ func (t *pendingTag) end() {
 
 // referrersTag reads the index that clients keep where the API is missing, from the pending
 // request for it if there is one.
-func (c *Client) referrersTag(ctx context.Context, q question, digest image.Digest, tag *pendingTag, artifactTypes []string) ([]image.Descriptor, error) {
+func (c *Client) referrersTag(ctx context.Context, q request, digest image.Digest, tag *pendingTag, artifactTypes []string) ([]image.Descriptor, error) {
 	if tag != nil {
 		<-tag.done
 	}

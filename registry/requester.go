@@ -3,11 +3,11 @@ package registry
 import (
 	"time"
 
-	"github.com/quaymaster/quaymaster/internal/fair"
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 	"github.com/quaymaster/quaymaster/registry/internal/guard"
 	"github.com/quaymaster/quaymaster/registry/internal/login"
 	"github.com/quaymaster/quaymaster/registry/internal/memory"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // requester sends the requests of a Client: it selects the credential and the connection, keeps the
@@ -28,7 +28,7 @@ type authentication struct {
 	credentials credentials
 	realms      guard.Realms
 	tokens      *login.Tokens
-	turns       *memory.Map[int] // the credential that works for a repository, where it is not the first
+	working     *memory.Map[int] // the credential that works for a repository, where it is not the first
 }
 
 func newTurns() *memory.Map[int] { return memory.New[int](maxMissing, missingAge) }
@@ -44,7 +44,7 @@ type connections struct {
 type pacing struct {
 	timeout     time.Duration
 	backoff     time.Duration
-	concurrency *fair.Places
-	allowance   *allowance.Book
+	concurrency *fairqueue.Queue
+	limiter     *ratelimit.Limiter
 	background  bool // its requests can wait
 }

@@ -13,18 +13,18 @@ import (
 
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // pause waits before the next try, as long as the registry asks for. A wait
 // that would end after the deadline is not begun.
-func (r *requester) pause(ctx context.Context, attempt int, q question, failure *Error) error {
+func (r *requester) pause(ctx context.Context, attempt int, q request, failure *Error) error {
 	wait := jitter(r.backoff << (attempt - 1))
 	if asked, ok := errors.AsType[*retryAfterError](failure.Err); ok && (failure.away || failure.Status != http.StatusTooManyRequests) {
-		wait = max(wait, allowance.RetryAfter(asked.value, time.Now()))
+		wait = max(wait, ratelimit.RetryAfter(asked.value, time.Now()))
 	}
-	if rest := r.allowance.Rest(r.account(q, r.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
+	if rest := r.limiter.Rest(r.account(q, r.schemes.origin(q.repository).Host)); rest > 0 { // of a 429: everybody's
 		wait = rest
 	}
 	deadline, limited := cache.CallerDeadline(ctx)
@@ -69,9 +69,9 @@ func (r *retryAfterError) Error() string {
 func (r *retryAfterError) Unwrap() error { return r.err }
 
 // notAsked is the Error of a question that was never sent.
-func notAsked(q question, err error) *Error {
+func notAsked(q request, err error) *Error {
 	failure := q.fail(image.Unavailable, err)
-	_, failure.rests = errors.AsType[*allowance.LimitedError](err)
+	_, failure.rests = errors.AsType[*ratelimit.LimitedError](err)
 	failure.final = failure.rests || errors.Is(err, errNoSeat)
 	return failure
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/fair"
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // TestSharedWorkWaitsNoLongerThanItsCaller: shared work has 30 s, and its caller less. A
@@ -28,13 +28,13 @@ func TestSharedWorkWaitsNoLongerThanItsCaller(t *testing.T) {
 		{"a rest that ends before the caller", "20", 28 * time.Second, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			book := allowance.New()
-			concurrency, err := fair.New(fair.Bounds{Total: 1, PerHost: 1})
+			book := ratelimit.New()
+			concurrency, err := fairqueue.New(fairqueue.Bounds{Total: 1, PerHost: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := &Client{allowance: book, concurrency: concurrency}
-			account := allowance.Account{Host: "reg.example"}
+			client := &Client{limiter: book, concurrency: concurrency}
+			account := ratelimit.Account{Host: "reg.example"}
 			ticket, err := book.Enter(t.Context(), account, false)
 			if err != nil {
 				t.Fatal(err)
@@ -56,13 +56,13 @@ func TestSharedWorkWaitsNoLongerThanItsCaller(t *testing.T) {
 				return struct{}{}, err
 			})
 			took := time.Since(began)
-			if _, limited := errors.AsType[*allowance.LimitedError](err); limited == test.waits || (err == nil) != test.waits || !test.waits && took > 0 {
+			if _, limited := errors.AsType[*ratelimit.LimitedError](err); limited == test.waits || (err == nil) != test.waits || !test.waits && took > 0 {
 				t.Errorf("%s: %v after %v", test.reason, err, took)
 			}
 			failure := &Error{Kind: image.Unavailable, Status: http.StatusServiceUnavailable, Err: &retryAfterError{value: test.after}}
 			_, err = flight.Do(ctx, "pause", func(ctx context.Context) (struct{}, error) {
 				client.backoff = time.Millisecond
-				return struct{}{}, client.pause(ctx, 1, question{turn: 2, repository: image.MustParse("reg.example/app").Repository()}, failure)
+				return struct{}{}, client.pause(ctx, 1, request{turn: 2, repository: image.MustParse("reg.example/app").Repository()}, failure)
 			})
 			if !test.waits && err == nil {
 				t.Errorf("%s: a retry was waited for", test.reason)

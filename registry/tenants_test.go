@@ -12,7 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -77,7 +77,7 @@ func TestARegistryThatSaysSlowDown(t *testing.T) {
 	server := start(t, registrytest.Options{})
 	server.PutImage("app", "v1", "content")
 	server.SetFaults(registrytest.Fault{Nth: 1, Do: registrytest.RetryAfter(429, "600")})
-	book := allowance.New()
+	book := ratelimit.New()
 	admission := newClient(t, registry.Config{}, registry.WithAllowance(book, false))
 	scan := newClient(t, registry.Config{}, registry.WithAllowance(book, true))
 	ref := image.MustParse(server.Host() + "/app:v1")
@@ -151,7 +151,7 @@ func TestAStoreThatSaysSlowDown(t *testing.T) {
 func TestTheScanLeavesHalf(t *testing.T) {
 	server := start(t, registrytest.Options{PullLimit: 10})
 	server.PutImage("app", "v1", "content")
-	book := allowance.New()
+	book := ratelimit.New()
 	scan := newClient(t, registry.Config{}, registry.WithAllowance(book, true))
 	asked := 0
 	for range 20 {

@@ -104,7 +104,7 @@ func newPort(b *testing.B, delay time.Duration, images int) (*port, []string) {
 // scanner is one that remembers nothing yet, as the gateway wires it.
 func (p *port) scanner(b *testing.B, of *fleet, to report.Sink) *scan.Scanner {
 	b.Helper()
-	calm := testkit.Must(scan.NewCalm(p.Harbor, 1000))(b)
+	calm := testkit.Must(scan.NewPacer(p.Harbor, 1000))(b)
 	decider := testkit.Must(gate.New(gate.Config{Registries: calm, State: p.view}, gate.WithConcurrency(16), gate.WithTimeout(10*time.Minute), gate.WithAges(gate.Ages{Tag: 5 * time.Minute})))(b)
 	return testkit.Must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}, Forgetter: forgetful{}}))(b)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 )
 
 // router routes requests to the endpoints by path.
@@ -56,7 +56,7 @@ func (t *guarded) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(response, err.Error(), http.StatusForbidden)
 		return
 	}
-	place, _, ok := t.server.requests.TryEnter(fair.Claim{Tenant: hostOf(r.RemoteAddr)})
+	place, _, ok := t.server.requests.TryEnter(fairqueue.Claim{Tenant: hostOf(r.RemoteAddr)})
 	if !ok {
 		http.Error(response, "too many concurrent requests in total or from this address; retry", http.StatusServiceUnavailable)
 		return

@@ -45,7 +45,7 @@ func (s *Server) health() http.Handler {
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	status, lines := http.StatusOK, strings.Builder{}
 	for _, check := range append([]Check{{Name: drain, Ready: s.checkDrain}}, s.config.Checks...) {
-		if err := check.ask(); err != nil {
+		if err := check.run(); err != nil {
 			status = http.StatusServiceUnavailable
 			fmt.Fprintf(&lines, "not ready: %s: %s\n", check.Name, oneLine(err.Error()))
 			continue
@@ -62,8 +62,8 @@ func (s *Server) checkDrain() error {
 	return nil
 }
 
-// ask calls the check. A check that panics is not ready.
-func (c Check) ask() (err error) {
+// run calls the check. A check that panics is not ready.
+func (c Check) run() (err error) {
 	defer func() {
 		if what := recover(); what != nil {
 			err = fmt.Errorf("internal error: %v", what)

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 )
 
 // Certificates returns the certificate to serve, at each handshake. An error refuses the
@@ -112,7 +112,7 @@ type Server struct {
 	plain        *http.Server
 	profiles     *http.Server // may be nil
 	clientErrors *ErrorLog
-	requests     *fair.Places // limited by address
+	requests     *fairqueue.Queue // limited by address
 	listening    listeners
 	draining     atomic.Bool // not ready
 	reconnecting atomic.Bool // clients are asked to reconnect
@@ -129,7 +129,7 @@ func New(config Config, with ...Option) (*Server, error) {
 	if err := config.check(); err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
-	requests, err := fair.New(fair.Bounds{Total: maxRequests})
+	requests, err := fairqueue.New(fairqueue.Bounds{Total: maxRequests})
 	if err != nil {
 		return nil, fmt.Errorf("webhook: requests: %w", err)
 	}

@@ -61,11 +61,11 @@ type Status struct {
 	LastError error
 }
 
-// nobody is the default Observer. It ignores all events.
-type nobody struct{}
+// none is the default Observer. It ignores all events.
+type none struct{}
 
-func (nobody) Recalled(int, int) {}
-func (nobody) Rejected(Reason)   {}
-func (nobody) Kept(int)          {}
-func (nobody) Dropped(int)       {}
-func (nobody) Failed(Op)         {}
+func (none) Recalled(int, int) {}
+func (none) Rejected(Reason)   {}
+func (none) Kept(int)          {}
+func (none) Dropped(int)       {}
+func (none) Failed(Op)         {}

@@ -146,7 +146,7 @@ func WithClock(now func() time.Time) Option {
 func New(config Config, with ...Option) (*Store, error) {
 	s := &Store{
 		slots: make(chan struct{}, connections), prefix: defaultPrefix, timeout: defaultTimeout, maxTTL: defaultMaxTTL,
-		observer: nobody{}, now: time.Now, queue: newQueue(),
+		observer: none{}, now: time.Now, queue: newQueue(),
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	for _, option := range with {

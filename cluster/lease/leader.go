@@ -23,8 +23,8 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// goodbyeTimeout bounds requests to the API server during shutdown.
-const goodbyeTimeout = 3 * time.Second
+// releaseTimeout bounds requests to the API server during shutdown.
+const releaseTimeout = 3 * time.Second
 
 // LeaderOptions are the dependencies of a Leader; all are required.
 type LeaderOptions struct {
@@ -133,7 +133,7 @@ func (l *Leader) lead(ctx, leading context.Context, lead func(context.Context)) 
 // release releases the lease, if this replica holds it, so that the next leader need not wait for
 // its expiry. Best effort.
 func (l *Leader) release(ctx context.Context, lock resourcelock.Interface) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	record, _, err := lock.Get(ctx)
 	if err != nil || record.HolderIdentity != l.options.Identity {

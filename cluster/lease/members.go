@@ -115,7 +115,7 @@ func (m *Members) Run(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTimeout)
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	err := m.options.Client.Leases(m.options.Namespace).Delete(bye, m.name(), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) && m.options.Failed != nil {

@@ -34,7 +34,7 @@ type Discovery struct {
 	log     *slog.Logger
 	known   chan struct{} // closed after the first discovery
 
-	asking  sync.Mutex
+	listing sync.Mutex
 	current atomic.Pointer[[]configuration.Resource]
 	tell    sync.Once
 	missed  atomic.Bool // used before the first discovery
@@ -132,8 +132,8 @@ func (s *Discovery) Run(ctx context.Context, defined gateway.Changing) {
 
 // Refresh reports whether the served resources have changed.
 func (s *Discovery) Refresh() (changed bool, err error) {
-	s.asking.Lock()
-	defer s.asking.Unlock()
+	s.listing.Lock()
+	defer s.listing.Unlock()
 	lists, failed, err := s.discover()
 	if err != nil {
 		return false, err

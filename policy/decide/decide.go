@@ -102,7 +102,7 @@ func (j *judgement) and(other judgement) {
 
 // requirement judges a set: at least Threshold members must match, each by a different signer.
 func requirement(r *policy.Requirement, about policy.Question, ask answers) judgement {
-	tally := &tally{}
+	tally := &matching{}
 	var missed []policy.Decision
 	possible := 0 // members that a closed gap might still add
 	for _, m := range r.Members {
@@ -133,7 +133,7 @@ func requirement(r *policy.Requirement, about policy.Question, ask answers) judg
 }
 
 // shortfall puts an unmet requirement into words.
-func shortfall(r *policy.Requirement, t *tally, missed []policy.Decision, open bool) judgement {
+func shortfall(r *policy.Requirement, t *matching, missed []policy.Decision, open bool) judgement {
 	out := judgement{result: policy.Fail}
 	if open {
 		out.result = policy.Indeterminate

@@ -14,8 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/allowance"
 	"github.com/quaymaster/quaymaster/registry/health"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -116,7 +116,7 @@ func TestWhatOpens(t *testing.T) {
 		{"it contradicts itself", answered(image.Corrupt), present},
 		{"an error of the registry's own, which may be of one image", &registry.Error{Kind: image.Unavailable, Status: 503}, doubtful},
 		{"an account that has reached its limit", &registry.Error{Kind: image.Unavailable, Status: 429}, nothing},
-		{"an account that rests", &registry.Error{Kind: image.Unavailable, Err: fmt.Errorf("not asked: %w", &allowance.LimitedError{})}, nothing},
+		{"an account that rests", &registry.Error{Kind: image.Unavailable, Err: fmt.Errorf("not asked: %w", &ratelimit.LimitedError{})}, nothing},
 		{"no answer", &registry.Error{Kind: image.Unavailable, Err: errors.New("connection refused")}, silent},
 		{"an answer to a credential that is in doubt", &registry.Error{Kind: image.Unavailable, Status: 404}, nothing},
 		{"a question that was never sent", &registry.Error{Kind: image.Unavailable, Err: context.DeadlineExceeded}, nothing},

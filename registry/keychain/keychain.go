@@ -67,11 +67,11 @@ type Request struct {
 // Keychain chooses credentials. It is safe for concurrent use. Make one with
 // New.
 type Keychain struct {
-	config    Config
-	insecure  *registry.Client
-	gateway   []place
-	book      *book
-	providers *providers
+	config      Config
+	insecure    *registry.Client
+	gateway     []place
+	secretCache *secretCache
+	providers   *providers
 
 	making  sync.Mutex // held while a client is made, so that it is made once and fetches one token
 	clients *cache.Cache[clientKey, *registry.Client]
@@ -111,7 +111,7 @@ func New(config Config) (*Keychain, error) {
 	if err := providers.check(config.Cloud); err != nil {
 		return nil, fmt.Errorf("new keychain: %w", err)
 	}
-	book, err := newBook(config.Secrets, slices.Clone(config.Key))
+	book, err := newSecretCache(config.Secrets, slices.Clone(config.Key))
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func New(config Config) (*Keychain, error) {
 	}
 	config.Cloud = slices.Clone(config.Cloud)
 	return &Keychain{
-		config: config, insecure: config.Registry.Insecure(), gateway: gateway, book: book, providers: providers, clients: clients,
+		config: config, insecure: config.Registry.Insecure(), gateway: gateway, secretCache: book, providers: providers, clients: clients,
 	}, nil
 }
 
@@ -210,13 +210,13 @@ func (k *Keychain) scope(s *search, request Request) string {
 		for i, b := range bounds {
 			scopes[i] = b.scope
 		}
-		scope = k.book.hash(scopes...)
+		scope = k.secretCache.hash(scopes...)
 	case s.provider != "":
 		scope = "provider " + s.provider
 	}
 	if len(request.PolicySecrets)+len(request.PolicyProviders) > 0 {
 		named := append([]string{fmt.Sprint(len(request.PolicySecrets))}, request.PolicySecrets...)
-		scope += " with " + k.book.hash(append(named, request.PolicyProviders...)...)
+		scope += " with " + k.secretCache.hash(append(named, request.PolicyProviders...)...)
 	}
 	if request.AllowInsecure {
 		scope += " insecure"
@@ -259,14 +259,14 @@ func (k *Keychain) sources(s *search, request Request, policy []place) []registr
 	}
 	var others []registry.Source
 	for _, p := range slices.Concat(policy, k.gateway) {
-		others = append(others, ranks(p.String(), lookup{book: k.book, name: p.secret}, maxTried+1)...)
+		others = append(others, ranks(p.String(), lookup{secretCache: k.secretCache, name: p.secret}, maxTried+1)...)
 	}
 	for _, name := range slices.Concat(request.PolicyProviders, k.config.Cloud) {
 		others = append(others, k.providers.sources[name])
 	}
 	home := s.repository.String()
 	for _, other := range others {
-		other.Keychain = elsewhere{home: home, keychain: other.Keychain}
+		other.Keychain = elsewhere{repository: home, keychain: other.Keychain}
 		sources = append(sources, other)
 	}
 	return sources

@@ -146,7 +146,7 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 			s.note(p, err)
 			continue
 		}
-		page, err := k.book.read(ctx, p.secret)
+		page, err := k.secretCache.read(ctx, p.secret)
 		switch {
 		case isMissing(err):
 			s.note(p, errors.New("does not exist"))
@@ -158,7 +158,7 @@ func (k *Keychain) secrets(ctx context.Context, s *search, places []place) {
 			s.note(p, page.err)
 			continue
 		}
-		held := k.book.forHost(page, s.repository.Registry())
+		held := k.secretCache.forHost(page, s.repository.Registry())
 		if held == nil {
 			continue
 		}

@@ -61,7 +61,7 @@ func (p *providers) has(ctx context.Context, name string, repository image.Repos
 		return has, nil
 	}
 	return p.flights.Do(ctx, key, func(ctx context.Context) (bool, error) {
-		has, err := p.ask(ctx, name, repository)
+		has, err := p.request(ctx, name, repository)
 		if err != nil {
 			return false, err
 		}
@@ -74,7 +74,7 @@ func (p *providers) has(ctx context.Context, name string, repository image.Repos
 	})
 }
 
-func (p *providers) ask(ctx context.Context, name string, repository image.Repository) (bool, error) {
+func (p *providers) request(ctx context.Context, name string, repository image.Repository) (bool, error) {
 	authenticator, err := authn.Resolve(ctx, p.sources[name].Keychain, registry.Resource(repository))
 	if err != nil {
 		return false, fmt.Errorf("%T", err) // helpers may print secrets

@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/verify"
-	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
@@ -152,24 +152,24 @@ func parse(payload []byte) (*sgbundle.Bundle, error) {
 func measure(material *protobundle.VerificationMaterial) error {
 	certificates := append(material.GetX509CertificateChain().GetCertificates(), material.GetCertificate())
 	for _, c := range certificates {
-		if err := effort.Certificate(c.GetRawBytes()); err != nil {
+		if err := limits.Certificate(c.GetRawBytes()); err != nil {
 			return fmt.Errorf("a certificate: %w", err)
 		}
 	}
 	for _, entry := range material.GetTlogEntries() {
-		if err := effort.Entry(entry.GetCanonicalizedBody()); err != nil {
+		if err := limits.Entry(entry.GetCanonicalizedBody()); err != nil {
 			return err
 		}
-		if err := effort.Checkpoint(entry.GetInclusionProof().GetCheckpoint().GetEnvelope()); err != nil {
+		if err := limits.Checkpoint(entry.GetInclusionProof().GetCheckpoint().GetEnvelope()); err != nil {
 			return err
 		}
 	}
 	stamps := material.GetTimestampVerificationData().GetRfc3161Timestamps()
-	if len(stamps) > effort.MaxTimestamps {
-		return fmt.Errorf("the bundle has %d timestamps, more than the bound of %d", len(stamps), effort.MaxTimestamps)
+	if len(stamps) > limits.MaxTimestamps {
+		return fmt.Errorf("the bundle has %d timestamps, more than the bound of %d", len(stamps), limits.MaxTimestamps)
 	}
 	for _, stamp := range stamps {
-		if err := effort.Timestamp(stamp.GetSignedTimestamp()); err != nil {
+		if err := limits.Timestamp(stamp.GetSignedTimestamp()); err != nil {
 			return err
 		}
 	}

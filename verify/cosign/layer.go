@@ -13,7 +13,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 
 	"github.com/quaymaster/quaymaster/attest"
-	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
@@ -139,7 +139,7 @@ func (l *layer) readEntry(text string) error {
 	if err != nil {
 		return fmt.Errorf("the entry's body: %w", err)
 	}
-	if err := effort.Entry(body); err != nil {
+	if err := limits.Entry(body); err != nil {
 		return err
 	}
 	if len(entry.SignedEntryTimestamp) == 0 {
@@ -157,7 +157,7 @@ func (l *layer) readTimestamp(text string) error {
 	if len(timestamp.SignedRFC3161Timestamp) == 0 {
 		return errors.New("it holds no timestamp")
 	}
-	if err := effort.Timestamp(timestamp.SignedRFC3161Timestamp); err != nil {
+	if err := limits.Timestamp(timestamp.SignedRFC3161Timestamp); err != nil {
 		return err
 	}
 	l.timestamp = &timestamp

@@ -175,7 +175,7 @@ func TestFirstAnswerThatEnds(t *testing.T) {
 		ofRoot.set(func(r *registrar) { r.next = nexts[0] })
 		ofBetween.set(func(r *registrar) { r.next = nexts[1] })
 		good := sign(t, order{by: newSigner(t, between, "release", ofBetween.naming("crl"))})
-		verifier := newVerifier(t, asking)
+		verifier := newVerifier(t, revocationRequests)
 		for range 16 { // in whatever order the answers are looked at
 			fact, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 			if err != nil {
@@ -215,7 +215,7 @@ func TestDeltaThatEnds(t *testing.T) {
 			}
 		})
 		good := sign(t, order{by: newSigner(t, ca, "release", server.naming("crl"))})
-		fact, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+		fact, err := newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 		if err != nil {
 			t.Fatal(err)
 		}

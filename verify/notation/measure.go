@@ -13,7 +13,7 @@ import (
 	gocose "github.com/veraison/go-cose"
 
 	"github.com/quaymaster/quaymaster/verify"
-	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // timestampHeader is the envelope's header with the RFC 3161 timestamp.
@@ -30,7 +30,7 @@ func (p *proof) measure() error {
 		return p.bound(fmt.Errorf("the certificate chain has %d certificates, more than %d are not looked at", len(chain), maxChain))
 	}
 	for _, der := range chain {
-		if err := effort.Certificate(der); err != nil {
+		if err := limits.Certificate(der); err != nil {
 			return p.reject(verify.Malformed, fmt.Errorf("read envelope: %w", err))
 		}
 	}
@@ -41,7 +41,7 @@ func (p *proof) measure() error {
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or the next parser reports the error
 	}
-	if err := effort.Signers(token.Certificates, len(token.SignerInfos)); err != nil {
+	if err := limits.Signers(token.Certificates, len(token.SignerInfos)); err != nil {
 		return p.reject(verify.Malformed, fmt.Errorf("read envelope: %w", err))
 	}
 	return nil
@@ -56,7 +56,7 @@ func (p *proof) vouched(chain [][]byte) error {
 	}
 	signer := certificates[0]
 	trusted := slices.Concat(p.terms.stores[truststore.TypeCA], p.terms.stores[truststore.TypeSigningAuthority])
-	if slices.ContainsFunc(append(effort.Certified(certificates, trusted), trusted...), signer.Equal) {
+	if slices.ContainsFunc(append(limits.Certified(certificates, trusted), trusted...), signer.Equal) {
 		return nil
 	}
 	return p.miss(verify.UntrustedChain, "a certificate of the trust store: "+subjects(trusted), certificates[len(certificates)-1].Subject.String())

@@ -60,7 +60,7 @@ func (p *proof) failed(ctx context.Context, result *notation.ValidationResult) e
 	case trustpolicy.TypeAuthenticTimestamp:
 		return p.badTime(ctx, result.Error)
 	case trustpolicy.TypeRevocation:
-		return p.notCleared(p.inquiry.signer, result.Error)
+		return p.notCleared(p.revocationCheck.signer, result.Error)
 	default:
 		return p.reject(verify.Malformed, result.Error)
 	}
@@ -84,7 +84,7 @@ func (p *proof) notAuthentic(err error) error {
 }
 
 // notCleared distinguishes revoked certificates from those without a revocation status.
-func (p *proof) notCleared(asked *asking, err error) error {
+func (p *proof) notCleared(asked *revocationRequests, err error) error {
 	if asked.revoked != "" {
 		r := p.miss(verify.Revoked, "a certificate that was not revoked", asked.revoked)
 		r.Err = err
@@ -180,7 +180,7 @@ func (p *proof) expires() time.Time {
 			ends = append(ends, certificate.NotAfter)
 		}
 	}
-	ends = append(ends, p.inquiry.until())
+	ends = append(ends, p.revocationCheck.until())
 	ends = slices.DeleteFunc(ends, time.Time.IsZero)
 	if len(ends) == 0 {
 		return time.Time{}

@@ -20,7 +20,7 @@ import (
 // about returns the certificate of an OCSP request, and its issuer. The request is the end of the
 // path (RFC 6960, A.1). Only a serial number of more than a hundred bytes, where twenty are
 // allowed, would make it too long for that.
-func (k *asking) about(path string) (certificate, issuer *x509.Certificate, err error) {
+func (k *revocationRequests) about(path string) (certificate, issuer *x509.Certificate, err error) {
 	for i := range len(k.chain) - 1 {
 		sent, err := ocsp.CreateRequest(k.chain[i], k.chain[i+1], nil)
 		if err != nil {

@@ -93,7 +93,7 @@ func TestWhoMayAnswer(t *testing.T) {
 		}), 0, "", false},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			verifier := newVerifier(t, asking)
+			verifier := newVerifier(t, revocationRequests)
 			said := word{ca: ca, by: row.by, serial: serial, next: time.Now().AddDate(50, 0, 0), length: row.length, behind: row.behind}.der(t)
 			server.set(func(r *registrar) { r.respond = answering(said) })
 			if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); (err == nil) != row.isGood {
@@ -190,7 +190,7 @@ func TestWhatAListSpeaksOf(t *testing.T) {
 					_, _ = w.Write(list)
 				}
 			})
-			verifier := newVerifier(t, asking)
+			verifier := newVerifier(t, revocationRequests)
 			for range 2 { // the second time from memory
 				if _, err := verifier.Verify(t.Context(), pinned(t, manifest), row.looked, trusting(ca)); (err == nil) != row.isGood {
 					t.Errorf("%v", err)
@@ -211,7 +211,7 @@ func TestASpoiltAnswerIsNotKept(t *testing.T) {
 		by     *party
 		isGood bool
 	}{{"a stranger's answer", stranger, false}, {"the CA's own", ca, true}} {
-		verifier := newVerifier(t, asking)
+		verifier := newVerifier(t, revocationRequests)
 		server.set(func(r *registrar) { r.signedBy, r.status = row.by, ocsp.Good })
 		if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); err != nil {
 			t.Fatalf("%s: %v", row.reason, err)
@@ -242,7 +242,7 @@ func TestAnAnswerIsToItsQuestion(t *testing.T) {
 		{"about the signer", word{ca: team, by: team, isBare: true, serial: serial, next: next}, true},
 		{"about the signer's issuer", word{ca: ca, by: ca, serial: big.NewInt(12), next: next}, false},
 	} {
-		verifier := newVerifier(t, asking)
+		verifier := newVerifier(t, revocationRequests)
 		said := row.said.der(t)
 		server.set(func(r *registrar) { r.respond = answering(said) })
 		if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); err != nil {
@@ -278,7 +278,7 @@ func TestAChainIsAskedAbout(t *testing.T) {
 	} {
 		said := row.said.der(t)
 		server.set(func(r *registrar) { r.respond = answering(said) })
-		_, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+		_, err := newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 		if (err == nil) != row.isGood || !row.isGood && image.KindOf(err) != image.Unavailable {
 			t.Errorf("an answer %s: %v", row.reason, err)
 		}
@@ -294,7 +294,7 @@ func TestAddressesOfResponders(t *testing.T) {
 		for status, want := range map[int]verify.Code{ocsp.Good: "", ocsp.Revoked: verify.Revoked} {
 			said := word{ca: ca, by: ca, serial: serial, next: time.Now().Add(time.Hour), status: status}.der(t)
 			server.set(func(r *registrar) { r.respond = answering(said) })
-			_, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+			_, err := newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 			if got := codeOf(t, err); got != want {
 				t.Errorf("%q: code %q (%v), want %q", address, got, err, want)
 			}
@@ -324,7 +324,7 @@ func TestARedirectKeepsTheQuestion(t *testing.T) {
 		{"to another address", "/ocsp/elsewhere"},
 		{"to the question about another certificate", "/ocsp/" + url.QueryEscape(base64.StdEncoding.EncodeToString(question))},
 	} {
-		verifier := newVerifier(t, asking)
+		verifier := newVerifier(t, revocationRequests)
 		said := honest(first, ocsp.Good)
 		server.set(func(r *registrar) {
 			r.asked = map[string]int{}
@@ -374,7 +374,7 @@ func TestAnAnswerEndsWithItsResponder(t *testing.T) {
 		}
 		said := word{ca: ca, by: by, isBare: row.isBare, serial: serial, next: row.next}.der(t)
 		server.set(func(r *registrar) { r.respond = answering(said) })
-		fact, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
+		fact, err := newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), good, trusting(ca))
 		if err != nil || !fact.Expires.Equal(soon) {
 			t.Errorf("%s: %v, the fact expires %s, want %s", row.reason, err, fact.Expires, soon)
 		}

@@ -69,23 +69,23 @@ func newRevocationClient(o Options) (*revocationClient, error) {
 	return &revocationClient{transport: o.Transport, loopback: o.InsecureLoopback, timeout: o.Timeout, memory: memory}, nil
 }
 
-// inquiry is all revocation requests for one signature: about the signer's chain and about the
+// revocationCheck is all revocation requests for one signature: about the signer's chain and about the
 // timestamp authority's.
-type inquiry struct{ signer, timestamper *asking }
+type revocationCheck struct{ signer, timestamper *revocationRequests }
 
-// newInquiry returns an inquiry about a signer. Its chain must lead to one of the trusted
+// newRevocationCheck returns the revocation checks about a signer. Its chain must lead to one of the trusted
 // certificates.
-func (c *revocationClient) newInquiry(trusted []*x509.Certificate) *inquiry {
-	return &inquiry{
-		signer:      &asking{client: c, purpose: purpose.CodeSigning, trusted: trusted, heard: make(map[question]*answer)},
-		timestamper: &asking{client: c, purpose: purpose.Timestamping, verified: true, heard: make(map[question]*answer)},
+func (c *revocationClient) newRevocationCheck(trusted []*x509.Certificate) *revocationCheck {
+	return &revocationCheck{
+		signer:      &revocationRequests{client: c, purpose: purpose.CodeSigning, trusted: trusted, heard: make(map[question]*answer)},
+		timestamper: &revocationRequests{client: c, purpose: purpose.Timestamping, verified: true, heard: make(map[question]*answer)},
 	}
 }
 
 // until returns the earliest end of the responses; zero if there were none.
-func (q *inquiry) until() time.Time {
+func (q *revocationCheck) until() time.Time {
 	var first time.Time
-	for _, chain := range []*asking{q.signer, q.timestamper} {
+	for _, chain := range []*revocationRequests{q.signer, q.timestamper} {
 		chain.mu.Lock()
 		for _, a := range chain.heard {
 			if first.IsZero() || a.next.Before(first) {
@@ -97,10 +97,10 @@ func (q *inquiry) until() time.Time {
 	return first
 }
 
-// asking is the revocation check of one chain. It implements notation's validator and the
+// revocationRequests is the revocation check of one chain. It implements notation's validator and the
 // transports (http.RoundTripper for OCSP, crl.Fetcher). It records which certificate failed, why,
 // and how long the responses are valid.
-type asking struct {
+type revocationRequests struct {
 	client  *revocationClient
 	purpose purpose.Purpose
 	// A level may accept an untrusted chain. Such a chain must not choose the hosts of outgoing
@@ -118,7 +118,7 @@ type asking struct {
 }
 
 // hear records a response that the result depends on.
-func (k *asking) hear(asked question, a *answer) {
+func (k *revocationRequests) hear(asked question, a *answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.heard[asked] = a
@@ -126,7 +126,7 @@ func (k *asking) hear(asked question, a *answer) {
 
 // remember caches the responses for later inquiries. Only verified responses are cached: they are
 // not encrypted, and an injected one must not persist.
-func (k *asking) remember() {
+func (k *revocationRequests) remember() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for asked, a := range k.heard {
@@ -135,7 +135,7 @@ func (k *asking) remember() {
 }
 
 // ValidateContext implements revocation.Validator.
-func (k *asking) ValidateContext(ctx context.Context, o revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
+func (k *revocationRequests) ValidateContext(ctx context.Context, o revocation.ValidateContextOptions) ([]*result.CertRevocationResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.client.timeout)
 	defer cancel()
 	k.asked, k.chain = true, o.CertChain
@@ -176,7 +176,7 @@ func namesServer(certificate *x509.Certificate) bool {
 	return len(certificate.OCSPServer) > 0 || len(certificate.CRLDistributionPoints) > 0
 }
 
-func (k *asking) isTrusted(certificate *x509.Certificate) bool {
+func (k *revocationRequests) isTrusted(certificate *x509.Certificate) bool {
 	return slices.ContainsFunc(k.trusted, certificate.Equal)
 }
 
@@ -193,7 +193,7 @@ func serverErrors(r *result.CertRevocationResult) error {
 	return errors.Join(all...)
 }
 
-func (k *asking) httpClient(transport http.RoundTripper) *http.Client {
+func (k *revocationRequests) httpClient(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport: transport,
 		Timeout:   k.client.timeout,
@@ -211,7 +211,7 @@ func (k *asking) httpClient(transport http.RoundTripper) *http.Client {
 
 // RoundTrip implements http.RoundTripper for OCSP: it responds from the cache or sends a request,
 // and records the response.
-func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
+func (k *revocationRequests) RoundTrip(request *http.Request) (*http.Response, error) {
 	first := request
 	for first.Response != nil { // redirected: the redirecting server must not choose the cache key
 		first = first.Response.Request
@@ -258,7 +258,7 @@ func (k *asking) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // Fetch implements crl.Fetcher in the same way.
-func (k *asking) Fetch(ctx context.Context, url string) (*crl.Bundle, error) {
+func (k *revocationRequests) Fetch(ctx context.Context, url string) (*crl.Bundle, error) {
 	asked := question{method: "CRL", url: url}
 	if known, ok := k.client.memory.Get(asked); ok {
 		k.hear(asked, known)

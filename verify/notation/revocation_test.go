@@ -24,8 +24,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify/notation"
 )
 
-// asking may ask the servers of these tests.
-var asking = notation.Options{Transport: &http.Transport{DialContext: dial.New(dial.Config{}).DialContext}, InsecureLoopback: true}
+// asking may query the servers of these tests.
+var revocationRequests = notation.Options{Transport: &http.Transport{DialContext: dial.New(dial.Config{}).DialContext}, InsecureLoopback: true}
 
 // registrar answers questions about revocation as it is told to.
 type registrar struct {
@@ -166,7 +166,7 @@ func TestRevocation(t *testing.T) {
 					server.set(row.change)
 				}
 				good := sign(t, order{by: newSigner(t, ca, "release", server.naming(service))})
-				fact, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, row.authority)
+				fact, err := newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), good, row.authority)
 				if got := server.requests(); got != row.asks {
 					t.Errorf("%d requests, want %d", got, row.asks)
 				}
@@ -212,7 +212,7 @@ func TestRevocationOfTheTimestampAuthority(t *testing.T) {
 	authority := trusting(ca, func(a *verify.Authority) { a.Notation.TSA = stamps.ca.pem() })
 	good := sign(t, order{by: by, tsa: stamps})
 	try := func() error {
-		_, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), good, authority)
+		_, err := newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), good, authority)
 		return err
 	}
 	if err := try(); err != nil {
@@ -251,7 +251,7 @@ func TestAnswersAreRememberedUntilTheyEnd(t *testing.T) {
 		t.Run(service, func(t *testing.T) {
 			server := newRegistrar(t, ca)
 			good := sign(t, order{by: newSigner(t, ca, "release", server.naming(service))})
-			verifier := newVerifier(t, asking)
+			verifier := newVerifier(t, revocationRequests)
 			var next time.Time
 			server.set(func(r *registrar) { next = r.next })
 			for range 3 {
@@ -278,7 +278,7 @@ func TestForeignAnswersAreNotRemembered(t *testing.T) {
 		server := newRegistrar(t, ca)
 		server.set(func(r *registrar) { r.signedBy = stranger })
 		good := sign(t, order{by: newSigner(t, ca, "release", server.naming(service))})
-		verifier := newVerifier(t, asking)
+		verifier := newVerifier(t, revocationRequests)
 		if _, err := verifier.Verify(t.Context(), pinned(t, manifest), good, trusting(ca)); image.KindOf(err) != image.Unavailable {
 			t.Fatalf("%s: got %v, want could-not-look", service, err)
 		}
@@ -321,15 +321,15 @@ func TestWhoMayBeAsked(t *testing.T) {
 		server := newRegistrar(t, stranger)
 		by := newSigner(t, stranger, "release", server.naming(service))
 
-		fact, err := newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(stranger, audit))
+		fact, err := newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(stranger, audit))
 		if err != nil || len(fact.Notes) != 0 || server.requests() != 1 {
 			t.Errorf("%s of a trusted signer: %v, notes %q, %d requests; want 1", service, err, fact.Notes, server.requests())
 		}
-		fact, err = newVerifier(t, asking).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(ca, audit))
+		fact, err = newVerifier(t, revocationRequests).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(ca, audit))
 		if err != nil || len(fact.Notes) != 2 || server.requests() != 1 {
 			t.Errorf("%s of a stranger whom the level lets pass: %v, notes %q, %d requests; want no further one", service, err, fact.Notes, server.requests())
 		}
-		_, err = newVerifier(t, notation.Options{Transport: asking.Transport}).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(stranger))
+		_, err = newVerifier(t, notation.Options{Transport: revocationRequests.Transport}).Verify(t.Context(), pinned(t, manifest), sign(t, order{by: by}), trusting(stranger))
 		if image.KindOf(err) != image.Unavailable || !strings.Contains(err.Error(), "on this machine") || server.requests() != 1 {
 			t.Errorf("%s on this machine: %v, %d requests; want could-not-look and no further one", service, err, server.requests())
 		}
@@ -357,7 +357,7 @@ func TestTheCallerLeaves(t *testing.T) {
 					r.answerOCSP(w, request)
 				}
 			})
-			_, err := newVerifier(t, asking).Verify(ctx, pinned(t, manifest), signature, authority)
+			_, err := newVerifier(t, revocationRequests).Verify(ctx, pinned(t, manifest), signature, authority)
 			_, rejected := errors.AsType[*verify.Rejection](err)
 			if left := errors.Is(err, context.Canceled); rejected || left != leaves || !left && err != nil {
 				t.Errorf("%s: the caller leaves %t: %v", name, leaves, err)

@@ -34,8 +34,8 @@ func (p *proof) badTime(ctx context.Context, err error) error {
 			return p.reject(verify.ExpiredCertificate, err)
 		}
 	}
-	if p.inquiry.timestamper.asked {
-		return p.notCleared(p.inquiry.timestamper, err)
+	if p.revocationCheck.timestamper.asked {
+		return p.notCleared(p.revocationCheck.timestamper, err)
 	}
 	return p.reject(verify.BadTimestamp, err)
 }

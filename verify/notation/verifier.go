@@ -89,10 +89,10 @@ func (v *Verifier) Verify(ctx context.Context, subject image.Pinned, evidence at
 
 // check runs notation-go's checks and returns the one that failed.
 func (v *Verifier) check(ctx context.Context, p *proof) error {
-	p.inquiry = v.revocation.newInquiry(p.terms.stores[p.signed.store()])
+	p.revocationCheck = v.revocation.newRevocationCheck(p.terms.stores[p.signed.store()])
 	checker, err := verifier.NewWithOptions(p.terms.document, p.terms.stores, nil, verifier.VerifierOptions{
-		RevocationCodeSigningValidator:  p.inquiry.signer,
-		RevocationTimestampingValidator: p.inquiry.timestamper,
+		RevocationCodeSigningValidator:  p.revocationCheck.signer,
+		RevocationTimestampingValidator: p.revocationCheck.timestamper,
 	})
 	if err != nil {
 		return fmt.Errorf("authority %s: %w", p.authority.Name, err)
@@ -118,12 +118,12 @@ type proof struct {
 	evidence  attest.Evidence
 	authority verify.Authority
 
-	terms   *terms
-	target  image.Descriptor // the required target of the signature
-	signed  *envelope
-	inquiry *inquiry
-	outcome *notation.VerificationOutcome
-	notes   []string
+	terms           *terms
+	target          image.Descriptor // the required target of the signature
+	signed          *envelope
+	revocationCheck *revocationCheck
+	outcome         *notation.VerificationOutcome
+	notes           []string
 }
 
 func (p *proof) reject(code verify.Code, err error) *verify.Rejection {

@@ -20,7 +20,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore/pkg/signature"
 
-	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // PublicKey is a key that passed NewPublicKey's checks. It verifies signatures as sigstore's
@@ -127,7 +127,7 @@ func checkStrength(key crypto.PublicKey) error {
 		if bits := k.N.BitLen(); bits < minRSA {
 			return fmt.Errorf("public key: RSA of %d bits is too short; use at least %d", bits, minRSA)
 		}
-		if err := effort.Key(k); err != nil {
+		if err := limits.Key(k); err != nil {
 			return fmt.Errorf("public key: %w", err)
 		}
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 
 	"github.com/quaymaster/quaymaster/verify"
-	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // Material is the trust for the signatures of one authority. It is immutable, and implements
@@ -71,7 +71,7 @@ func (m *Material) WithIntermediates(certificates []*x509.Certificate) *Material
 	for _, authority := range m.authorities {
 		if fulcio, ok := authority.(*root.FulcioCertificateAuthority); ok && len(fulcio.Intermediates) == 0 {
 			with := *fulcio
-			with.Intermediates = effort.Certified(certificates, []*x509.Certificate{fulcio.Root})
+			with.Intermediates = limits.Certified(certificates, []*x509.Certificate{fulcio.Root})
 			authority = &with
 		}
 		extended.authorities = append(extended.authorities, authority)

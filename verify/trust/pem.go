@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // ParseCertificates parses PEM certificates, at most most of them. It refuses anything else in
@@ -34,7 +34,7 @@ func ParseCertificates(text []byte, most int) ([]*x509.Certificate, error) {
 		if err != nil {
 			return nil, fmt.Errorf("certificate %d: %w", len(certificates)+1, err)
 		}
-		if err := effort.Key(certificate.PublicKey); err != nil {
+		if err := limits.Key(certificate.PublicKey); err != nil {
 			return nil, fmt.Errorf("certificate %d: %w", len(certificates)+1, err)
 		}
 		certificates = append(certificates, certificate)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sigstore/sigstore-go/pkg/root"
 
-	"github.com/quaymaster/quaymaster/verify/internal/effort"
+	"github.com/quaymaster/quaymaster/verify/internal/limits"
 )
 
 // stampAuthority verifies timestamps only with certificates that the authority has certified. The
@@ -33,14 +33,14 @@ func guarded(authorities []root.TimestampingAuthority) []root.TimestampingAuthor
 
 // Verify implements root.TimestampingAuthority.
 func (a *stampAuthority) Verify(stamp, signature []byte) (*root.Timestamp, error) {
-	token, err := effort.Token(stamp)
+	token, err := limits.Token(stamp)
 	switch {
 	case err != nil:
 		return nil, err
 	case token == nil || len(token.Certificates) == 0 || a.trusted.Root == nil:
 		return a.trusted.Verify(stamp, signature)
 	}
-	issuers := effort.Certified(token.Certificates, append([]*x509.Certificate{a.trusted.Root}, a.trusted.Intermediates...))
+	issuers := limits.Certified(token.Certificates, append([]*x509.Certificate{a.trusted.Root}, a.trusted.Intermediates...))
 	signer := token.GetOnlySigner()
 	switch {
 	case signer == nil:

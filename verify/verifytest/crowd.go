@@ -12,7 +12,7 @@ import (
 // alternative name alone, so that each could have issued each of the others. A chain search to a
 // root among them visits every path, with the slowest kind of key.
 func (c *CA) Crowded(n int) (*CA, error) {
-	crowd, err := c.crowd(n)
+	crowd, err := c.many(n)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (c *CA) Crowded(n int) (*CA, error) {
 // Crowded returns the authority with the additional certificates of [CA.Crowded] in its
 // timestamps. No signature covers them.
 func (t *TSA) Crowded(n int) (*TSA, error) {
-	crowd, err := t.ca.crowd(n)
+	crowd, err := t.ca.many(n)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (t *TSA) Crowded(n int) (*TSA, error) {
 	return &crowded, nil
 }
 
-func (c *CA) crowd(n int) ([]*x509.Certificate, error) {
+func (c *CA) many(n int) ([]*x509.Certificate, error) {
 	if c.intermediate == nil {
 		return nil, errors.New("crowd an authority: it has no intermediate")
 	}

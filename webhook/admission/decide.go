@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/internal/review"
 	"github.com/quaymaster/quaymaster/workload"
@@ -188,7 +188,7 @@ func (h *Handler) evaluate(ctx context.Context, q *pending) (Cause, error) {
 // complete adds labels and roles to the subject. If they cannot be read they stay unknown, and
 // rules that need them cannot be evaluated.
 func (h *Handler) complete(ctx context.Context, subject *policy.Subject, object, old workload.Object) error {
-	defer waiting.Begin(ctx)()
+	defer waittime.Begin(ctx)()
 	var failed error
 	if subject.Kind == "Namespace" && subject.Group == "" {
 		if object.IsZero() {

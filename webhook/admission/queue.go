@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 )
 
 // Queue limits the work of the endpoints that share it, and shares it fairly between namespaces: a
 // namespace under load leaves capacity to those without requests. It is safe for concurrent use.
 type Queue struct {
-	requests *fair.Places
-	parsed   *fair.Places
-	bodies   *fair.Places // bytes of bodies with a known namespace
-	bytes    *fair.Places // bytes of all bodies, by remote address
-	most     int64        // limit of bytes
-	reserved atomic.Int64 // reserved bytes
+	requests *fairqueue.Queue
+	parsed   *fairqueue.Queue
+	bodies   *fairqueue.Queue // bytes of bodies with a known namespace
+	bytes    *fairqueue.Queue // bytes of all bodies, by remote address
+	most     int64            // limit of bytes
+	reserved atomic.Int64     // reserved bytes
 }
 
 // QueueBounds limit concurrent work. Zero fields keep their defaults.
@@ -48,20 +48,20 @@ func NewQueue(bounds QueueBounds) (*Queue, error) {
 	if bounds.Bytes < MaxBody {
 		return nil, fmt.Errorf("queue: %d bytes: must be at least %d, the size of one request (MaxBody)", bounds.Bytes, MaxBody)
 	}
-	requests, err := fair.New(fair.Bounds{Total: bounds.Requests})
+	requests, err := fairqueue.New(fairqueue.Bounds{Total: bounds.Requests})
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := fair.New(fair.Bounds{Total: max(bounds.Bytes, maxParsed)})
+	parsed, err := fairqueue.New(fairqueue.Bounds{Total: max(bounds.Bytes, maxParsed)})
 	if err != nil {
 		return nil, err
 	}
-	bodies, err := fair.New(fair.Bounds{Total: bounds.Bytes})
+	bodies, err := fairqueue.New(fairqueue.Bounds{Total: bounds.Bytes})
 	if err != nil {
 		return nil, err
 	}
 	// A single address gets at most three quarters of it.
-	arriving, err := fair.New(fair.Bounds{Total: bounds.Bytes + bounds.Bytes/3 + 1})
+	arriving, err := fairqueue.New(fairqueue.Bounds{Total: bounds.Bytes + bounds.Bytes/3 + 1})
 	if err != nil {
 		return nil, err
 	}
@@ -73,19 +73,19 @@ func (q *Queue) Working() int64 { return q.requests.Held() }
 
 // Waiting returns the number of requests that wait for a slot or for memory.
 func (q *Queue) Waiting() int64 {
-	return q.bytes.Waiting(fair.Full) + q.bytes.Waiting(fair.Share) + q.requests.Waiting(fair.Full) + q.parsed.Waiting(fair.Full) + q.WaitingForShare()
+	return q.bytes.Waiters(fairqueue.Full) + q.bytes.Waiters(fairqueue.Share) + q.requests.Waiters(fairqueue.Full) + q.parsed.Waiters(fairqueue.Full) + q.WaitingForShare()
 }
 
 // WaitingForShare returns the number of waiting requests of namespaces with an exhausted share
 // while capacity is free.
 func (q *Queue) WaitingForShare() int64 {
-	return q.requests.Waiting(fair.Share) + q.parsed.Waiting(fair.Share)
+	return q.requests.Waiters(fairqueue.Share) + q.parsed.Waiters(fairqueue.Share)
 }
 
 var (
 	errQueueFull = errors.New("the gateway is overloaded: no capacity in time")
 	errShare     = fmt.Errorf("the namespace has reached its share of the gateway's concurrent requests, with no capacity in time: %w",
-		&fair.WaitError{Reason: fair.Share})
+		&fairqueue.WaitError{Reason: fairqueue.Share})
 )
 
 // Enter waits for a slot for a request of a namespace, "" for none, for at most seven eighths of
@@ -102,7 +102,7 @@ func (q *Queue) Reserve(ctx context.Context, from string, size int64) (release f
 	if err != nil {
 		host = from
 	}
-	hold, err := q.bytes.Enter(ctx, fair.Claim{Tenant: host, Places: size})
+	hold, err := q.bytes.Enter(ctx, fairqueue.Claim{Tenant: host, Seats: size})
 	if err != nil {
 		return nil, errQueueFull
 	}
@@ -116,18 +116,18 @@ func (q *Queue) Reserve(ctx context.Context, from string, size int64) (release f
 // wait waits for capacity. The namespace of a body is known only after it was read. Therefore a
 // namespace with an exhausted share waits only while at least half of the memory for bodies is
 // free; the other half is for the others.
-func (q *Queue) wait(ctx context.Context, of *fair.Places, namespace string, n int64) (leave func(), err error) {
-	claim := fair.Claim{Tenant: namespace, Places: n}
+func (q *Queue) wait(ctx context.Context, of *fairqueue.Queue, namespace string, n int64) (leave func(), err error) {
+	claim := fairqueue.Claim{Tenant: namespace, Seats: n}
 	hold, why, ok := of.TryEnter(claim)
 	if !ok {
-		if why == fair.Share && q.reserved.Load() > q.most/2 {
+		if why == fairqueue.Share && q.reserved.Load() > q.most/2 {
 			return nil, errShare
 		}
 		waiting, cancel := slotDeadline(ctx)
 		defer cancel()
 		hold, err = of.Enter(waiting, claim)
 		if err != nil {
-			if waited, ok := errors.AsType[*fair.WaitError](err); ok && waited.Reason == fair.Share {
+			if waited, ok := errors.AsType[*fairqueue.WaitError](err); ok && waited.Reason == fairqueue.Share {
 				return nil, errShare
 			}
 			return nil, errQueueFull
@@ -161,9 +161,9 @@ func (q *Queue) reserveParsed(ctx context.Context, namespace string, objects ...
 	if cost > maxParsed {
 		return nil, errTooComplex
 	}
-	body, why, ok := q.bodies.TryEnter(fair.Claim{Tenant: namespace, Places: size})
+	body, why, ok := q.bodies.TryEnter(fairqueue.Claim{Tenant: namespace, Seats: size})
 	switch {
-	case !ok && why == fair.Share:
+	case !ok && why == fairqueue.Share:
 		return nil, errShare
 	case !ok:
 		return nil, errQueueFull

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/workload"
@@ -115,7 +115,7 @@ func TestShadowStopsNobody(t *testing.T) {
 		return gate.Outcome{Result: gate.Allow}
 	}
 	waits := func(ctx context.Context, r gate.Request) gate.Outcome {
-		defer waiting.Begin(ctx)()
+		defer waittime.Begin(ctx)()
 		return hangs(ctx, r)
 	}
 	create := review(t, "CREATE", pod("nginx"), nil, nil)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
@@ -31,7 +31,7 @@ func TestWhatCouldNotBeDecided(t *testing.T) {
 		return gate.Outcome{Result: gate.Allow}
 	}
 	waits := func(ctx context.Context, r gate.Request) gate.Outcome {
-		defer waiting.Begin(ctx)()
+		defer waittime.Begin(ctx)()
 		return hangs(ctx, r)
 	}
 	for name, row := range map[string]struct {

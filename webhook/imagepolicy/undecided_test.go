@@ -12,7 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/internal/testkit"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
@@ -26,7 +26,7 @@ func TestUndecided(t *testing.T) {
 		return gate.Outcome{Result: gate.Allow}
 	})
 	silent := decide(func(ctx context.Context, r gate.Request) gate.Outcome {
-		defer waiting.Begin(ctx)()
+		defer waittime.Begin(ctx)()
 		return busy(ctx, r)
 	})
 	broken := decide(func(context.Context, gate.Request) gate.Outcome { panic("broken") })

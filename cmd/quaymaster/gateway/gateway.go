@@ -27,7 +27,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
 	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/allowance"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -93,7 +93,7 @@ type assembly struct {
 	documents     *documents.Documents
 	targets       *mirrors.Targets // registries of mirrors
 	registry      *registry.Client
-	allowance     *allowance.Book // rate limits of registries, for all clients
+	allowance     *ratelimit.Limiter // rate limits of registries, for all clients
 	around        lookups.Lookups
 	cluster       *lookups.Cluster // nil when running standalone
 	members       *lease.Members   // nil where other replicas are not used
@@ -193,7 +193,7 @@ func (g *assembly) loadTrust(context.Context) error {
 
 // newRegistryClient prepares the registry client.
 func (g *assembly) newRegistryClient(context.Context) error {
-	g.allowance = allowance.New()
+	g.allowance = ratelimit.New()
 	client, err := newClient(g.configuration.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, false))
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func (g *assembly) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.V
 	if err != nil {
 		return nil, ends, err
 	}
-	calm, err := scan.NewCalm(registries{chain}, float64(settings.RegistryQPS))
+	calm, err := scan.NewPacer(registries{chain}, float64(settings.RegistryQPS))
 	if err != nil {
 		return nil, ends, err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -24,7 +24,7 @@ func Reason(err error, path string) policy.Reason {
 // IsOwn reports whether the time for the request has expired, and was spent on the
 // request itself and not on waiting for others. That is not an unresponsive registry: the
 // author of an object controls how much work it causes.
-func IsOwn(ctx context.Context) bool { return ctx.Err() != nil && !waiting.Mostly(ctx) }
+func IsOwn(ctx context.Context) bool { return ctx.Err() != nil && !waittime.Mostly(ctx) }
 
 // Overlong is an error that occurred because the request's own work took its time.
 type Overlong struct{ Err error }

@@ -107,7 +107,7 @@ func (Overrides) Broken(text []byte, source string, why error) *policy.Override 
 	if err != nil {
 		return nil
 	}
-	d := salvage(data)
+	d := parsePartial(data)
 	if d.effect != policy.OverrideDeny {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/price"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 )
 
 // Inputs are the values that the expressions of one document read.
@@ -59,7 +59,7 @@ type Activation struct {
 	exceeded    bool
 	step        uint64 // the cost of a step of a loop
 	loops       uint
-	worlds      worlds
+	countRange  countRange
 }
 
 // found is the cached value of a requested variable.
@@ -71,8 +71,8 @@ type found struct {
 // memo is the cached result of a variable.
 type memo struct {
 	value ref.Val
-	// world is that in which the value holds; zero is every one.
-	world int
+	// countChoice is that in which the value holds; zero is every one.
+	countChoice int
 }
 
 // NewActivation begins an evaluation.
@@ -125,7 +125,7 @@ func (a *Activation) ResolveName(name string) (any, bool) {
 // interrupted charges a step of a loop, and reports whether the evaluation has to end.
 func (a *Activation) interrupted() bool {
 	a.cost += a.step
-	if a.cost > price.MaxCost {
+	if a.cost > cost.MaxCost {
 		a.exceeded = true
 		return true
 	}
@@ -136,14 +136,14 @@ func (a *Activation) interrupted() bool {
 // meter is the budget of the calls of an expression.
 type meter Activation
 
-var _ price.Meter = (*meter)(nil)
+var _ cost.Meter = (*meter)(nil)
 
-// Charge implements price.Meter.
-func (a *meter) Charge(cost uint64) error {
-	a.cost += cost
-	if a.cost > price.MaxCost {
+// Charge implements cost.Meter.
+func (a *meter) Charge(added uint64) error {
+	a.cost += added
+	if a.cost > cost.MaxCost {
 		a.exceeded = true
-		return &BudgetError{What: "the cost of an expression", Most: price.MaxCost}
+		return &BudgetError{What: "the cost of an expression", Most: cost.MaxCost}
 	}
 	return a.ctx.Err()
 }
@@ -153,16 +153,16 @@ func (a *Activation) run(p *Program) (ref.Val, error) {
 	if err := a.ctx.Err(); err != nil {
 		return nil, err
 	}
-	cost, step := a.cost, a.step
+	spent, step := a.cost, a.step
 	a.cost, a.step = p.step, p.step
 	value, _, err := p.prog.Eval(a)
 	a.spent += a.cost
-	a.cost, a.step = cost, step
+	a.cost, a.step = spent, step
 	switch ended := a.ctx.Err(); {
 	case ended != nil:
 		return nil, ended
 	case a.exceeded:
-		return nil, &BudgetError{What: "the cost of an expression", Most: price.MaxCost}
+		return nil, &BudgetError{What: "the cost of an expression", Most: cost.MaxCost}
 	case a.spent > maxTotalCost:
 		return nil, &BudgetError{What: "the cost of all expressions of a document", Most: maxTotalCost}
 	}
@@ -186,12 +186,12 @@ func (a *Activation) variable(name string) ref.Val {
 	if a.memo == nil {
 		a.memo = make([]memo, len(a.scope.variables))
 	}
-	if m := a.memo[i]; m.value != nil && (m.world == 0 || m.world == a.worlds.current) {
-		a.worlds.touched = a.worlds.touched || m.world != 0
+	if m := a.memo[i]; m.value != nil && (m.countChoice == 0 || m.countChoice == a.countRange.current) {
+		a.countRange.touched = a.countRange.touched || m.countChoice != 0
 		return m.value
 	}
-	before := a.worlds.touched
-	a.worlds.touched = false
+	before := a.countRange.touched
+	a.countRange.touched = false
 	p := a.scope.variables[i]
 	value, err := a.run(p)
 	if err != nil {
@@ -201,9 +201,9 @@ func (a *Activation) variable(name string) ref.Val {
 		return value
 	}
 	a.memo[i] = memo{value: value}
-	if a.worlds.touched {
-		a.memo[i].world = a.worlds.current
+	if a.countRange.touched {
+		a.memo[i].countChoice = a.countRange.current
 	}
-	a.worlds.touched = a.worlds.touched || before
+	a.countRange.touched = a.countRange.touched || before
 	return value
 }

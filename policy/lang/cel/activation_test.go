@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/price"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 )
 
 // TestTheLastThatIsPaidFor: what is allowed may be spent to the last, and nothing more.
@@ -26,10 +26,10 @@ func TestTheLastThatIsPaidFor(t *testing.T) {
 		pay         func(*Activation) error
 		paid        bool
 	}{
-		{"the last call", price.MaxCost - 3, 0, func(a *Activation) error { return (*meter)(a).Charge(3) }, true},
-		{"one call more", price.MaxCost - 3, 0, func(a *Activation) error { return (*meter)(a).Charge(4) }, false},
-		{"the last step of a loop", price.MaxCost - 1, 0, stepOf, true},
-		{"one step more", price.MaxCost, 0, stepOf, false},
+		{"the last call", cost.MaxCost - 3, 0, func(a *Activation) error { return (*meter)(a).Charge(3) }, true},
+		{"one call more", cost.MaxCost - 3, 0, func(a *Activation) error { return (*meter)(a).Charge(4) }, false},
+		{"the last step of a loop", cost.MaxCost - 1, 0, stepOf, true},
+		{"one step more", cost.MaxCost, 0, stepOf, false},
 		{"the last expression", 0, maxTotalCost - p.step, func(a *Activation) error { _, err := a.run(p); return err }, true},
 		{"one expression more", 0, maxTotalCost - p.step + 1, func(a *Activation) error { _, err := a.run(p); return err }, false},
 	} {
@@ -108,7 +108,7 @@ func TestItems(t *testing.T) {
 			t.Errorf("%v: %v", name, value)
 		}
 	}
-	if same := (contact{is: httpType()}).Equal(types.String("http")); same != types.False {
+	if same := (libraryContext{is: httpType()}).Equal(types.String("http")); same != types.False {
 		t.Errorf("a text is the library: %v", same)
 	}
 }
@@ -140,7 +140,7 @@ func TestLoopsStop(t *testing.T) {
 		held, err := p.Bool(c.ctx, a)
 		most := c.most * p.step
 		if c.most == 0 {
-			most = price.MaxCost + 2*p.step // a step of each loop
+			most = cost.MaxCost + 2*p.step // a step of each loop
 		}
 		if held == c.over || (err != nil) != c.over || a.spent > most {
 			t.Errorf("%s: %t %v; it cost %d, want at most %d", c.reason, held, err, a.spent, most)
@@ -268,7 +268,7 @@ func TestVariablesAreReadByName(t *testing.T) {
 
 // TestNoOtherForm: what is of this package has no form outside of the language.
 func TestNoOtherForm(t *testing.T) {
-	for _, value := range []ref.Val{&variables{}, contact{is: httpType()}, groupVersionResource{}} {
+	for _, value := range []ref.Val{&variables{}, libraryContext{is: httpType()}, groupVersionResource{}} {
 		if form, err := value.ConvertToNative(reflect.TypeFor[string]()); err == nil {
 			t.Errorf("%T became %v", value, form)
 		}

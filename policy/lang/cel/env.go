@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 
-	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/price"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 	"github.com/quaymaster/quaymaster/policy/lang/cel/library"
 )
 
@@ -63,8 +63,8 @@ type Call func(ctx context.Context, arguments []ref.Val) (any, error)
 // takes milliseconds, so it is created once.
 type Env struct {
 	base    *celgo.Env
-	late    map[string][]Overload
-	prices  *price.List
+	dynamic map[string][]Overload
+	prices  *cost.List
 	objects map[string]map[string]*types.FieldType
 	options Options
 }
@@ -75,9 +75,9 @@ func NewEnv(options Options) (*Env, error) {
 	if err := options.check(); err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
-	e := &Env{late: ownFunctions(), options: options}
+	e := &Env{dynamic: ownFunctions(), options: options}
 	for _, f := range options.Functions {
-		e.late[f.Name] = f.Overloads
+		e.dynamic[f.Name] = f.Overloads
 	}
 	e.objects = library.Objects()
 	maps.Copy(e.objects, kubernetesObjects())
@@ -86,7 +86,7 @@ func NewEnv(options Options) (*Env, error) {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
 	e.base = base
-	e.prices, err = price.New(base, meterName)
+	e.prices, err = cost.New(base, meterName)
 	if err != nil {
 		return nil, fmt.Errorf("make the CEL environment: %w", err)
 	}

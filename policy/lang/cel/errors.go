@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/price"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 )
 
 // CompileError is the reason why an expression cannot be compiled.
@@ -58,7 +58,7 @@ func (e *UnknownError) Error() string {
 func (e *UnknownError) Unwrap() []error { return e.Gaps }
 
 // BudgetError means that an evaluation was stopped because it cost too much.
-type BudgetError = price.ExceededError
+type BudgetError = cost.ExceededError
 
 // errNotSupplied is the gap for a library that was declared without an implementation.
 func errNotSupplied(what string) error {

@@ -17,7 +17,7 @@ import (
 // variables that ended so, and the last step of a loop.
 func (p *Program) Hidden(ctx context.Context, a *Activation, known func(error) bool) error {
 	a.ctx, a.exceeded = ctx, false
-	w := &a.worlds
+	w := &a.countRange
 	var found error
 	holds := false
 	look := func() (more bool, stop error) {
@@ -39,7 +39,7 @@ func (p *Program) Hidden(ctx context.Context, a *Activation, known func(error) b
 		more, stop = look()
 		w.upper = false
 	}
-	if more && p.trend == unsteady {
+	if more && p.monotonicity == unsteady {
 		_, stop = w.all(look)
 	}
 	switch {

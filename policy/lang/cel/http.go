@@ -20,13 +20,13 @@ func httpFunctions() []celgo.EnvOption {
 	return append(all, contactFunction("http_client", httpClient, httpType(), [][]*celgo.Type{{httpType(), text}}, "Client", "client")...)
 }
 
-func httpClient(c contact, arguments []ref.Val) ref.Val {
+func httpClient(c libraryContext, arguments []ref.Val) ref.Val {
 	c.bundle = textOf(arguments[0])
 	return c
 }
 
-func httpCall(method string) func(contact, []ref.Val) ref.Val {
-	return func(c contact, arguments []ref.Val) ref.Val {
+func httpCall(method string) func(libraryContext, []ref.Val) ref.Val {
+	return func(c libraryContext, arguments []ref.Val) ref.Val {
 		request := HTTPRequest{Method: method, URL: textOf(arguments[0]), CABundle: c.bundle}
 		rest := arguments[1:]
 		if method != "GET" {

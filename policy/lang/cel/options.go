@@ -69,7 +69,7 @@ func (e *Env) decorate(i interpreter.InterpretableV2) (interpreter.Interpretable
 	if !ok {
 		return i, nil
 	}
-	if overloads, ok := e.late[call.Function()]; ok {
+	if overloads, ok := e.dynamic[call.Function()]; ok {
 		return &lateCall{id: call.ID(), function: call.Function(), overloads: overloads, arguments: call.Args()}, nil
 	}
 	return e.prices.Call(call)
@@ -83,7 +83,7 @@ func (e *Env) declarations(options Options) []celgo.EnvOption {
 	}
 	declared = append(declared, library.Functions()...)
 	declared = append(declared, outsideOptions(options)...)
-	for name, overloads := range e.late {
+	for name, overloads := range e.dynamic {
 		declared = append(declared, declare(name, overloads))
 	}
 	return declared

@@ -12,7 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
 
-	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/price"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/cost"
 )
 
 var errGap = errors.New("a member could not be read")
@@ -139,8 +139,8 @@ func TestStoppedEvaluation(t *testing.T) {
 		}
 		for name, evaluate := range evaluations(t, s, p) {
 			a := s.NewActivation(Inputs{Variables: map[string]any{"object": map[string]any{"known": true, "items": make([]any, 1000)}}})
-			a.ctx, a.step, a.cost = t.Context(), p.step, price.MaxCost-10*p.step
-			if value, err := evaluate(a); err == nil || !a.exceeded || a.cost > price.MaxCost+p.step {
+			a.ctx, a.step, a.cost = t.Context(), p.step, cost.MaxCost-10*p.step
+			if value, err := evaluate(a); err == nil || !a.exceeded || a.cost > cost.MaxCost+p.step {
 				t.Errorf("%s by %s: %v %v, at a cost of %d", position.reason, name, value, err, a.cost)
 			}
 		}

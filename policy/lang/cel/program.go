@@ -18,7 +18,7 @@ type Program struct {
 	prog             celgo.Program
 	output           *celgo.Type
 	look             look
-	trend            trend
+	monotonicity     monotonicity
 	step             uint64 // the cost of a step of a loop in it
 }
 

@@ -84,7 +84,7 @@ func textOf(value ref.Val) string {
 	return string(text)
 }
 
-func resourceGet(c contact, arguments []ref.Val) ref.Val {
+func resourceGet(c libraryContext, arguments []ref.Val) ref.Val {
 	of, rest := resourceRef(c.activation, arguments)
 	of.Name = textOf(rest[0])
 	if len(rest) > 1 {
@@ -105,7 +105,7 @@ func resourceGet(c contact, arguments []ref.Val) ref.Val {
 	})
 }
 
-func resourceList(c contact, arguments []ref.Val) ref.Val {
+func resourceList(c libraryContext, arguments []ref.Val) ref.Val {
 	of, rest := resourceRef(c.activation, arguments)
 	var labels map[string]string
 	if len(rest) > 0 {
@@ -120,7 +120,7 @@ func resourceList(c contact, arguments []ref.Val) ref.Val {
 	})
 }
 
-func resourcePost(c contact, arguments []ref.Val) ref.Val {
+func resourcePost(c libraryContext, arguments []ref.Val) ref.Val {
 	of, rest := resourceRef(c.activation, arguments)
 	native, err := library.Native(rest[0])
 	if err != nil {
@@ -136,7 +136,7 @@ func resourcePost(c contact, arguments []ref.Val) ref.Val {
 	})
 }
 
-func resourceGVR(c contact, arguments []ref.Val) ref.Val {
+func resourceGVR(c libraryContext, arguments []ref.Val) ref.Val {
 	apiVersion, kind := textOf(arguments[0]), textOf(arguments[1])
 	return c.activation.ask("resource.ToGVR", []string{apiVersion, kind}, func() (any, error) {
 		resources, err := c.resources()
@@ -148,7 +148,7 @@ func resourceGVR(c contact, arguments []ref.Val) ref.Val {
 	})
 }
 
-func (c contact) resources() (Resources, error) {
+func (c libraryContext) resources() (Resources, error) {
 	if c.activation.inputs.Outside.Resources == nil {
 		return nil, errNotSupplied(resourceName)
 	}

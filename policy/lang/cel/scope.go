@@ -104,7 +104,7 @@ func (s *Scope) compile(path, expression string, wants []*celgo.Type) (p *Progra
 		return nil, err
 	}
 	p = &Program{path: path, expression: expression, scope: s, ast: ast, prog: prog, output: ast.OutputType(), look: lookAt(ast.NativeRep().Expr())}
-	p.trend = s.trendOf(p.look.root)
+	p.monotonicity = s.trendOf(p.look.root)
 	p.step = 1 + uint64(p.look.nodes)/stepNodes
 	return p, nil
 }

@@ -18,8 +18,8 @@ func entry(f function.Function, name string, m *meter) jp.FunctionEntry {
 				return nil, fmt.Errorf("%s: argument %d: %w", name, i+1, err)
 			}
 		}
-		if f.Price != nil {
-			price, err := f.Price(given)
+		if f.Cost != nil {
+			price, err := f.Cost(given)
 			if err == nil {
 				err = m.take(price)
 			}
@@ -68,7 +68,7 @@ func (e *Engine) table() map[string]function.Function {
 	}
 	for name, price := range prices() {
 		f := table[name]
-		f.Price = price
+		f.Cost = price
 		table[name] = f
 	}
 	return table

@@ -22,8 +22,8 @@ import (
 // for tokens and after redirects too.
 type Transport struct {
 	Base http.RoundTripper
-	// Home is the origin of the registry that the call is for.
-	Home *url.URL
+	// Origin is the origin of the registry that the call is for.
+	Origin *url.URL
 	// Realms selects the token services that may receive its credential.
 	Realms Realms
 	// Loopback lists hosts that may be this machine although their name does
@@ -34,7 +34,7 @@ type Transport struct {
 // RoundTrip implements http.RoundTripper. It fails with a *RealmError or a
 // *StrayError where a request may not leave.
 func (t *Transport) RoundTrip(q *http.Request) (*http.Response, error) {
-	if !SameOrigin(t.Home, q.URL) {
+	if !SameOrigin(t.Origin, q.URL) {
 		if err := t.check(q); err != nil {
 			return nil, err
 		}
@@ -45,12 +45,12 @@ func (t *Transport) RoundTrip(q *http.Request) (*http.Response, error) {
 // check decides about a request to another origin than the registry's.
 func (t *Transport) check(q *http.Request) error {
 	host := q.URL.Hostname()
-	if dial.IsLoopbackHost(host) && !dial.IsLoopbackHost(t.Home.Hostname()) && !slices.Contains(t.Loopback, host) {
-		return &StrayError{reason: fmt.Sprintf("%s led to %s, this machine's own address", t.Home.Host, q.URL.Host)}
+	if dial.IsLoopbackHost(host) && !dial.IsLoopbackHost(t.Origin.Hostname()) && !slices.Contains(t.Loopback, host) {
+		return &StrayError{reason: fmt.Sprintf("%s led to %s, this machine's own address", t.Origin.Host, q.URL.Host)}
 	}
 	carriesCredential := q.Header.Get("Authorization") != "" || (q.Body != nil && q.Body != http.NoBody)
 	if carriesCredential {
-		return t.Realms.check(t.Home, q.URL)
+		return t.Realms.check(t.Origin, q.URL)
 	}
 	return nil
 }

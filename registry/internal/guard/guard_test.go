@@ -127,7 +127,7 @@ func TestStrangersDoNotReachThisMachine(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
-			transport := &Transport{Base: base, Home: parse(t, test.home), Loopback: []string{"listed.example", "::1"}}
+			transport := &Transport{Base: base, Origin: parse(t, test.home), Loopback: []string{"listed.example", "::1"}}
 			answer, err := transport.RoundTrip(httptest.NewRequest(http.MethodGet, test.target, http.NoBody))
 			if err == nil {
 				_ = answer.Body.Close()
@@ -142,7 +142,7 @@ func TestStrangersDoNotReachThisMachine(t *testing.T) {
 // TestBodiesStay: what is sent along may be a credential, too.
 func TestBodiesStay(t *testing.T) {
 	base := roundTripper(func(*http.Request) (*http.Response, error) { return httptest.NewRecorder().Result(), nil })
-	transport := &Transport{Base: base, Home: parse(t, "https://reg.example.com")}
+	transport := &Transport{Base: base, Origin: parse(t, "https://reg.example.com")}
 	for _, test := range []struct {
 		reason, target string
 		body           io.Reader
@@ -210,7 +210,7 @@ func FuzzChallenge(f *testing.F) {
 			return answer, nil
 		})
 		client := &auth.Client{
-			Client: &http.Client{Transport: &Transport{Base: base, Home: home}, CheckRedirect: Redirect},
+			Client: &http.Client{Transport: &Transport{Base: base, Origin: home}, CheckRedirect: Redirect},
 			Cache:  auth.NewCache(),
 			Credential: func(context.Context, string) (auth.Credential, error) {
 				return auth.Credential{Username: "user", Password: "secret"}, nil

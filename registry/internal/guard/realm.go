@@ -41,14 +41,14 @@ func (r Realms) check(home, realm *url.URL) error {
 	case isSameLoopback(strings.ToLower(home.Hostname()), host):
 		return nil
 	case realm.Scheme != "https" && (home.Scheme != "http" || host != strings.ToLower(home.Hostname())):
-		return &RealmError{Home: home.Host, Realm: realm.Host, Reason: "it is not asked over TLS"}
+		return &RealmError{Origin: home.Host, Realm: realm.Host, Reason: "it is not asked over TLS"}
 	case host == strings.ToLower(home.Hostname()),
 		slices.Contains(knownRealms[home.Host], host),
 		slices.Contains(r[home.Host], host),
 		sameDomain(home.Hostname(), host):
 		return nil
 	}
-	return &RealmError{Home: home.Host, Realm: realm.Host, Reason: "it is of another domain"}
+	return &RealmError{Origin: home.Host, Realm: realm.Host, Reason: "it is of another domain"}
 }
 
 // isSameLoopback reports whether two names are this machine at one address, as localhost and
@@ -89,14 +89,14 @@ func registrable(host string) string {
 
 // RealmError reports a credential that would have been sent to a foreign token service.
 type RealmError struct {
-	Home   string // the registry it is for
+	Origin string // the registry it is for
 	Realm  string // the token service that was named
 	Reason string
 }
 
 // Error implements error.
 func (e *RealmError) Error() string {
-	return fmt.Sprintf("the credential for %s is not sent to its token service %s: %s", e.Home, e.Realm, e.Reason)
+	return fmt.Sprintf("the credential for %s is not sent to its token service %s: %s", e.Origin, e.Realm, e.Reason)
 }
 
 // SameOrigin reports whether a and b have scheme, host and port in common.

@@ -37,9 +37,9 @@ type Journal struct {
 // item is a decision, a break-glass event at the time of the occasion, or a request to flush all
 // earlier items.
 type item struct {
-	decided report.Decided
-	glass   *decisionlog.BreakGlass
-	waiting chan<- error
+	decided    report.Decided
+	breakGlass *decisionlog.BreakGlass
+	waiting    chan<- error
 }
 
 // New creates a Journal. It opens no file yet.
@@ -59,7 +59,7 @@ func (j *Journal) Take(d report.Decided) { j.put(item{decided: d}) }
 
 // TakeBreakGlass records a break-glass event of a namespace, as of now.
 func (j *Journal) TakeBreakGlass(b decisionlog.BreakGlass) {
-	j.put(item{decided: report.Decided{Occasion: report.Occasion{Time: time.Now()}}, glass: &b})
+	j.put(item{decided: report.Decided{Occasion: report.Occasion{Time: time.Now()}}, breakGlass: &b})
 }
 
 func (j *Journal) put(next item) {

@@ -3,7 +3,7 @@ package review
 import (
 	"errors"
 
-	"github.com/quaymaster/quaymaster/internal/fair"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -43,7 +43,7 @@ func (c Cause) Sentence() string {
 
 // QueueCause returns the cause of an error of a Queue.
 func QueueCause(err error) Cause {
-	if waited, ok := errors.AsType[*fair.WaitError](err); ok && waited.Reason == fair.Share {
+	if waited, ok := errors.AsType[*fairqueue.WaitError](err); ok && waited.Reason == fairqueue.Share {
 		return ShareTaken
 	}
 	return QueueFull

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -21,7 +21,7 @@ const nameLabel = "kubernetes.io/metadata.name"
 // SetLabels adds the labels of their namespaces to subjects, and returns the errors by namespace.
 // Labels that cannot be read stay unknown, and rules that need them cannot be evaluated.
 func SetLabels(ctx context.Context, namespaces Namespaces, subjects ...*policy.Subject) map[string]error {
-	defer waiting.Begin(ctx)()
+	defer waittime.Begin(ctx)()
 	read, failed := map[string]map[string]string{}, map[string]error{}
 	for _, s := range subjects {
 		if s.Namespace == "" || failed[s.Namespace] != nil {

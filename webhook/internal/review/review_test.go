@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/internal/fair"
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/fairqueue"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/webhook/internal/review"
 )
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 		{"a result at the deadline", func(ctx context.Context) (string, error) { <-ctx.Done(); return "late", nil }, "late", review.Decided, false, false, time.Second},
 		{"no result after own work", func(context.Context) (string, error) { <-time.After(time.Minute); return "", nil }, "", review.TimedOut, true, true, time.Second + review.Grace},
 		{"no result after a wait", func(ctx context.Context) (string, error) {
-			defer waiting.Begin(ctx)()
+			defer waittime.Begin(ctx)()
 			<-time.After(time.Minute)
 			return "", nil
 		}, "", review.TimedOut, true, false, time.Second + review.Grace},
@@ -192,8 +192,8 @@ func TestAdmits(t *testing.T) {
 }
 
 func TestQueueCause(t *testing.T) {
-	share := fmt.Errorf("no capacity: %w", &fair.WaitError{Reason: fair.Share})
-	if review.QueueCause(share) != review.ShareTaken || review.QueueCause(&fair.WaitError{Reason: fair.Full}) != review.QueueFull || review.QueueCause(errors.New("x")) != review.QueueFull {
+	share := fmt.Errorf("no capacity: %w", &fairqueue.WaitError{Reason: fairqueue.Share})
+	if review.QueueCause(share) != review.ShareTaken || review.QueueCause(&fairqueue.WaitError{Reason: fairqueue.Full}) != review.QueueFull || review.QueueCause(errors.New("x")) != review.QueueFull {
 		t.Error("the causes of a queue's errors")
 	}
 }

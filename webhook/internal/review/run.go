@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 )
 
 // Grace is the time after the deadline in which the gate returns its own result, which includes the
@@ -29,7 +29,7 @@ type Result[T any] struct {
 // wait for a call that takes longer. done is called when the call has returned, even if that is
 // late, so that the call keeps its slot until then.
 func Run[T any](ctx context.Context, done func(), call func(context.Context) (T, error)) Result[T] {
-	ctx = waiting.With(ctx)
+	ctx = waittime.With(ctx)
 	result := make(chan Result[T], 1)
 	go func() {
 		r := runSafely(ctx, call)
@@ -47,7 +47,7 @@ func Run[T any](ctx context.Context, done func(), call func(context.Context) (T,
 	case r := <-result:
 		return r
 	case <-late.C:
-		return Result[T]{Cause: TimedOut, Busy: !waiting.Mostly(ctx), Err: fmt.Errorf("decide: %w", context.Cause(ctx))}
+		return Result[T]{Cause: TimedOut, Busy: !waittime.Mostly(ctx), Err: fmt.Errorf("decide: %w", context.Cause(ctx))}
 	}
 }
 

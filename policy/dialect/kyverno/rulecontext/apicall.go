@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
@@ -166,7 +166,7 @@ func (a *apiCall) prepare(data variable.Context) (func(context.Context) (any, er
 		return nil, fmt.Errorf("%s %s: there is no cluster to ask", a.method, path)
 	}
 	return func(ctx context.Context) (any, error) {
-		defer waiting.Begin(ctx)()
+		defer waittime.Begin(ctx)()
 		answer, err := a.caller.API(ctx, APICall{Method: a.method, Path: path, Body: body})
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", a.method, path, err)
@@ -227,7 +227,7 @@ func (a *apiCall) prepareService(data variable.Context, body any) (func(context.
 		return nil, fmt.Errorf("%s %s: no calls are made here", a.method, call.URL)
 	}
 	return func(ctx context.Context) (any, error) {
-		defer waiting.Begin(ctx)()
+		defer waittime.Begin(ctx)()
 		answer, err := a.caller.Service(ctx, call)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", a.method, call.URL, err)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
@@ -68,7 +68,7 @@ func (m *configMap) load(ctx context.Context, data variable.Context) (any, error
 	if m.lookup == nil {
 		return nil, fmt.Errorf("ConfigMap %s/%s: there is no cluster to read it from; give the ConfigMap as a file", namespace, name)
 	}
-	defer waiting.Begin(ctx)()
+	defer waittime.Begin(ctx)()
 	found, err := m.lookup.ConfigMap(ctx, namespace, name)
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s/%s: %w", namespace, name, err)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/variable"
@@ -84,7 +84,7 @@ func (d *imageData) load(ctx context.Context, data variable.Context) (any, error
 	if d.images == nil {
 		return nil, fmt.Errorf("image %s: no registry is asked here", reference)
 	}
-	answered := waiting.Begin(ctx)
+	answered := waittime.Begin(ctx)
 	found, err := d.images.ImageData(ctx, reference, d.credentials)
 	answered()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/quaymaster/quaymaster/internal/waiting"
+	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
@@ -55,7 +55,7 @@ func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Su
 	if resources == nil {
 		return nil, fmt.Errorf("%s: there is no cluster to read it from", what)
 	}
-	defer waiting.Begin(ctx)()
+	defer waittime.Begin(ctx)()
 	group, version, resource, err := resources.Kind(ctx, p.apiVersion, p.kind)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)

@@ -20,7 +20,7 @@ type otherData struct {
 
 // otherData reads an image that spec.matchImageReferences exclude, or of no object, once for all
 // evaluations. It uses the policy's registry credentials.
-func (h *hearing) otherData(ctx context.Context, text string) (map[string]any, error) {
+func (h *imageEvaluation) otherData(ctx context.Context, text string) (map[string]any, error) {
 	if known, ok := h.others[text]; ok {
 		return known.data, known.err
 	}

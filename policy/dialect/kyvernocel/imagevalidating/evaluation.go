@@ -64,7 +64,7 @@ func (o *outcome) rank() int {
 
 // evaluation is one walk through the validations.
 type evaluation struct {
-	*hearing
+	*imageEvaluation
 	*outcome
 	of []int
 	// asked are the attestors that were evaluated for a topic so far: a payload must come from
@@ -75,8 +75,8 @@ type evaluation struct {
 // evaluate evaluates the validations that mention images, or those that do not, until one does
 // not hold. If images are mentioned and none is given, the checks of images are skipped, and the
 // same expression's checks of the object are not.
-func (h *hearing) evaluate(ctx context.Context, of []int, by selection, mention bool) *outcome {
-	e := &evaluation{hearing: h, of: of, asked: map[topic][]int{}, outcome: &outcome{
+func (h *imageEvaluation) evaluate(ctx context.Context, of []int, by selection, mention bool) *outcome {
+	e := &evaluation{imageEvaluation: h, of: of, asked: map[topic][]int{}, outcome: &outcome{
 		result: policy.Pass, selection: by, met: map[int][]verify.Fact{}, missed: map[int][]ask{},
 	}}
 	inputs := h.rule.compiler.options.Inputs(h.rule.namespace)
@@ -215,7 +215,7 @@ func (e *evaluation) words(ctx context.Context, v *validation) string {
 // hear searches for a choice of statements on which every validation holds. One statement must
 // satisfy type, signer and condition together, and a stale or foreign one neither helps nor
 // harms. If several signers are required, each may have a separate statement that satisfies them.
-func (h *hearing) hear(ctx context.Context, of []int) *outcome {
+func (h *imageEvaluation) hear(ctx context.Context, of []int) *outcome {
 	best := h.evaluate(ctx, of, selection{}, true)
 	if best.result == policy.Pass || !h.hasChoice(best) {
 		return best
@@ -235,7 +235,7 @@ func (h *hearing) hear(ctx context.Context, of []int) *outcome {
 }
 
 // search tries the choices one by one, from the best that is known.
-func (h *hearing) search(ctx context.Context, of []int, best *outcome) *outcome {
+func (h *imageEvaluation) search(ctx context.Context, of []int, best *outcome) *outcome {
 	open := h.open(best, nil)
 	var agreeing []choice
 	for tried := 0; best.result != policy.Pass; tried++ {
@@ -293,7 +293,7 @@ func together(choices []choice, topics []topic) (selection, bool) {
 }
 
 // hearAlone is hear for one image, once.
-func (h *hearing) hearAlone(ctx context.Context, i int) *outcome {
+func (h *imageEvaluation) hearAlone(ctx context.Context, i int) *outcome {
 	found, ok := h.alone[i]
 	if !ok {
 		found = h.hear(ctx, []int{i})
@@ -305,7 +305,7 @@ func (h *hearing) hearAlone(ctx context.Context, i int) *outcome {
 	return found
 }
 
-func (h *hearing) hasChoice(o *outcome) bool {
+func (h *imageEvaluation) hasChoice(o *outcome) bool {
 	return slices.ContainsFunc(o.read, func(t topic) bool { return len(h.statements(t.image, t.attestation)) > 1 })
 }
 
@@ -316,7 +316,7 @@ type counter struct {
 }
 
 // open adds the topics that an evaluation read to those that are counted through.
-func (h *hearing) open(o *outcome, c *counter) *counter {
+func (h *imageEvaluation) open(o *outcome, c *counter) *counter {
 	if c == nil {
 		c = &counter{}
 	}
@@ -329,7 +329,7 @@ func (h *hearing) open(o *outcome, c *counter) *counter {
 }
 
 // next returns the next choice; nil after the last.
-func (h *hearing) next(c *counter) choice {
+func (h *imageEvaluation) next(c *counter) choice {
 	for i, t := range c.topics {
 		c.digits[i]++
 		if c.digits[i] < len(h.statements(t.image, t.attestation)) {

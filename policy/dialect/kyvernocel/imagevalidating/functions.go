@@ -16,8 +16,8 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// somebody is the CEL value of an attestor.
-type somebody struct {
+// named is the CEL value of an attestor.
+type named struct {
 	at   int
 	name string
 }
@@ -25,30 +25,30 @@ type somebody struct {
 var somebodyType = types.NewOpaqueType("imageverify.attestor")
 
 // ConvertToNative implements ref.Val; an attestor has no other form.
-func (s somebody) ConvertToNative(is reflect.Type) (any, error) {
+func (s named) ConvertToNative(is reflect.Type) (any, error) {
 	return nil, fmt.Errorf("an attestor cannot become %v", is)
 }
 
 // ConvertToType implements ref.Val.
-func (s somebody) ConvertToType(is ref.Type) ref.Val {
+func (s named) ConvertToType(is ref.Type) ref.Val {
 	return types.NewErr("an attestor cannot become %s", is.TypeName())
 }
 
 // Equal implements ref.Val.
-func (s somebody) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(s)) }
+func (s named) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(s)) }
 
 // Type implements ref.Val.
-func (s somebody) Type() ref.Type { return somebodyType }
+func (s named) Type() ref.Type { return somebodyType }
 
 // Value implements ref.Val.
-func (s somebody) Value() any { return s.name }
+func (s named) Value() any { return s.name }
 
 // values makes the variables attestors and attestations, which never change.
 func (p *program) values() {
 	attestors, attestations := map[string]any{}, map[string]any{}
 	p.fixed = true
 	for i, a := range p.attestors {
-		attestors[a.Name] = somebody{at: i, name: a.Name}
+		attestors[a.Name] = named{at: i, name: a.Name}
 		p.fixed = p.fixed && a.Static()
 	}
 	for _, a := range p.attestations {
@@ -77,7 +77,7 @@ func attestorsOf(value ref.Val) ([]int, error) {
 	}
 	var all []int
 	for it := list.Iterator(); it.HasNext() == types.True; {
-		one, ok := it.Next().(somebody)
+		one, ok := it.Next().(named)
 		if !ok {
 			return nil, errors.New("want a list of attestors, as in [attestors.a, attestors.b]")
 		}

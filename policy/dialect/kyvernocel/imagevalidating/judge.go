@@ -77,7 +77,7 @@ func severity(r policy.Result) int {
 
 // attribute returns an outcome for each image, at least one of which is as bad as the joint
 // outcome.
-func (h *hearing) attribute(ctx context.Context, everybody []int, joint *outcome) []*outcome {
+func (h *imageEvaluation) attribute(ctx context.Context, everybody []int, joint *outcome) []*outcome {
 	each := make([]*outcome, len(everybody))
 	worst := 0
 	for i := range everybody {
@@ -96,7 +96,7 @@ func (h *hearing) attribute(ctx context.Context, everybody []int, joint *outcome
 }
 
 // decision puts an outcome into words about one image.
-func (h *hearing) decision(i int, found *outcome) policy.Decision {
+func (h *imageEvaluation) decision(i int, found *outcome) policy.Decision {
 	d := policy.Decision{Check: h.given[i].Check, Result: found.result}
 	if found.result == policy.Pass {
 		d.Facts = found.met[i]
@@ -124,7 +124,7 @@ func verified(facts []verify.Fact) policy.Reason {
 // misses returns the failures of the attestors in the failing expression, the nearest miss of
 // each, and the nearest of all first: it is unknown whether the expression requires one of them
 // or all.
-func (h *hearing) misses(i int, found *outcome) []policy.Reason {
+func (h *imageEvaluation) misses(i int, found *outcome) []policy.Reason {
 	if found.result != policy.Fail {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (h *hearing) misses(i int, found *outcome) []policy.Reason {
 
 // checkOf returns the check of an image for one attestor; empty if the attestor has no
 // authorities.
-func (h *hearing) checkOf(i int, one ask) policy.Check {
+func (h *imageEvaluation) checkOf(i int, one ask) policy.Check {
 	check := policy.Check{Entry: "spec.validations", Image: h.given[i].Check.Image}
 	p := h.rule.program
 	r := policy.Requirement{Name: "attestors." + p.attestors[one.attestor].Name, Threshold: 1}

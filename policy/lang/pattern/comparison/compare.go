@@ -113,7 +113,7 @@ func (o *operand) compare(b *Budget, c *comparison) (bool, error) {
 	case !o.readText():
 		return false, nil
 	}
-	if err := b.Spend(price(c.operand, o.text)); err != nil {
+	if err := b.Spend(cost(c.operand, o.text)); err != nil {
 		return false, err
 	}
 	return wildcard.Match(c.operand, c.hide(o.text)) == (c.operator == equal), nil
@@ -212,8 +212,8 @@ func (o *operand) readText() bool {
 	return o.isText == yes
 }
 
-// price bounds the work of a wildcard match.
-func price(pattern, text string) int {
+// cost bounds the work of a wildcard match.
+func cost(pattern, text string) int {
 	if strings.Contains(pattern, "?") {
 		return 1 + len(pattern)*len(text)/workBytes
 	}

@@ -176,7 +176,7 @@ func (a *Attestor) Authorities(ctx context.Context, in Activations) ([]*verify.A
 	key := keyOf(values)
 	v := a.known(key)
 	if v == nil {
-		b := &builder{options: a.options, name: "attestors." + a.Name, asking: true, values: values}
+		b := &builder{options: a.options, name: "attestors." + a.Name, request: true, values: values}
 		if a.TUF != nil {
 			b.root, b.values = values[len(values)-1], values[:len(values)-1]
 		}

@@ -18,7 +18,7 @@ import (
 type builder struct {
 	options Options
 	name    string // for verdicts
-	asking  bool
+	request bool
 	slots   []slot   // when read: the expressions in the order of the walk
 	values  []string // during evaluation: their results, in that order
 	root    string   // during evaluation: the trusted root of the TUF repository
@@ -58,7 +58,7 @@ func (s slot) evaluate(ctx context.Context, in Activations) (string, error) {
 // expression returns the result of an expression. Open reports that it is not known before the
 // policy is evaluated. Its type may be unknown until then, too.
 func (b *builder) expression(text, path string) (value string, open bool, err error) {
-	if b.asking {
+	if b.request {
 		value, b.values = b.values[0], b.values[1:]
 		return value, false, nil
 	}
@@ -75,7 +75,7 @@ func (b *builder) expression(text, path string) (value string, open bool, err er
 // imageExpression is an expression that may read the verified image. One that does not has the
 // same result for all of them.
 func (b *builder) imageExpression(text, path string) (value string, open bool, err error) {
-	if b.asking || b.options.Images == nil {
+	if b.request || b.options.Images == nil {
 		return b.expression(text, path)
 	}
 	if b.options.Scope != nil {

@@ -36,7 +36,7 @@ func (b *builder) roots(doc *v1alpha1.Cosign, list []verify.Authority, path stri
 	case doc.TrustedRoot != nil:
 		root, errs[1] = b.trustedRoot(doc.TrustedRoot, path+".trustedRoot")
 	case doc.TUF == nil || !needsRoot(doc):
-	case b.asking:
+	case b.request:
 		root, errs[1] = []byte(b.root), field.Below(path+".tuf", checkRoot(b.root))
 	default:
 		b.tuf = repository

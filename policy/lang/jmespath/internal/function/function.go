@@ -13,9 +13,9 @@ type Function struct {
 	Arguments []Kind
 	// Call gets arguments of the right number and kinds.
 	Call func(a Arguments) (any, error)
-	// Price is the cost of a call beyond the traversal of its arguments and its result; it may be
+	// Cost is the cost of a call beyond the traversal of its arguments and its result; it may be
 	// nil.
-	Price func(a Arguments) (int, error)
+	Cost func(a Arguments) (int, error)
 	// Variadic functions accept the last argument one or more times.
 	Variadic bool
 	// Shallow functions do not read nested values of their arguments beyond those that price
