@@ -145,10 +145,11 @@ func empty(entries map[string][]byte) bool {
 // take starts to serve key material.
 func (o *Own) take(ctx context.Context, e keyMaterial) {
 	o.last = e
+	changed := o.swap(e.held()) // before the key, on which the endpoints wait: they need both
 	o.peer.Lock()
 	o.peer.key = bytes.Clone(e.peers)
 	o.peer.Unlock()
-	if o.swap(e.held()) {
+	if changed {
 		tell(ctx, o.config.Log, o.Source)
 	}
 }

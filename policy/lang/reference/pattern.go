@@ -92,6 +92,7 @@ func malformed(host, rest string) string {
 	named, digest, hasDigest := strings.Cut(rest, "@")
 	parts := strings.Split(named, "/")
 	last, tag, _ := strings.Cut(parts[len(parts)-1], ":")
+	beforeWildcard, _, _ := strings.Cut(strings.ReplaceAll(tag, "?", "*"), "*") // which may cover a port and slashes
 	parts[len(parts)-1] = last
 	for _, part := range parts {
 		if part == "" || strings.Contains(part, ":") || !parses(registry+"name/"+part) {
@@ -99,7 +100,7 @@ func malformed(host, rest string) string {
 		}
 	}
 	switch {
-	case tag != "" && (strings.Contains(tag, ":") || !parses(registry+"name:"+tag)):
+	case tag != "" && (strings.Contains(beforeWildcard, ":") || !parses(registry+"name:"+tag)):
 		return fmt.Sprintf("%q is no tag", tag)
 	case hasDigest && !mayBeDigest(digest):
 		return "a digest is sha256: and 64 hexadecimal digits, or sha512: and 128"

@@ -97,6 +97,8 @@ func TestUnmatchable(t *testing.T) {
 		{"*", ":&", "no tag or digest has"},
 		{"ghcr.io:65535/org/x", "ghcr.io:65536/org/x", "host and port"},
 		{"[::1]:5000/*", "[::1]:0/*", "host and port"},
+		{"localhost:*b_c:V1", "localhost:5:*", "no tag"},
+		{"localhost:?*c:V1", "app:v1:v*", "no tag"},
 		{"localhost:*/x", "localhost:/x", "host and port"},
 		{"*.io/org/x", "ghcr..io/org/x", "host and port"},
 		{"*.io/*x", "ghcr.io./x", "host and port"},

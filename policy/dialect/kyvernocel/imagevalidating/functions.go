@@ -259,7 +259,7 @@ func (e *evaluation) extractPayload(_ context.Context, arguments []ref.Val) (any
 	name := e.rule.program.attestations[kind].Name
 	asked := e.asked[t]
 	if len(asked) == 0 {
-		return nil, fmt.Errorf("the payload of attestations.%s is not proved: call %s for it before, in an earlier validation or in this one",
+		return nil, fmt.Errorf("the payload of attestations.%s is not verified: call %s for it before, in an earlier validation or in this one",
 			name, verifyAttestations)
 	}
 	e.note(t)

@@ -80,12 +80,9 @@ func expand(text string) ([]string, bool) {
 // matchImageReferences is evaluated. The author of a reference must not evade verification by its
 // spelling.
 func spellings(ref image.Ref) []string {
-	list := []string{ref.Written()}
-	for _, name := range append(ref.Repository().OtherNames(), ref.Repository()) {
-		list = append(list, ref.At(name).String())
-		if tag := ref.Tag(); tag != "" {
-			list = append(list, name.String()+":"+tag)
-		}
+	list := []string{ref.Written(), ref.String()}
+	if tag := ref.Tag(); tag != "" {
+		list = append(list, ref.Repository().String()+":"+tag)
 	}
 	if short, ok := strings.CutPrefix(ref.String(), "docker.io/"); ok {
 		list = append(list, short, "index.docker.io/"+short)
