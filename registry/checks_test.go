@@ -442,7 +442,7 @@ func TestPause(t *testing.T) {
 		says     string
 	}{
 		{"as long as may be", 503, "30", 0, 30 * time.Second, ""},
-		{"longer", 503, "31", 0, 0, "in 31s; try then"},
+		{"longer", 503, "31", 0, 0, "in 31s; try again then"},
 		{"nothing is said", 503, "", 0, 50 * time.Millisecond, ""},
 		{"what is said with 429 is heard by all, elsewhere", 429, "31", 0, 50 * time.Millisecond, ""},
 		{"within the deadline", 503, "10", 11 * time.Second, 10 * time.Second, ""},

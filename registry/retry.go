@@ -30,7 +30,7 @@ func (r *requester) pause(ctx context.Context, attempt int, q request, failure *
 	deadline, limited := cache.CallerDeadline(ctx)
 	switch {
 	case wait > maxRetryWait:
-		failure.Hint = fmt.Sprintf("the registry wants to be asked again in %v; try then", wait.Round(time.Second))
+		failure.Hint = fmt.Sprintf("the registry accepts the next request in %v; try again then", wait.Round(time.Second))
 		return failure
 	case limited && time.Now().Add(wait).After(deadline):
 		failure.Hint = fmt.Sprintf("it could be asked again in %v, which is after the deadline", wait.Round(time.Millisecond))

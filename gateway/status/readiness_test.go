@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,13 +25,32 @@ import (
 
 // scripted is a prober that returns what a test sets.
 type scripted struct {
+	mu    sync.Mutex
 	err   error
 	asked [][]string
 }
 
 func (s *scripted) Probe(_ context.Context, marks ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.asked = append(s.asked, marks)
 	return s.err
+}
+
+// fail sets the result of the next probes.
+func (s *scripted) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// take returns the number of probes since the last call.
+func (s *scripted) take() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.asked)
+	s.asked = nil
+	return n
 }
 
 func keptRound(mark string, warnings ...configuration.Warning) reconcile.Round {
@@ -179,25 +199,24 @@ func TestProbesUntilSeen(t *testing.T) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if n := len(by.asked); n < least || n > most {
+			if n := by.take(); n < least || n > most {
 				t.Errorf("%s: %d probes, want %d to %d", reason, n, least, most)
 			}
-			by.asked = nil
 		}
 		expect("nothing is configured", time.Hour, 0, 0)
 		r.Kept(keptRound("1"), 1, nil)
 		expect("it is seen at once", time.Hour, 1, 1)
 		r.Kept(keptRound("1"), 2, nil)
 		expect("another set with the same configurations", time.Hour, 0, 0)
-		by.err = errors.New("late")
+		by.fail(errors.New("late"))
 		r.Kept(keptRound("2"), 3, nil)
 		expect("an API server is late", time.Second, 4, 5)
 		expect("it stays late", 10*time.Minute, 60, 70)
 		r.Kept(keptRound("3"), 4, nil)
 		expect("others come, and are probed at once", time.Millisecond, 1, 1)
-		by.err = nil
+		by.fail(nil)
 		expect("they are seen", time.Hour, 1, 1)
-		by.err = &probe.ForbiddenError{Err: errors.New("no")}
+		by.fail(&probe.ForbiddenError{Err: errors.New("no")})
 		r.Kept(keptRound("4"), 5, nil)
 		expect("not permitted", 5*time.Minute, 10, 11)
 		stop()
