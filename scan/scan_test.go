@@ -75,7 +75,7 @@ func TestUnscanned(t *testing.T) {
 		t.Errorf("said something: %v", said)
 	}
 	left := testkit.Must(w.options.State.LeftOut(t.Context()))(t)
-	if len(left) != 2 || !strings.Contains(left[0].Why, "background") || !strings.Contains(left[1].Why, "who asks") {
+	if len(left) != 2 || !strings.Contains(left[0].Why, "background") || !strings.Contains(left[1].Why, "reads the requester") {
 		t.Errorf("left out: %+v", left)
 	}
 }
