@@ -28,13 +28,14 @@ func (j *journey) newAsking(route *mirror.Route, identity workload.Identity, who
 	if route.Resolve == mirror.Target {
 		a.Scope = " at " + route.Mirror + " of " + j.snapshot.Mirrors.Hash() + " for " + who
 	}
-	a.Pending = j.gate.options.chooser.Pending(redirect.Question{Route: route, Open: func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
+	open := func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
 		if known, err := a.opened(repository); known != nil || err != nil {
 			return known, err
 		}
 		session, err := j.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
 		return a.keep(repository, session, err)
-	}})
+	}
+	a.Pending = j.gate.options.chooser.Pending(redirect.Question{Route: route, Open: open})
 	return a
 }
 

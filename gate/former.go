@@ -26,7 +26,8 @@ func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
 	p.checks.Checks = kept
 	p.images.list = slices.Clone(p.images.list)
 	for i := range p.images.list { // a rule that did not match it before evaluates it as a new one
-		p.images.list[i].Unchanged = p.images.list[i].Unchanged && !slices.ContainsFunc(kept, func(c policy.Check) bool { return c.Image.Pointer == p.images.list[i].Pointer })
+		p.images.list[i].Unchanged = p.images.list[i].Unchanged &&
+			!slices.ContainsFunc(kept, func(c policy.Check) bool { return c.Image.Pointer == p.images.list[i].Pointer })
 	}
 	for i := range p.checks.Results {
 		result := &p.checks.Results[i]

@@ -2,12 +2,15 @@ package gate
 
 import "github.com/quaymaster/quaymaster/gate/evaluate"
 
-// Types of the evaluation of references that a user of a Gate implements or names.
 type (
+	// Resolver resolves references; see evaluate.Resolver.
 	Resolver = evaluate.Resolver
-	Prover   = evaluate.Prover
+	// Prover verifies evidence; see evaluate.Prover.
+	Prover = evaluate.Prover
+	// Observer observes evaluations; see evaluate.Observer.
 	Observer = evaluate.Observer
-	Phase    = evaluate.Phase
+	// Phase is a phase of an evaluation; see evaluate.Phase.
+	Phase = evaluate.Phase
 )
 
 // The phases.

@@ -54,7 +54,10 @@ type task struct {
 
 // plan finds the object's images and asks the policies about them.
 func (j *journey) plan(ctx context.Context, request Request) *planned {
-	p := &planned{request: request, subject: request.subject(), images: images{memory: j.gate.memory, old: oldobject.Of(request.Old, request.Object)}, started: j.gate.options.now()}
+	p := &planned{
+		request: request, subject: request.subject(), started: j.gate.options.now(),
+		images: images{memory: j.gate.memory, old: oldobject.Of(request.Old, request.Object)},
+	}
 	p.subject.Time = p.started
 	if err := p.mutate(ctx, j.snapshot.Policies); err != nil {
 		p.images.reasons = append(p.images.reasons, policy.Reason{

@@ -192,7 +192,7 @@ func (c *Check) Validate() error {
 		}
 	}
 	if c.Judge == nil && len(c.Asks) > 0 {
-		errs = append(errs, errors.New("Asks must be empty without Judge"))
+		errs = append(errs, errors.New("without Judge, Asks must be empty"))
 	}
 	if c.Judge != nil && c.Platforms != PlatformIndex {
 		errs = append(errs, errors.New("a rule with expressions is evaluated for the reference, not for its platforms"))

@@ -36,7 +36,7 @@ func TestCheckOfNoUse(t *testing.T) {
 		{"neither", within(policy.Member{}), "wants an authority or a nested set"},
 		{"both", within(policy.Member{Authority: authority("a"), Set: &good}), "wants an authority or a nested set"},
 		{"questions with a judge", asking(authority("a"), as), ""},
-		{"Asks must be empty without Judge", asking(authority("a"), func(c *policy.Check) { c.Judge = nil }), "must be empty without Judge"},
+		{"Asks must be empty without Judge", asking(authority("a"), func(c *policy.Check) { c.Judge = nil }), "Asks must be empty"},
 		{"a judge of platforms", asking(authority("a"), func(c *policy.Check) { c.Platforms = policy.PlatformEach }), "platforms"},
 		{"a question to nobody", asking(nil, as), "names no authority"},
 		{"a question to an authority that is nobody", asking(&verify.Authority{Name: "x"}, as), "exactly one"},

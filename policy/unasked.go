@@ -38,6 +38,8 @@ func unaskedFamilies() []unaskedFamily {
 		}, why: "the API server calls no webhook for objects that configure admission; restrict them by RBAC", stored: true},
 		// A TokenRequest is the body of a request for the token of a ServiceAccount.
 		{group: "authentication.k8s.io", kinds: []string{"TokenReview", "SelfSubjectReview"}, sent: []string{"TokenRequest"}, why: loop},
-		{group: "authorization.k8s.io", kinds: []string{"SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview"}, why: loop},
+		{group: "authorization.k8s.io", kinds: []string{
+			"SubjectAccessReview", "LocalSubjectAccessReview", "SelfSubjectAccessReview", "SelfSubjectRulesReview",
+		}, why: loop},
 	}
 }

@@ -98,7 +98,7 @@ func TestStaleTag(t *testing.T) {
 		case c.err == nil && got.Digest() != digestOf(t, "b"):
 			t.Errorf("%s: got %v", c.reason, got.Pinned)
 		}
-		if _, ok := r.stale(time.Hour); c.err == missing && ok {
+		if _, ok := r.stale(time.Hour); errors.Is(c.err, missing) && ok {
 			t.Errorf("%s: the stale entry remains", c.reason)
 		}
 	}

@@ -206,7 +206,8 @@ func (c *followed) look(ctx context.Context) bool {
 			m.missing(name)
 		case errors.Is(f.err, cluster.ErrUnavailable):
 			complete = false
-			m.log.Warn("a ConfigMap of mirrors could not be read; its previous content stays in use", slog.String("configMap", name), slog.String("error", f.err.Error()))
+			m.log.Warn("a ConfigMap of mirrors could not be read; its previous content stays in use",
+				slog.String("configMap", name), slog.String("error", f.err.Error()))
 		default:
 			m.fail(key, source, f.err)
 		}

@@ -10,4 +10,5 @@ type Object struct {
 	Since int64
 }
 
+// Unpublished is the Since of an object whose current document is in no set yet.
 const Unpublished = -1

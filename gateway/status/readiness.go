@@ -80,6 +80,7 @@ type writtenCondition struct {
 	condition metav1.Condition
 }
 
+// NewReadiness makes a Readiness, which calls changed when a condition may have changed.
 func NewReadiness(log *slog.Logger, changed func()) *Readiness {
 	return &Readiness{log: log, changed: changed, now: time.Now, managed: true, written: map[string]writtenCondition{}}
 }

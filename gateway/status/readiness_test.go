@@ -128,7 +128,7 @@ func TestReadiness(t *testing.T) {
 			{"another set with the same configurations", func() { r.Kept(keptRound("3"), 3, nil) }, ""},
 		} {
 			step.happen()
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
 			announce()
 			if got := written.take(); got != step.want {
 				t.Errorf("%s: %q, want %q", step.reason, got, step.want)
@@ -173,7 +173,7 @@ func TestReadinessFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, r, written, announce := lead(t)
 				row.happen(r)
-				time.Sleep(row.after)
+				time.Sleep(row.after) //nolint:forbidigo // the clock of the bubble
 				announce()
 				if got := written.take(); got != row.want {
 					t.Errorf("%q, want %q", got, row.want)
@@ -197,7 +197,7 @@ func TestProbesUntilSeen(t *testing.T) {
 		}()
 		expect := func(reason string, after time.Duration, least, most int) {
 			t.Helper()
-			time.Sleep(after)
+			time.Sleep(after) //nolint:forbidigo // the clock of the bubble
 			synctest.Wait()
 			if n := by.take(); n < least || n > most {
 				t.Errorf("%s: %d probes, want %d to %d", reason, n, least, most)

@@ -73,7 +73,8 @@ func (q *Queue) Working() int64 { return q.requests.Held() }
 
 // Waiting returns the number of requests that wait for a slot or for memory.
 func (q *Queue) Waiting() int64 {
-	return q.bytes.Waiters(fairqueue.Full) + q.bytes.Waiters(fairqueue.Share) + q.requests.Waiters(fairqueue.Full) + q.parsed.Waiters(fairqueue.Full) + q.WaitingForShare()
+	return q.bytes.Waiters(fairqueue.Full) + q.bytes.Waiters(fairqueue.Share) + q.requests.Waiters(fairqueue.Full) +
+		q.parsed.Waiters(fairqueue.Full) + q.WaitingForShare()
 }
 
 // WaitingForShare returns the number of waiting requests of namespaces with an exhausted share

@@ -14,8 +14,11 @@ import (
 // is configured. Endpoints without decisions stay unchanged.
 func (g *assembly) durable(path string, door http.Handler) http.Handler {
 	c := g.configuration.DecisionLog
-	if g.records.Decisions == nil || !c.Waits() || path == peers.Path || path == peers.ViewPath || path == configuration.DocumentsPath || g.configuration.Shadows(path) {
+	if g.records.Decisions == nil || !c.Waits() || path == peers.Path || path == peers.ViewPath ||
+		path == configuration.DocumentsPath || g.configuration.Shadows(path) {
 		return door
 	}
-	return &endpoints.Durable{Handler: door, Decisions: g.records.Decisions, Wait: time.Duration(c.FlushTimeout), Deny: c.OnFailure == config.OnFailureDeny, Log: g.log}
+	return &endpoints.Durable{
+		Handler: door, Decisions: g.records.Decisions, Wait: time.Duration(c.FlushTimeout), Deny: c.OnFailure == config.OnFailureDeny, Log: g.log,
+	}
 }

@@ -130,7 +130,9 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 	}
 	g.scanned = scan.NewView(g.state)
 	g.keeping.metrics = g.metrics
-	for _, prepare := range []func(context.Context) error{g.connect, g.loadCertificates, g.loadTrust, g.loadDocuments, g.newRegistryClient, g.startTelemetry, g.record, g.newServer} {
+	for _, prepare := range []func(context.Context) error{
+		g.connect, g.loadCertificates, g.loadTrust, g.loadDocuments, g.newRegistryClient, g.startTelemetry, g.record, g.newServer,
+	} {
 		if err := prepare(ctx); err != nil {
 			g.close()
 			return nil, err

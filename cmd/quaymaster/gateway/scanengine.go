@@ -96,7 +96,10 @@ func (g *assembly) addScan() {
 			return made, true, err
 		},
 		View: g.scanned, Namespaces: g.around.Namespaces,
-		Sinks:    audit.Sinks{All: slices.Concat(g.records.Sinks.Every, g.records.Sinks.Last), Reports: g.records.Reports, Stores: g.records.Stores, Decisions: g.records.Decisions, Inventory: g.records.Inventory},
+		Sinks: audit.Sinks{
+			All: slices.Concat(g.records.Sinks.Every, g.records.Sinks.Last), Reports: g.records.Reports, Stores: g.records.Stores,
+			Decisions: g.records.Decisions, Inventory: g.records.Inventory,
+		},
 		Interval: time.Duration(settings.Interval), Excluded: settings.ExcludedNamespaces, Follow: g.configuration.Follows(),
 		Policies: &g.documents.Policies.Updates, Again: g.scanAgain, Busy: g.busy,
 		Memory: audit.NewPositionStore(g.cluster.Client.Leases, g.configuration.Namespace, g.options.Replica), Metrics: g.metrics, Log: g.log,

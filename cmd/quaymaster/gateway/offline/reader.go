@@ -94,7 +94,9 @@ func (r *Reader) Close() {
 // load reads the material and the folders, and adds the components that read the cluster.
 func (r *Reader) load() (err error) {
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	r.around, r.cluster, err = lookups.Connect(lookups.Options{Configuration: r.configuration, Version: r.options.Version, Replica: "reader", Group: &r.group, Log: log})
+	r.around, r.cluster, err = lookups.Connect(lookups.Options{
+		Configuration: r.configuration, Version: r.options.Version, Replica: "reader", Group: &r.group, Log: log,
+	})
 	if err != nil {
 		return err
 	}

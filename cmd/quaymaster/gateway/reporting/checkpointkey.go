@@ -85,7 +85,8 @@ func (r *Records) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
 		if err == nil {
 			return key, nil
 		}
-		r.options.Log.Error("the decision log's key cannot be had; it is tried again", slog.String("store", "Secret "+c.Namespace+"/"+c.Certificate.Secret), slog.String("error", err.Error()))
+		r.options.Log.Error("the decision log's key cannot be had; it is tried again",
+			slog.String("store", "Secret "+c.Namespace+"/"+c.Certificate.Secret), slog.String("error", err.Error()))
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -19,6 +19,7 @@ type Flags struct {
 	Namespace string
 }
 
+// Register adds the flags to a command.
 func (f *Flags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVarP(&f.Files, "filename", "f", nil, "manifest `file`, folder, or - for standard input; the workloads' images are verified")
 	cmd.Flags().StringArrayVar(&f.Payloads, "payload", nil, "JSON or YAML `file`, or -, for policies with evaluation.mode JSON; may be repeated")

@@ -20,6 +20,7 @@ type ClusterFlags struct {
 	Context, Kubeconfig, GatewayConfig string
 }
 
+// Register adds the flags to a command.
 func (f *ClusterFlags) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.Context, "from-cluster", "", "kubeconfig `context` of a cluster: use the policies, mirrors and keys of its gateway")

@@ -49,6 +49,7 @@ type Flags struct {
 	effective, userInfo string
 }
 
+// Register adds all flags to a command.
 func (f *Flags) Register(cmd *cobra.Command) {
 	f.RegisterOnline(cmd)
 	flags := cmd.Flags()
@@ -274,6 +275,7 @@ func retiredKeys(texts []string) ([]trust.Retired, error) {
 	return list, nil
 }
 
+// TUFCache returns the folder of cached TUF repositories; "" where the user has no cache folder.
 func TUFCache() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -313,6 +315,7 @@ func (f *Flags) Client() (*registry.Client, error) {
 	return registry.New(config, registry.WithProxy(http.ProxyFromEnvironment))
 }
 
+// CertificatePool returns the authorities in a file of PEM certificates; nil without a path.
 func CertificatePool(path string) (*x509.CertPool, error) {
 	pem, err := command.OptionalFile("--registry-ca", path)
 	if err != nil {

@@ -56,7 +56,10 @@ type statement struct {
 // newHearing makes a imageEvaluation. With a guess, images that have no digest yet have that
 // one, in the texts that expressions read.
 func newHearing(j *judge, given []policy.Given, guess string) *imageEvaluation {
-	h := &imageEvaluation{judge: j, given: given, parties: make([]imageInput, len(given)), byText: map[string][]int{}, others: map[string]otherData{}, data: map[int]map[string]any{}}
+	h := &imageEvaluation{
+		judge: j, given: given, parties: make([]imageInput, len(given)), byText: map[string][]int{},
+		others: map[string]otherData{}, data: map[int]map[string]any{},
+	}
 	meant := 0
 	for i := range j.members {
 		if j.members[i].meant {
@@ -134,7 +137,7 @@ func (h *imageEvaluation) lists(of []int) map[string]any {
 // aboutNobody are the ways in which a text names none of the given images.
 var (
 	errLeftOut = errors.New(
-		"the image is not looked at, for it ran before this update, or an exception leaves it alone: let the expression ask about images.containers, which leaves it out")
+		"the image is not evaluated: it ran before this update, or an exception excludes it; let the expression read images.containers, which omits it")
 	errElsewhere = errors.New("the text names no image of the object, and no other one is verified")
 )
 
