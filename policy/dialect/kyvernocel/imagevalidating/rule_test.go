@@ -464,9 +464,9 @@ func TestUpdates(t *testing.T) {
 		{"a signed image is new", with(allSigned), []string{old, good}, gate.Allow, ""},
 		{"an unsigned one is", with(allSigned), []string{old, bad}, gate.Deny, "unsigned"},
 		{"nothing is", with(allSigned), []string{old, old}, gate.Allow, ""},
-		{"the object's text is asked about", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), []string{old, good}, gate.Error, "not looked at"},
+		{"the object's text is asked about", with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), []string{old, good}, gate.Error, "not evaluated"},
 		{"one of them is signed", unrequired(with(some)), []string{old, good}, gate.Allow, ""},
-		{"an old image does not stand in", unrequired(with(some)), []string{old, bad}, gate.Error, "not looked at"},
+		{"an old image does not stand in", unrequired(with(some)), []string{old, bad}, gate.Error, "not evaluated"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			expect(t, h.decide(t, update(c.after...), c.text), c.reason, c.answer, c.word)
