@@ -296,7 +296,7 @@ func TestSizes(t *testing.T) {
 		s := &search{}
 		s.add(&document{layer: test.layer, limit: limit{"ten", 10}})
 		if (len(s.documents) == 1) != test.good || len(s.found.Malformed) == 1 == test.good {
-			t.Errorf("%+v: got %d papers and %v", test.layer, len(s.documents), s.found.Malformed)
+			t.Errorf("%+v: got %d documents and %v", test.layer, len(s.documents), s.found.Malformed)
 		}
 	}
 }

@@ -46,10 +46,10 @@ func (s *search) collect(places []*place) {
 		origin := Origin{Repository: p.repository, Via: p.tag, Manifest: p.descriptor.Digest}
 		known := s.layers(m.Layers, i, origin, func(layer image.Descriptor) (*document, bool) {
 			if p.role == Signature && layer.MediaType == MediaTypeSimpleSigning {
-				return signaturePaper(), true
+				return signatureDocument(), true
 			}
 			if p.role == Attestation && isEnvelope(layer.MediaType) {
-				return s.envelopePaper(layer, origin), true
+				return s.envelopeDocument(layer, origin), true
 			}
 			return nil, false
 		})
@@ -71,13 +71,13 @@ func (s *search) collectReferrers(referrers []*referrer) {
 		case r.of != nil && !shared[r.of]:
 			shared[r.of] = true
 			s.add(&document{place: r.place, layer: r.of.layer, of: r.of, origin: r.of.origin, limit: attestationLimit, isShared: true})
-			s.notationPaper(r)
+			s.notationDocument(r)
 		case s.asked.artifact(r.manifest.artifactType()): // read with its first signature
 		case r.of != nil || r.manifest.artifactType() == ArtifactTypeNotation:
-			s.notationPaper(r)
+			s.notationDocument(r)
 		default:
 			known := s.layers(r.manifest.Layers, r.place, r.origin(), func(layer image.Descriptor) (*document, bool) {
-				return s.referrerPaper(layer, r)
+				return s.referrerDocument(layer, r)
 			})
 			if !known && r.interest.rank < rankUnknown {
 				s.found.malformed(r.origin().String(), errNoLayer)
@@ -86,9 +86,9 @@ func (s *search) collectReferrers(referrers []*referrer) {
 	}
 }
 
-// referrerPaper uses the layer's media type, as readers of the layer do; the artifact type only
+// referrerDocument uses the layer's media type, as readers of the layer do; the artifact type only
 // served to find it.
-func (s *search) referrerPaper(layer image.Descriptor, r *referrer) (p *document, isKnown bool) {
+func (s *search) referrerDocument(layer image.Descriptor, r *referrer) (p *document, isKnown bool) {
 	switch {
 	case isBundle(layer.MediaType) || isBundle(r.manifest.artifactType()) && len(r.manifest.Layers) == 1:
 		if s.asked.bundle {
@@ -96,11 +96,11 @@ func (s *search) referrerPaper(layer image.Descriptor, r *referrer) (p *document
 		}
 	case layer.MediaType == MediaTypeSimpleSigning:
 		if s.asked.signatureTag() {
-			p = signaturePaper()
+			p = signatureDocument()
 		}
 	case isEnvelope(layer.MediaType):
 		if s.asked.attestationTag() {
-			p = s.envelopePaper(layer, r.origin())
+			p = s.envelopeDocument(layer, r.origin())
 		}
 	default:
 		return nil, false
@@ -119,12 +119,12 @@ func (s *search) bundleLimit() limit {
 	return attestationLimit
 }
 
-func signaturePaper() *document {
+func signatureDocument() *document {
 	return &document{format: Cosign, role: Signature, limit: limit{"MaxPayload", MaxPayload}}
 }
 
-// envelopePaper uses cosign's annotation, if there is one.
-func (s *search) envelopePaper(layer image.Descriptor, origin Origin) *document {
+// envelopeDocument uses cosign's annotation, if there is one.
+func (s *search) envelopeDocument(layer image.Descriptor, origin Origin) *document {
 	if uri := layer.Annotations[annotationPredicate]; uri != "" && !s.asked.predicate(uri) {
 		s.found.unasked(Evidence{Format: Cosign, Role: Attestation, PredicateType: uri, Origin: origin})
 		return nil
@@ -132,8 +132,8 @@ func (s *search) envelopePaper(layer image.Descriptor, origin Origin) *document 
 	return &document{format: Cosign, role: Attestation, limit: attestationLimit}
 }
 
-// notationPaper lists the signature envelope of a notation referrer.
-func (s *search) notationPaper(r *referrer) {
+// notationDocument lists the signature envelope of a notation referrer.
+func (s *search) notationDocument(r *referrer) {
 	layer, err := r.manifest.only()
 	if err == nil && layer.MediaType != MediaTypeJWS && layer.MediaType != MediaTypeCOSE {
 		err = fmt.Errorf("want a layer of type %s or %s, got %q", MediaTypeJWS, MediaTypeCOSE, shorten(layer.MediaType))

@@ -150,10 +150,10 @@ func (e *early) startManifest(ctx context.Context, r *referrer) bool {
 }
 
 // startBlobs requests documents.
-func (e *early) startBlobs(ctx context.Context, papers []*document) {
+func (e *early) startBlobs(ctx context.Context, documents []*document) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, p := range papers {
+	for _, p := range documents {
 		if _, ok := e.blobs[p.key()]; ok || !e.afford(p.layer.Size) {
 			continue
 		}

@@ -263,9 +263,9 @@ func (l *look) bringAbout(ctx context.Context, results map[ruleID]*generated) ma
 // why joins the reasons of a rule that could not be evaluated into one error.
 func why(r policy.Ruling) error {
 	if len(r.Reasons) == 0 {
-		return errors.New("the rule could not be asked")
+		return errors.New("the rule could not be evaluated")
 	}
-	return fmt.Errorf("the rule could not be asked: %s", r.Reasons[0].Message)
+	return fmt.Errorf("the rule could not be evaluated: %s", r.Reasons[0].Message)
 }
 
 // noRequester returns the error of a rule that reads the requester, where the requester is not

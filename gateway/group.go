@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"iter"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +26,17 @@ type Requirement struct {
 // Add adds a component by its name in errors.
 func (g *Group) Add(name string, c Component) {
 	g.components = append(g.components, named{Component: c, name: name})
+}
+
+// Components are the components by their names, in the order in which they start.
+func (g *Group) Components() iter.Seq2[string, Component] {
+	return func(yield func(string, Component) bool) {
+		for _, c := range g.components {
+			if !yield(c.name, c.Component) {
+				return
+			}
+		}
+	}
 }
 
 // Require makes decisions wait for a component, which may belong to no group; why is the reason

@@ -19,9 +19,9 @@ import (
 )
 
 // errNotAsked is the gap in a cached answer: its facts may be enough without a lookup.
-var errNotAsked = errors.New("memory does not know, and nobody else was asked; this is a defect")
+var errNotAsked = errors.New("the cache has no answer, and no other source was queried; this is a defect")
 
-var errNeverAsked = errors.New("the question was never asked; this is a defect")
+var errNeverAsked = errors.New("the claim query was never made; this is a defect")
 
 // question is a policy.Question about one digest, in comparable form.
 type question struct {

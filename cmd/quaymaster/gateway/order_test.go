@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
@@ -108,11 +107,7 @@ webhooks: {breakGlass: true}
 // namesOf returns the names of the components; those of the leader alone end with an asterisk.
 func namesOf(group *gateway.Group) []string {
 	var names []string
-	list := reflect.ValueOf(group).Elem().FieldByName("components")
-	for i := range list.Len() {
-		field := list.Index(i).FieldByName("Component")
-		component := *(*gateway.Component)(unsafe.Pointer(field.UnsafeAddr())) //nolint:gosec // the order is no API
-		name := list.Index(i).FieldByName("name").String()
+	for name, component := range group.Components() {
 		if component.NeedLeaderElection() {
 			name += "*"
 		}

@@ -51,5 +51,5 @@ func (r *Records) restoreReport(ctx context.Context, from recall.Source) {
 }
 
 func (r *Records) notRestored() func(error) {
-	return gateway.Warn(r.options.Log, "reports are not told all that the decision log knows from before")
+	return gateway.Warn(r.options.Log, "reports may lack earlier decisions of the decision log")
 }

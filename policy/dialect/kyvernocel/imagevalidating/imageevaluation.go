@@ -53,9 +53,9 @@ type statement struct {
 	decoded bool
 }
 
-// newHearing makes a imageEvaluation. With a guess, images that have no digest yet have that
+// newImageEvaluation makes a imageEvaluation. With a guess, images that have no digest yet have that
 // one, in the texts that expressions read.
-func newHearing(j *judge, given []policy.Given, guess string) *imageEvaluation {
+func newImageEvaluation(j *judge, given []policy.Given, guess string) *imageEvaluation {
 	h := &imageEvaluation{
 		judge: j, given: given, parties: make([]imageInput, len(given)), byText: map[string][]int{},
 		others: map[string]otherData{}, data: map[int]map[string]any{},
@@ -96,7 +96,7 @@ func (h *imageEvaluation) guess() *imageEvaluation {
 		return nil
 	}
 	if h.guessed == nil {
-		h.guessed = newHearing(h.judge, h.given, "@sha256:"+strings.Repeat("0", 64))
+		h.guessed = newImageEvaluation(h.judge, h.given, "@sha256:"+strings.Repeat("0", 64))
 		h.guessed.unresolved = nil
 	}
 	return h.guessed

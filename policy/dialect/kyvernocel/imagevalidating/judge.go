@@ -31,7 +31,7 @@ type member struct {
 // each image is also judged alone: an image is denied for its own failures, and not for those of
 // another one.
 func (j *judge) Judge(ctx context.Context, given []policy.Given) policy.Judgement {
-	h := newHearing(j, given, "")
+	h := newImageEvaluation(j, given, "")
 	out := policy.Judgement{Decisions: make([]policy.Decision, len(given))}
 	everybody := make([]int, len(given))
 	for i := range given {
