@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,22 +16,22 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// TestKindThatComesIsToldAtOnce: and once more when discovery knows of it; nothing is
-// told where no definition changes.
-func TestKindThatComesIsToldAtOnce(t *testing.T) {
+// TestNewKindIsReportedAtOnce: and once more when discovery knows of it; nothing is
+// reported where no definition changes.
+func TestNewKindIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var defined gateway.Signal
-		told := 0
+		var reported atomic.Int64
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			WatchDefinitions(ctx, &defined, func() { told++ })
+			WatchDefinitions(ctx, &defined, func() { reported.Add(1) })
 		}()
 		for _, step := range []struct {
 			reason string
 			do     func()
-			told   int
+			want   int64
 		}{
 			{"nothing changed", func() { after(time.Hour) }, 0},
 			{"one changed", func() { defined.Notify(); synctest.Wait() }, 1},
@@ -40,8 +41,8 @@ func TestKindThatComesIsToldAtOnce(t *testing.T) {
 			{"nothing changes any more", func() { after(time.Hour) }, 3},
 		} {
 			step.do()
-			if told != step.told {
-				t.Errorf("%s: told %d times, want %d", step.reason, told, step.told)
+			if got := reported.Load(); got != step.want {
+				t.Errorf("%s: reported %d times, want %d", step.reason, got, step.want)
 			}
 		}
 		stop()
