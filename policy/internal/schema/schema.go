@@ -131,8 +131,9 @@ func (custom) Element() cel.Schema { return nil }
 // IsMap returns false.
 func (custom) IsMap() bool { return false }
 
-// goType is a cel.Schema.
-type goType struct{ reflect.Type }
+// goType is a cel.Schema. The type is no embedded field: promoted methods such as
+// MethodByName would make the linker keep every exported method of the program.
+type goType struct{ is reflect.Type }
 
 // fieldsOf returns nil for a type with its own JSON encoding, such as a quantity.
 func fieldsOf(t reflect.Type) cel.Schema {
@@ -149,15 +150,15 @@ func fieldsOf(t reflect.Type) cel.Schema {
 // Field returns a member of an object, which is nil where its own are not known; false
 // where there is none.
 func (g goType) Field(name string) (cel.Schema, bool) {
-	switch g.Kind() {
+	switch g.is.Kind() {
 	case reflect.Map:
-		return fieldsOf(g.Elem()), true
+		return fieldsOf(g.is.Elem()), true
 	case reflect.Struct:
 	default:
 		return nil, true // another error, which evaluation returns
 	}
-	for i := range g.NumField() {
-		f := g.Type.Field(i)
+	for i := range g.is.NumField() {
+		f := g.is.Field(i)
 		written, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if written == name {
 			return fieldsOf(f.Type), true
@@ -177,11 +178,11 @@ func (g goType) Field(name string) (cel.Schema, bool) {
 
 // Element returns the elements of a list, or the values of a map; nil for others.
 func (g goType) Element() cel.Schema {
-	if g.Kind() == reflect.Slice && g.Elem().Kind() != reflect.Uint8 || g.Kind() == reflect.Map {
-		return fieldsOf(g.Elem())
+	if g.is.Kind() == reflect.Slice && g.is.Elem().Kind() != reflect.Uint8 || g.is.Kind() == reflect.Map {
+		return fieldsOf(g.is.Elem())
 	}
 	return nil
 }
 
 // IsMap reports whether it is a map, which always has text keys.
-func (g goType) IsMap() bool { return g.Kind() == reflect.Map }
+func (g goType) IsMap() bool { return g.is.Kind() == reflect.Map }
