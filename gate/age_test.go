@@ -58,7 +58,7 @@ func TestAClockThatWasAhead(t *testing.T) {
 		"without being set, likewise": {22 * time.Hour, false, true},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			h, c := newEnv(t, registrytest.Options{}), &clock{}
 			app := h.Build("app", "v1", "app")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			before := h.keeping(t, c, nil, signedBy(h.key))
@@ -121,7 +121,7 @@ func TestAStartWithTheClockBehind(t *testing.T) {
 		"the day is over": {25 * time.Hour, false},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			h, c, kept := newHarbor(t, registrytest.Options{}), &clock{}, &locker{}
+			h, c, kept := newEnv(t, registrytest.Options{}), &clock{}, &locker{}
 			app := h.Build("app", "v1", "app")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			first := h.keeping(t, c, nil, signedBy(h.key))
@@ -164,7 +164,7 @@ func TestSleepCounts(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			for _, away := range []bool{false, true} {
-				h, c := newHarbor(t, registrytest.Options{}), &clock{}
+				h, c := newEnv(t, registrytest.Options{}), &clock{}
 				app := h.Build("app", "v1", "app")
 				must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 				g := h.keeping(t, c, nil, signedBy(h.key))
@@ -196,7 +196,7 @@ func TestWhatIsGoneStaysSo(t *testing.T) {
 		"it was gone, and is there": {true, true, true},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			h, c, kept := newHarbor(t, registrytest.Options{}), &clock{}, &locker{}
+			h, c, kept := newEnv(t, registrytest.Options{}), &clock{}, &locker{}
 			app := h.Build("app", "v1", "app")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			before := h.keeping(t, c, nil, signedBy(h.key))

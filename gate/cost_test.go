@@ -17,15 +17,15 @@ import (
 // are made together must be seen together.
 const settleTime = 100 * time.Millisecond
 
-func legacy(h *harbor, image gatetest.Image) error  { return h.SignLegacy(image, byKey(h.key), nil) }
-func bundled(h *harbor, image gatetest.Image) error { return h.SignBundle(image, byKey(h.key), nil) }
-func notarised(h *harbor, image gatetest.Image) error {
+func legacy(h *env, image gatetest.Image) error  { return h.SignLegacy(image, byKey(h.key), nil) }
+func bundled(h *env, image gatetest.Image) error { return h.SignBundle(image, byKey(h.key), nil) }
+func notarised(h *env, image gatetest.Image) error {
 	return h.SignNotation(image, h.notary, verifytest.Notation{})
 }
-func byTheKey(h *harbor) policy.Rule    { return signedBy(h.key) }
-func byTheNotary(h *harbor) policy.Rule { return notarized(h.notary) }
+func byTheKey(h *env) policy.Rule    { return signedBy(h.key) }
+func byTheNotary(h *env) policy.Rule { return notarized(h.notary) }
 
-func requests(h *harbor) string {
+func requests(h *env) string {
 	var b strings.Builder
 	for _, r := range h.Registry.Requests() {
 		fmt.Fprintln(&b, "  ", r)
@@ -34,7 +34,7 @@ func requests(h *harbor) string {
 }
 
 func TestEightContainersOfOneImageCostOneProof(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "one")
 	must(0, legacy(h, image))(t)
 	g := h.gate(t, signedBy(h.key))
@@ -57,7 +57,7 @@ func TestEightContainersOfOneImageCostOneProof(t *testing.T) {
 // The first eight of a host make eight requests more, for referrers tags, which is more than
 // run at once to one host: one round more.
 func TestEightImagesTakeNoMoreRoundsThanOne(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{Delay: settleTime})
+	h := newEnv(t, registrytest.Options{Delay: settleTime})
 	for i, most := range []int{4, 3} {
 		var names []string
 		for n := range 8 {
@@ -77,7 +77,7 @@ func TestEightImagesTakeNoMoreRoundsThanOne(t *testing.T) {
 }
 
 func TestAWarmProofByDigestAsksNobody(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "warm")
 	must(0, legacy(h, image))(t)
 	g := h.gate(t, signedBy(h.key))
@@ -93,7 +93,7 @@ func TestAWarmProofByDigestAsksNobody(t *testing.T) {
 }
 
 func BenchmarkWarmByDigest(b *testing.B) {
-	h := newHarbor(b, registrytest.Options{})
+	h := newEnv(b, registrytest.Options{})
 	image := h.Build("app", "v1", "warm")
 	must(0, legacy(h, image))(b)
 	g := h.gate(b, signedBy(h.key))
@@ -112,7 +112,7 @@ func BenchmarkWarmByDigest(b *testing.B) {
 func BenchmarkCold(b *testing.B) {
 	for _, images := range []int{1, 8} {
 		b.Run(fmt.Sprintf("images=%d", images), func(b *testing.B) {
-			h := newHarbor(b, registrytest.Options{Delay: 20 * time.Millisecond})
+			h := newEnv(b, registrytest.Options{Delay: 20 * time.Millisecond})
 			var names []string
 			for i := range images {
 				image := h.Build(fmt.Sprintf("app%d", i), "v1", fmt.Sprint(i))

@@ -44,7 +44,7 @@ func (c chained) Open(ctx context.Context, access gate.Access, repository image.
 // TestPullSecretsDoNotChooseTheFailureSetting: what a workload names for its pulls is no
 // silence, and an API server that does not answer is.
 func TestPullSecretsDoNotChooseTheFailureSetting(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("app", "v1", "unsigned")
 	missing := &image.Error{Kind: image.NotFound, Op: "get", On: "secret"}
 	for _, test := range []struct {

@@ -36,7 +36,7 @@ func expect(t *testing.T, outcome gate.Outcome, answer gate.Result, code policy.
 }
 
 func TestThreeAnswers(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	g := h.gate(t, signedBy(h.key))
 
 	signed := h.Build("signed", "v1", "signed")
@@ -63,7 +63,7 @@ func TestThreeAnswers(t *testing.T) {
 }
 
 func TestFailureSettings(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{Faults: []registrytest.Fault{{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")}}})
+	h := newEnv(t, registrytest.Options{Faults: []registrytest.Fault{{Kind: registrytest.Referrers, Do: registrytest.RetryAfter(503, "600")}}})
 	image := h.Build("app", "v1", "app")
 	unsignedRule := signedBy(h.key)
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestFailureSettings(t *testing.T) {
 // TestNobodyChoosesAdmitted: a failure setting admits silence, and nothing that
 // who writes the pod, or may push, can bring about.
 func TestNobodyChoosesAdmitted(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	missing := strings.Replace(app.Name, ":v1", ":later", 1)
 	for _, c := range []struct {
@@ -143,7 +143,7 @@ func TestNobodyChoosesAdmitted(t *testing.T) {
 // TestCrowdedOut: who writes an object does not choose by what else it names that an
 // image is not looked at in time, and admitted by the failure setting.
 func TestCrowdedOut(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	names := []string{h.Build("app", "v1", "unsigned").Name}
 	for i := range 8 {
 		names = append(names, h.Build("slow", strconv.Itoa(i), "slow").Name)
@@ -166,7 +166,7 @@ func (u silentRule) Plan(context.Context, *policy.Subject, []policy.Image) (poli
 }
 
 func TestAnAttestationIsNoSignature(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "app")
 	must(0, h.AttestBundle(image, byKey(h.key), provenance, map[string]any{}))(t)
 	outcome := decide(t, h.gate(t, signedBy(h.key)), image.Name)
@@ -186,7 +186,7 @@ func attestedBy(signer *verifytest.Signer, predicateType string) rule {
 }
 
 func TestAttestations(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	g := h.gate(t, attestedBy(h.key, provenance))
 
 	good := h.Build("good", "v1", "good")
@@ -212,7 +212,7 @@ func TestAttestations(t *testing.T) {
 }
 
 func TestASignatureOfAnotherImageIsNone(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed := h.Build("app", "v1", "signed")
 	other := h.Build("app", "v2", "other")
 	content := must(h.Sigstore.Bundle(verifytest.Claim{
@@ -226,7 +226,7 @@ func TestASignatureOfAnotherImageIsNone(t *testing.T) {
 }
 
 func TestThePinnedDigestIsTheProvedDigest(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed := h.Build("app", "v1", "signed")
 	evil := h.Build("app", "evil", "unsigned")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
@@ -246,7 +246,7 @@ func TestThePinnedDigestIsTheProvedDigest(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	clock := &clock{}
 	g := h.gate(t, signedBy(h.key), gate.WithClock(clock.now))
 	image := h.Build("app", "v1", "first")
@@ -274,7 +274,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestAnotherKeyIsNotAnsweredFromMemory(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(image, byKey(h.key), nil))(t)
 	both := rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Requirements: []policy.Requirement{
@@ -288,7 +288,7 @@ func TestAnotherKeyIsNotAnsweredFromMemory(t *testing.T) {
 }
 
 func TestPlatforms(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	amd := h.Build("app", "amd64", "amd64")
 	arm := h.Build("app", "arm64", "arm64")
 	index := h.BuildIndex("app", "v1", amd, arm)
@@ -327,7 +327,7 @@ func (m means) Holds(data any) (bool, string, error) {
 // TestStatementsOfAPlatform: the index behind the tag proves a platform about which nothing is
 // attested, and not one with a verified statement that does not meet the policy.
 func TestStatementsOfAPlatform(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	const scan = "https://example.com/scan/v1"
 	quiet, clean, dirty, foreign := h.Build("app", "q", "q"), h.Build("app", "c", "c"), h.Build("app", "d", "d"), h.Build("app", "f", "f")
 	index := h.BuildIndex("app", "v1", quiet, clean, dirty, foreign)
@@ -369,7 +369,7 @@ func TestStatementsOfAPlatform(t *testing.T) {
 }
 
 func TestMalformedReference(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	g := h.gate(t, signedBy(h.key))
 	for _, written := range []string{"UPPER/case", "app@sha256:../../x", "app:", strings.Repeat("a", 5000)} {
 		expect(t, g.Decide(t.Context(), pod(t, written)), gate.Deny, policy.Malformed)
@@ -384,7 +384,7 @@ func TestMalformedReference(t *testing.T) {
 }
 
 func TestNoPolicySpeaks(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	set := must(set.New())(t)
 	g := must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot}}}))(t)
 	outcome := decide(t, g, h.Registry.Host()+"/app:v1")
@@ -395,7 +395,7 @@ func TestNoPolicySpeaks(t *testing.T) {
 }
 
 func TestAnAnnotationHidesNoPlatform(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	good, evil := h.Build("app", "s390x", "good"), h.Build("app", "amd64", "evil")
 	must(0, h.SignBundle(good, byKey(h.key), nil))(t)
 	each := signedBy(h.key)
@@ -414,7 +414,7 @@ func TestAnAnnotationHidesNoPlatform(t *testing.T) {
 }
 
 func TestABoundIsNeverAdmittedByTheFailureSetting(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "unsigned")
 	open := func() *gate.Gate {
 		return h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(h.key)}})
@@ -441,7 +441,7 @@ func (saysClean) Holds(data any) (bool, string, error) {
 }
 
 func TestABetterStatementIsFoundSoon(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	clock := &clock{}
 	asks := attestedBy(h.key, provenance)
 	asks.check.Attestations[0].Condition = saysClean{}
@@ -472,7 +472,7 @@ func (e extracting) Plan(ctx context.Context, s *policy.Subject, images []policy
 }
 
 func TestAnExtractorMattersOnlyWhereItsRuleApplies(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	for _, c := range []struct {
 		reason, namespace string
 		audit             bool
@@ -491,7 +491,7 @@ func TestAnExtractorMattersOnlyWhereItsRuleApplies(t *testing.T) {
 }
 
 func TestLegacyAttestations(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	good, foreign := h.Build("good", "v1", "1"), h.Build("foreign", "v1", "2")
 	must(0, h.AttestLegacy(good, byKey(h.key), provenance, map[string]any{}))(t)
 	must(0, h.AttestLegacy(foreign, byKey(h.stranger), provenance, map[string]any{}))(t)
@@ -501,7 +501,7 @@ func TestLegacyAttestations(t *testing.T) {
 }
 
 func TestNotationMetadata(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	tagged, plain := h.Build("tagged", "v1", "1"), h.Build("plain", "v1", "2")
 	must(0, h.SignNotation(tagged, h.notary, verifytest.Notation{Metadata: map[string]string{"team": "web"}}))(t)
 	must(0, h.SignNotation(plain, h.notary, verifytest.Notation{}))(t)
@@ -513,7 +513,7 @@ func TestNotationMetadata(t *testing.T) {
 }
 
 func TestProgressIsToldPerReference(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	one, two := h.Build("one", "v1", "1"), h.Build("two", "v1", "2")
 	var told []string
 	h.gate(t, signedBy(h.key)).DecideAll(t.Context(), []gate.Request{pod(t, one.Name, one.Name), pod(t, two.Name)}, func(done, total int) {

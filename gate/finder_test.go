@@ -34,7 +34,7 @@ func (c finding) Validate(_ context.Context, about policy.Case) policy.Validated
 // object has. One that cannot be read is the object's doing, so that failurePolicy Ignore
 // does not admit it.
 func TestUnreadableImagesOfRules(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	step := []policy.Extractor{{Name: "steps", Path: "/spec/steps/*/image"}}
 	for _, c := range []struct {
 		reason, first, second string

@@ -71,7 +71,7 @@ type Gate struct {
 }
 
 type options struct {
-	images  int            // images at work at once, per request
+	images  int            // images evaluated at once, per request
 	timeout time.Duration  // for one request
 	age     time.Duration  // greatest age of a fact
 	noneAge time.Duration  // age of "none found"
@@ -89,7 +89,7 @@ type options struct {
 // Option changes a default of a Gate.
 type Option func(*options) error
 
-// WithConcurrency bounds how many images of a request are at work at once; 16
+// WithConcurrency bounds how many images of a request are evaluated at once; 16
 // unless set.
 func WithConcurrency(images int) Option {
 	return func(o *options) error {

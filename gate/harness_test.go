@@ -23,9 +23,9 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// harbor is a gate with real parts: a registry on loopback, real signers, the
+// env is a gate with real parts: a registry on loopback, real signers, the
 // product's client and verifiers.
-type harbor struct {
+type env struct {
 	*gatetest.Yard
 	key, stranger *verifytest.Signer
 	notary        *verifytest.Notary
@@ -33,13 +33,13 @@ type harbor struct {
 	snapshot      *trust.Snapshot
 }
 
-func newHarbor(t testing.TB, options registrytest.Options) *harbor {
+func newEnv(t testing.TB, options registrytest.Options) *env {
 	t.Helper()
 	server := registrytest.Start(options)
 	t.Cleanup(server.Close)
 	sigstore := must(verifytest.New(verifytest.Options{}))(t)
 	store := must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t)
-	h := &harbor{
+	h := &env{
 		Yard:     gatetest.New(server, sigstore),
 		key:      must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
 		stranger: must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
@@ -79,30 +79,30 @@ func (s session) Cost() gate.Cost {
 }
 
 // Open implements gate.Registries.
-func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+func (h *env) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
 	meter := &registry.Meter{}
 	return session{Client: h.client.With(meter), meter: meter}, nil
 }
 
 // gate makes a gate with one policy of one rule.
-func (h *harbor) gate(t testing.TB, rule policy.Rule, options ...gate.Option) *gate.Gate {
+func (h *env) gate(t testing.TB, rule policy.Rule, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	return h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{rule}}, options...)
 }
 
-func (h *harbor) gateWith(t testing.TB, p *policy.Policy, options ...gate.Option) *gate.Gate {
+func (h *env) gateWith(t testing.TB, p *policy.Policy, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	return h.gateAt(t, h, p, options...)
 }
 
-// gateAt makes a gate that asks other registries than the harbor.
-func (h *harbor) gateAt(t testing.TB, registries gate.Registries, p *policy.Policy, options ...gate.Option) *gate.Gate {
+// gateAt makes a gate that asks other registries than the env.
+func (h *env) gateAt(t testing.TB, registries gate.Registries, p *policy.Policy, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	return h.gateOf(t, registries, must(set.New(p))(t), options...)
 }
 
 // gateOf makes a gate of a set of policies.
-func (h *harbor) gateOf(t testing.TB, registries gate.Registries, set *set.Set, options ...gate.Option) *gate.Gate {
+func (h *env) gateOf(t testing.TB, registries gate.Registries, set *set.Set, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	notary := must(notation.New(notation.Options{}))(t)
 	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{

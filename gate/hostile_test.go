@@ -50,7 +50,7 @@ func TestAHostileRegistryIsNeverAYes(t *testing.T) {
 		for _, kind := range []registrytest.Kind{registrytest.Manifest, registrytest.Referrers, registrytest.Blob} {
 			t.Run(fmt.Sprintf("%s/%s", name, kind), func(t *testing.T) {
 				t.Parallel()
-				h := newHarbor(t, registrytest.Options{})
+				h := newEnv(t, registrytest.Options{})
 				signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 				must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 				must(0, h.SignBundle(unsigned, byKey(h.stranger), nil))(t)
@@ -72,7 +72,7 @@ func TestAHostileRegistryIsNeverAYes(t *testing.T) {
 }
 
 func TestManySignatures(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{PageSize: 50})
+	h := newEnv(t, registrytest.Options{PageSize: 50})
 	crowded := h.Build("crowded", "v1", "1")
 	for i := range 1000 {
 		must(0, h.PutBundle(crowded, fmt.Appendf(nil, `{"junk":%d}`, i), attest.PredicateCosignSign))(t)
@@ -96,7 +96,7 @@ func (brokenProver) Verify(context.Context, image.Pinned, attest.Evidence, verif
 }
 
 func TestAPanicDenies(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed := h.Build("app", "v1", "1")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 	set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
@@ -105,7 +105,7 @@ func TestAPanicDenies(t *testing.T) {
 }
 
 func TestADeadlineIsCouldNotLook(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed := h.Build("app", "v1", "1")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 	h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Hang()})

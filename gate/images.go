@@ -51,7 +51,7 @@ func (f *images) standard() ([]policy.Image, error) {
 // find returns the images at a rule's extractors. Only the rule declares that these fields
 // hold images, so a reference that cannot be parsed is the rule's error.
 func (f *images) find(extractors []policy.Extractor) ([]policy.Image, error) {
-	places := places(extractors)
+	places := workloadExtractors(extractors)
 	uses, err := workload.ExtractWith(f.object, places)
 	if err == nil {
 		err = checkCount(uses)
@@ -102,7 +102,7 @@ func (f *images) imageOf(use workload.Use, unchanged bool) (policy.Image, error)
 }
 
 // remember adds an image to the verdicts, each location once.
-func (f *images) remember(found policy.Image) {
+func (f *images) add(found policy.Image) {
 	if !slices.ContainsFunc(f.list, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
 		f.list = append(f.list, found)
 	}
@@ -118,7 +118,7 @@ func (f *images) malformed(pointer string, err error) {
 	})
 }
 
-func places(extractors []policy.Extractor) []workload.Extractor {
+func workloadExtractors(extractors []policy.Extractor) []workload.Extractor {
 	out := make([]workload.Extractor, len(extractors))
 	for i, e := range extractors {
 		out[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}

@@ -104,7 +104,7 @@ func inAll(exactly int) func([]policy.Given) policy.Judgement {
 }
 
 func TestJudge(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	good, bad := h.Build("good", "1", "good"), h.Build("bad", "1", "bad")
 	must(0, legacy(h, good))(t)
 	key, stranger := keyAuthority(h.key), keyAuthority(h.stranger)
@@ -183,7 +183,7 @@ func hasCode(o gate.Outcome, code policy.Code) bool {
 // TestRequiredByAnother shows that a proof that one policy has is enough for
 // another that requires one, and that a failed one is not.
 func TestRequiredByAnother(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	good, bad := h.Build("good", "1", "good"), h.Build("bad", "1", "bad")
 	must(0, legacy(h, good))(t)
 	catchAll := judging{judge: eachSigned(0), check: policy.Check{Claims: policy.Claims{Required: true}}}
@@ -205,7 +205,7 @@ func (renamed) Name() string { return "other" }
 // once that is known, although nobody knows whether the other signed as well; and
 // that who needs to know is told.
 func TestWarmChoice(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "1", "app")
 	must(0, legacy(h, image))(t)
 	clock := &clock{}
@@ -238,7 +238,7 @@ func TestWarmChoice(t *testing.T) {
 // refused: by itself, to know whether looking further could help, and with the others.
 // Who was asked once is not asked again, although memory knew one of the signers.
 func TestColdDenialIsFoundOutOnce(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, bare := h.Build("signed", "1", "signed"), h.Build("bare", "1", "bare")
 	must(0, legacy(h, signed))(t)
 	both := []*verify.Authority{keyAuthority(h.stranger), keyAuthority(h.key)}
@@ -263,7 +263,7 @@ func TestColdDenialIsFoundOutOnce(t *testing.T) {
 // TestJudgeOfIndex shows that a platform's manifest is as good as the proved index
 // that lists it, and one that no index lists is not.
 func TestJudgeOfIndex(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	child, stray := h.Build("app", "child", "child"), h.Build("app", "stray", "stray")
 	index := h.BuildIndex("app", "1", child)
 	must(0, h.SignLegacy(index, verifytest.Claim{Signer: h.key, NoLog: true}, nil))(t)
@@ -286,7 +286,7 @@ func TestJudgeOfIndex(t *testing.T) {
 // TestJudgeData shows that a judge reads an image's own configuration, that it is
 // read once, and that one that cannot be read is could-not-look.
 func TestJudgeData(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	child := h.Build("app", "child", "child")
 	index := h.BuildIndex("app", "1", child)
 	configured := func(given []policy.Given) policy.Judgement {
@@ -324,7 +324,7 @@ func TestJudgeData(t *testing.T) {
 // TestJudgeOfUpdate shows that images which did not change are not given, that a
 // rule about images alone is not asked then, and that one about objects is.
 func TestJudgeOfUpdate(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	bad := h.Build("bad", "1", "bad")
 	var given int
 	judge := func(g []policy.Given) policy.Judgement {
@@ -354,7 +354,7 @@ func TestJudgeOfUpdate(t *testing.T) {
 // TestJudgeFailsOpen shows that a failure setting admits silence, and nothing else,
 // for what a judge holds against an object too.
 func TestJudgeFailsOpen(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "1", "app")
 	for _, c := range []struct {
 		reason string
@@ -382,7 +382,7 @@ func TestJudgeFailsOpen(t *testing.T) {
 // TestAuditAnnotations shows that the words of policies for the audit log reach the
 // outcome under the policy's name.
 func TestAuditAnnotations(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "1", "app")
 	rule := judging{judge: func(given []policy.Given) policy.Judgement {
 		out := eachSigned(0)(given)

@@ -27,11 +27,11 @@ import (
 
 // pier is a source and its mirrors on one registry, so that its log has the order of
 // all requests: below src/ is the source, below one/ and two/ are the mirrors.
-type pier struct{ *harbor }
+type pier struct{ *env }
 
 func newPier(t testing.TB, delay time.Duration) pier {
 	t.Helper()
-	return pier{newHarbor(t, registrytest.Options{Delay: delay})}
+	return pier{newEnv(t, registrytest.Options{Delay: delay})}
 }
 
 // signed makes a signed image at the source, and copies of the contents at the
@@ -39,7 +39,7 @@ func newPier(t testing.TB, delay time.Duration) pier {
 func (p pier) signed(t testing.TB, name string, contents ...string) gatetest.Image {
 	t.Helper()
 	made := p.Build("src/"+name, "v1", name)
-	must(0, legacy(p.harbor, made))(t)
+	must(0, legacy(p.env, made))(t)
 	for i, content := range contents {
 		if content != "" {
 			p.Build([]string{"one/", "two/"}[i]+name, "v1", content)
@@ -86,13 +86,13 @@ func (p pier) gateOf(t testing.TB, mirrors *mirror.Set, chooser []redirect.Optio
 		t.Cleanup(made.Close)
 		options = append(options, gate.WithMirrors(made, nil))
 	}
-	return must(gate.New(gate.Config{Registries: p.harbor, State: state}, options...))(t)
+	return must(gate.New(gate.Config{Registries: p.env, State: state}, options...))(t)
 }
 
 func (p pier) state(t testing.TB) gate.Fixed {
 	t.Helper()
 	set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(p.key)}}))(t)
-	return gate.Fixed{Policies: set, Prover: proverOf(p.harbor)}
+	return gate.Fixed{Policies: set, Prover: proverOf(p.env)}
 }
 
 // coldRedirections are first proofs by tag, of an image with one mirror or two. The host is
@@ -127,14 +127,14 @@ func TestSerialRoundsOfARedirection(t *testing.T) {
 				t.Fatalf("%s, %s: %+v", out.Result, to, out.Verdicts)
 			}
 			if got := p.Registry.Rounds(); got > row.rounds {
-				t.Errorf("%d serial rounds, want at most %d:\n%s", got, row.rounds, requests(p.harbor))
+				t.Errorf("%d serial rounds, want at most %d:\n%s", got, row.rounds, requests(p.env))
 			}
 			if got := len(p.Registry.Requests()); got != row.requests || int(out.Cost.Requests) != got {
-				t.Errorf("%d requests (the verdict says %d), want %d:\n%s", got, out.Cost.Requests, row.requests, requests(p.harbor))
+				t.Errorf("%d requests (the verdict says %d), want %d:\n%s", got, out.Cost.Requests, row.requests, requests(p.env))
 			}
 			p.Registry.Reset()
 			if again := decide(t, g, app.Name); again.Result != gate.Allow || len(p.Registry.Requests()) != 0 {
-				t.Errorf("warm: %s after\n%s", again.Result, requests(p.harbor))
+				t.Errorf("warm: %s after\n%s", again.Result, requests(p.env))
 			}
 		})
 	}
@@ -437,7 +437,7 @@ func TestASecondReplicaAsksOnce(t *testing.T) {
 			p := newPier(t, 0)
 			name, set := p.named(t, i, row.byDigest, row.mirrored)
 			if got, _ := p.secondReplica(t, address, set, name); got != row.requests {
-				t.Errorf("%d requests, want %d:\n%s", got, row.requests, requests(p.harbor))
+				t.Errorf("%d requests, want %d:\n%s", got, row.requests, requests(p.env))
 			}
 		})
 	}
@@ -462,7 +462,7 @@ func BenchmarkSecondReplica(b *testing.B) {
 	}
 }
 
-// proverOf proves cosign's signatures by the harbor's trust.
-func proverOf(h *harbor) gate.Prover {
+// proverOf proves cosign's signatures by the env's trust.
+func proverOf(h *env) gate.Prover {
 	return prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{attest.Cosign: cosign.New(h.snapshot)}}
 }

@@ -41,7 +41,7 @@ func TestACopyOfTooManyNames(t *testing.T) {
 // tenants is a source that all may see, and a target that one namespace may see, or
 // whose credentials do not come.
 type tenants struct {
-	*harbor
+	*env
 	private, hangs string // registries
 }
 
@@ -65,7 +65,7 @@ func (a tenants) Open(ctx context.Context, access gate.Access, repository image.
 		<-ctx.Done()
 		return nil, &image.Error{Kind: image.Unavailable, Op: "look for the credential of", On: repository.String(), Err: ctx.Err()}
 	}
-	session, err := a.harbor.Open(ctx, access, repository)
+	session, err := a.env.Open(ctx, access, repository)
 	if repository.Registry() != a.private {
 		return tenant{Session: session, scope: "anonymous"}, err
 	}
@@ -83,7 +83,7 @@ func TestTheTargetsTagIsItsOwnersAlone(t *testing.T) {
 	other.Subject.Namespace = "other"
 	other.Object = changed(t, other.Object, func(pod map[string]any) { pod["metadata"].(map[string]any)["namespace"] = "other" })
 	for _, together := range []bool{false, true} {
-		g := q.mirroredAt(t, tenants{harbor: q.harbor, private: q.first.Registry.Host()}, q.hub(t, `"when": "Present", "resolve": "Target"`), nil)
+		g := q.mirroredAt(t, tenants{env: q.env, private: q.first.Registry.Host()}, q.hub(t, `"when": "Present", "resolve": "Target"`), nil)
 		out := make([]gate.Outcome, 2)
 		if together {
 			out = g.DecideAll(t.Context(), []gate.Request{owner, other}, nil)
@@ -113,7 +113,7 @@ func TestCredentialsOfATargetThatDoNotCome(t *testing.T) {
 	app := q.Build("app", "v1", "app")
 	must(0, q.SignBundle(app, byKey(q.key), nil))(t)
 	for otherwise, want := range map[string]gate.Result{"Source": gate.Allow, "Deny": gate.Error} {
-		g := q.mirroredAt(t, tenants{harbor: q.harbor, hangs: q.first.Registry.Host()}, q.hub(t, `"otherwise": "`+otherwise+`"`), signedBy(q.key), gate.WithTimeout(3*time.Second))
+		g := q.mirroredAt(t, tenants{env: q.env, hangs: q.first.Registry.Host()}, q.hub(t, `"otherwise": "`+otherwise+`"`), signedBy(q.key), gate.WithTimeout(3*time.Second))
 		for _, temperature := range []string{"cold", "warm"} {
 			started := time.Now()
 			out := g.Decide(t.Context(), pod(t, app.Name))
@@ -127,8 +127,8 @@ func TestCredentialsOfATargetThatDoNotCome(t *testing.T) {
 // lengths notes how long the entries of a store are.
 type lengths []int
 
-func (*lengths) Recall(context.Context, []string) map[string][]byte { return nil }
-func (l *lengths) Keep(_ string, value []byte, _ time.Duration)     { *l = append(*l, len(value)) }
+func (*lengths) Get(context.Context, []string) map[string][]byte { return nil }
+func (l *lengths) Keep(_ string, value []byte, _ time.Duration)  { *l = append(*l, len(value)) }
 
 // TestFactsOfALaterPlaceAreKeptOnce asks for an image again and again that never has
 // all its signatures.
@@ -167,7 +167,7 @@ func TestWhatAnotherEntryDenies(t *testing.T) {
 		set := mapped(t, `{"apiVersion": "quaymaster.dev/v1alpha1", "kind": "RegistryMirror", "metadata": {"name": "two"}, "spec": {"mirrors": [
 			{"sources": [%q], "when": "Present", "otherwise": %q, "targets": [{"location": "%s/hub"}]},
 			{"sources": ["other.example"], "otherwise": "Deny", "targets": [{"location": "%[3]s/other"}]}]}}`, q.Registry.Host(), otherwise, q.first.Registry.Host())
-		g := q.mirroredAt(t, tenants{harbor: q.harbor, hangs: q.Registry.Host()}, set, nil, gate.WithTimeout(100*time.Millisecond))
+		g := q.mirroredAt(t, tenants{env: q.env, hangs: q.Registry.Host()}, set, nil, gate.WithTimeout(100*time.Millisecond))
 		if out := g.Decide(t.Context(), pod(t, app.Name)); out.Result != want {
 			t.Errorf("%s: %s, want %s: %+v", otherwise, out.Result, want, out.Verdicts[0].Reasons)
 		}
@@ -214,7 +214,7 @@ func TestATransformedCopyIsProvedAndNotPinned(t *testing.T) {
 	for made, want := range map[string]gate.Result{copyTo(q.first, app, "app").Name: gate.Allow, copyTo(q.first, bad, "bad").Name: gate.Deny} {
 		for _, pinning := range []gate.Pinning{gate.PinHere, gate.PinDone} {
 			g := q.mirrored(t, transforming{extracting{digestRule(signedBy(q.key), true, false), "default"}})
-			out := g.Decide(t.Context(), gate.Request{Object: task(t, "image="+made, ""), Pinning: pinning})
+			out := g.Decide(t.Context(), gate.Request{Object: checkEvaluation(t, "image="+made, ""), Pinning: pinning})
 			if out.Result != want {
 				t.Errorf("%s, pinning %q: %s, want %s: %+v", made, pinning, out.Result, want, out.Verdicts[0].Reasons)
 			}

@@ -24,13 +24,13 @@ import (
 
 // quays are a source and two targets, which serve it under a prefix.
 type quays struct {
-	*harbor
+	*env
 	first, second *gatetest.Yard
 }
 
 func newQuays(t *testing.T) *quays {
 	t.Helper()
-	q := &quays{harbor: newHarbor(t, registrytest.Options{})}
+	q := &quays{env: newEnv(t, registrytest.Options{})}
 	for _, yard := range []**gatetest.Yard{&q.first, &q.second} {
 		server := registrytest.Start(registrytest.Options{})
 		t.Cleanup(server.Close)
@@ -73,10 +73,10 @@ spec:
 
 func (q *quays) mirroredBy(t *testing.T, set *mirror.Set, r policy.Rule, secrets gate.PullSecrets, options ...gate.Option) *gate.Gate {
 	t.Helper()
-	return q.mirroredFor(t, q.harbor, set, r, secrets, options...)
+	return q.mirroredFor(t, q.env, set, r, secrets, options...)
 }
 
-// mirroredAt makes a gate that asks other registries than the harbor.
+// mirroredAt makes a gate that asks other registries than the env.
 func (q *quays) mirroredAt(t *testing.T, at gate.Registries, set *mirror.Set, r policy.Rule, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	return q.mirroredFor(t, at, set, r, nil, options...)

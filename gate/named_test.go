@@ -26,7 +26,7 @@ func controller(t testing.TB, kind, image string) workload.Object {
 // TestNamed: what a rule that names the object's kind itself pins is pinned in the object,
 // or its tag is denied; what follows from a rule about pods is left to the pods.
 func TestNamed(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	pinned := app.Name + "@" + app.Manifest.Digest
@@ -81,7 +81,7 @@ func TestNamed(t *testing.T) {
 // TestAllReasons: no reason of an image hides another one, of whatever policy, and the
 // gravest is the first.
 func TestAllReasons(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	digests := rule{policy.Check{Entry: "digests", Pinning: policy.Pinning{VerifyDigest: true}}}

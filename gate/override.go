@@ -18,16 +18,16 @@ var errNotPinned = errors.New("the tag was to be pinned by now, so nobody looked
 // overridden is one image that overrides may match, with the digests and signers found for
 // them in addition to the claims that policies query.
 type overridden struct {
-	plan  *planned
-	image policy.Image
-	works []*inspection // that resolve and verify the image
-	err   error         // why it could not be resolved
-	proof *work         // of the signers of Allows; nil where none is needed
+	plan        *objectEvaluation
+	image       policy.Image
+	evaluations []*inspection    // that resolve and verify the image
+	err         error            // why it could not be resolved
+	proof       *imageEvaluation // of the signers of Allows; nil where none is needed
 }
 
-// inspection is the extra lookup of a work for overrides.
+// inspection is the extra lookup of an image evaluation for overrides.
 type inspection struct {
-	work             *work
+	evaluation       *imageEvaluation
 	digests, signers bool // which of them are needed
 	finished         bool
 
@@ -37,9 +37,9 @@ type inspection struct {
 
 // override collects the digests and signers that the overrides in force match. Without
 // overrides it does nothing.
-func (j *journey) override(ctx context.Context, plans []*planned) {
+func (b *batch) override(ctx context.Context, plans []*objectEvaluation) {
 	var open []*overridden
-	before, inspections := len(j.order), map[*work]*inspection{}
+	before, inspections := len(b.order), map[*imageEvaluation]*inspection{}
 	for _, p := range plans {
 		if p == nil || p.overriding == nil {
 			continue
@@ -47,7 +47,7 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 		p.overridden = map[string]*overridden{}
 		for _, found := range p.images.list {
 			if !found.Unchanged {
-				one := p.startOverride(ctx, j, found, inspections)
+				one := p.startOverride(ctx, b, found, inspections)
 				p.overridden[found.Pointer] = one
 				open = append(open, one)
 			}
@@ -56,9 +56,9 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 	if len(open) == 0 {
 		return
 	}
-	j.runAll(ctx, slices.Clone(j.order[before:]), func() {})
+	b.runAll(ctx, slices.Clone(b.order[before:]), func() {})
 	var group sync.WaitGroup
-	slots := make(chan struct{}, j.gate.options.images)
+	slots := make(chan struct{}, b.gate.options.images)
 	for w, in := range inspections {
 		if w.result == nil || w.result.Err != nil {
 			continue
@@ -73,13 +73,13 @@ func (j *journey) override(ctx context.Context, plans []*planned) {
 		})
 	}
 	group.Wait() // each heeds ctx
-	j.proveAllowed(ctx, open)
-	j.judge(ctx, slices.DeleteFunc(slices.Clone(plans), func(p *planned) bool { return p == nil || !p.spare() }))
+	b.proveAllowed(ctx, open)
+	b.judge(ctx, slices.DeleteFunc(slices.Clone(plans), func(p *objectEvaluation) bool { return p == nil || !p.spare() }))
 }
 
 // spare removes the images that an Allow matches from the judges' input, since they would
 // fail an expression about all images, and reports whether there are any.
-func (p *planned) spare() bool {
+func (p *objectEvaluation) spare() bool {
 	if p.overriding == nil || !slices.ContainsFunc(p.checks.Results, func(r policy.RuleResult) bool { return r.Judge != nil }) {
 		return false
 	}
@@ -94,37 +94,37 @@ func (p *planned) spare() bool {
 	return len(p.checks.exempt) > 0
 }
 
-// startOverride collects the works of an image, and has it resolved if none of them does
+// startOverride collects the evaluations of an image, and has it resolved if none of them does
 // and an override matches by digest.
-func (p *planned) startOverride(ctx context.Context, j *journey, found policy.Image, inspections map[*work]*inspection) *overridden {
+func (p *objectEvaluation) startOverride(ctx context.Context, b *batch, found policy.Image, inspections map[*imageEvaluation]*inspection) *overridden {
 	one := &overridden{plan: p, image: found}
 	denies := p.overriding.WantsDigest(policy.OverrideDeny)
-	add := func(w *work) {
-		if slices.ContainsFunc(one.works, func(in *inspection) bool { return in.work == w }) {
+	add := func(w *imageEvaluation) {
+		if slices.ContainsFunc(one.evaluations, func(in *inspection) bool { return in.evaluation == w }) {
 			return
 		}
 		in := inspections[w]
 		if in == nil {
-			in = &inspection{work: w}
+			in = &inspection{evaluation: w}
 			inspections[w] = in
 		}
 		in.digests = in.digests || denies
 		in.signers = in.signers || p.overriding.WantsSigner(policy.OverrideDeny)
-		one.works = append(one.works, in)
+		one.evaluations = append(one.evaluations, in)
 	}
 	known := false
-	_, tasks := p.checks.tasksOf(found)
-	for _, t := range tasks {
-		if t.work != nil {
-			add(t.work)
-			known = known || t.work.ref == found.Ref
+	_, evaluations := p.checks.evaluationsOf(found)
+	for _, t := range evaluations {
+		if t.image != nil {
+			add(t.image)
+			known = known || t.image.ref == found.Ref
 		}
 	}
 	if known || !denies && !p.overriding.WantsDigest(policy.OverrideAllow) {
 		return one
 	}
-	if t := j.plain(ctx, found.Ref, p.mirrors.of(found.Ref), p.identity, identityKey(p.identity)); t.err == nil {
-		add(t.work)
+	if t := b.plain(ctx, found.Ref, p.mirrors.of(found.Ref), p.identity, identityKey(p.identity)); t.err == nil {
+		add(t.image)
 	} else {
 		one.err = t.err
 	}
@@ -134,16 +134,16 @@ func (p *planned) startOverride(ctx context.Context, j *journey, found policy.Im
 // inspect reads the children of the image's index, and has every claim query answered.
 func (in *inspection) inspect(ctx context.Context) {
 	if in.digests {
-		in.children, in.err = in.work.Descendants(ctx)
+		in.children, in.err = in.evaluation.Descendants(ctx)
 	}
 	if in.signers { // the cache alone may have been consulted, and only until the policies were met
-		in.work.Complete(ctx)
+		in.evaluation.Complete(ctx)
 	}
 }
 
 // proveAllowed verifies the signers of Allows, for images that are not allowed otherwise.
-func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
-	trip := newJourney(j.gate, j.snapshot)
+func (b *batch) proveAllowed(ctx context.Context, open []*overridden) {
+	trip := newBatch(b.gate, b.snapshot)
 	for _, one := range open {
 		p := one.plan
 		if !p.overriding.WantsSigner(policy.OverrideAllow) {
@@ -161,7 +161,7 @@ func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 		if len(v.Decisions) > 0 {
 			check.Credentials = v.Decisions[0].Check.Credentials
 		}
-		one.proof = trip.work(ctx, check, p.mirrors.wayOf(one.image), p.identity, identityKey(p.identity)).work
+		one.proof = trip.evaluationOf(ctx, check, p.mirrors.planOf(one.image), p.identity, identityKey(p.identity)).image
 	}
 	if len(trip.order) > 0 {
 		trip.run(ctx, nil)
@@ -172,8 +172,8 @@ func (j *journey) proveAllowed(ctx context.Context, open []*overridden) {
 func (o *overridden) digests() (all []image.Digest, gap error) {
 	gap = o.err
 	known := false
-	for _, in := range o.works {
-		w := in.work
+	for _, in := range o.evaluations {
+		w := in.evaluation
 		switch {
 		case w.result == nil:
 			gap = errUnfinished
@@ -205,13 +205,13 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 		}
 	}
 	for i := range o.plan.checks.Checks {
-		check, t := &o.plan.checks.Checks[i], o.plan.checks.tasks[i]
-		if check.Image.Pointer == o.image.Pointer && t.work == nil && asked(check) {
+		check, t := &o.plan.checks.Checks[i], o.plan.checks.evaluations[i]
+		if check.Image.Pointer == o.image.Pointer && t.image == nil && asked(check) {
 			gap = cmp.Or(t.err, errNotPinned)
 		}
 	}
-	for _, in := range o.works {
-		w := in.work
+	for _, in := range o.evaluations {
+		w := in.evaluation
 		switch {
 		case !slices.ContainsFunc(w.Checks(), asked):
 		case w.result == nil || w.result.Err == nil && !in.finished:
@@ -227,16 +227,16 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 }
 
 // overrideCost adds the cost of requests made for overrides alone.
-func (p *planned) overrideCost(total Cost) Cost {
-	var seen []*work
+func (p *objectEvaluation) overrideCost(total Cost) Cost {
+	var seen []*imageEvaluation
 	for _, one := range p.overridden {
-		works := []*work{one.proof}
-		for _, in := range one.works {
-			if w := p.mirrors.of(one.image.Ref); len(in.work.Checks()) == 0 && (w == nil || w.digest != in.work) {
-				works = append(works, in.work)
+		evaluations := []*imageEvaluation{one.proof}
+		for _, in := range one.evaluations {
+			if w := p.mirrors.of(one.image.Ref); len(in.evaluation.Checks()) == 0 && (w == nil || w.digest != in.evaluation) {
+				evaluations = append(evaluations, in.evaluation)
 			}
 		}
-		for _, w := range works {
+		for _, w := range evaluations {
 			if w != nil && !slices.Contains(seen, w) {
 				seen, total = append(seen, w), total.Add(w.cost())
 			}

@@ -50,7 +50,7 @@ func keyOf(signer *verifytest.Signer) string {
 }
 
 // overridden makes a gate of rules with overrides.
-func (h *harbor) overridden(t testing.TB, rules []policy.Rule, texts []string, options ...gate.Option) *gate.Gate {
+func (h *env) overridden(t testing.TB, rules []policy.Rule, texts []string, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	var policies []*policy.Policy
 	for i, r := range rules {
@@ -59,7 +59,7 @@ func (h *harbor) overridden(t testing.TB, rules []policy.Rule, texts []string, o
 	return h.overriddenFor(t, policies, texts, options...)
 }
 
-func (h *harbor) overriddenFor(t testing.TB, policies []*policy.Policy, texts []string, options ...gate.Option) *gate.Gate {
+func (h *env) overriddenFor(t testing.TB, policies []*policy.Policy, texts []string, options ...gate.Option) *gate.Gate {
 	t.Helper()
 	set := overridingSet(t, must(set.New(policies...))(t), texts)
 	state := gate.Fixed{Policies: set, Prover: prover{Snapshot: h.snapshot, ByFormat: verify.ByFormat{
@@ -79,13 +79,13 @@ func overridingSet(t testing.TB, set *set.Set, texts []string) *set.Set {
 
 // overrideYard are images that overrides speak of.
 type overrideYard struct {
-	*harbor
+	*env
 	good, bad, both, alone, index gatetest.Image
 }
 
 func newOverrideYard(t testing.TB) *overrideYard {
 	t.Helper()
-	y := &overrideYard{harbor: newHarbor(t, registrytest.Options{})}
+	y := &overrideYard{env: newEnv(t, registrytest.Options{})}
 	y.good, y.bad, y.both = y.Build("org/good", "v1", "good"), y.Build("org/bad", "v1", "bad"), y.Build("org/both", "v1", "both")
 	y.alone = y.Build("other/alone", "v1", "alone")
 	child, sibling := y.Build("org/child", "v1", "child"), y.Build("org/sibling", "v1", "sibling")

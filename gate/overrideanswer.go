@@ -15,7 +15,7 @@ const overridesPath = "ImageOverride"
 // overrule applies the overrides to a verdict: a Deny outweighs everything, an image that
 // may match a Deny but could not be verified is not allowed, and an Allow outweighs the
 // policies' objections to the image.
-func (p *planned) overrule(v *Verdict) {
+func (p *objectEvaluation) overrule(v *Verdict) {
 	if p.overriding == nil || v.Image.Unchanged {
 		return
 	}
@@ -124,11 +124,11 @@ func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
 
 // fillIn fills in the digest of an image that only overrides ask about.
 func (o *overridden) fillIn(v *Verdict) {
-	works := []*work{o.proof}
-	for _, in := range o.works {
-		works = append(works, in.work)
+	evaluations := []*imageEvaluation{o.proof}
+	for _, in := range o.evaluations {
+		evaluations = append(evaluations, in.evaluation)
 	}
-	for _, w := range works {
+	for _, w := range evaluations {
 		if w != nil && v.Pinned.IsZero() && w.result != nil && w.result.Err == nil && w.ref == v.Image.Ref {
 			v.Pinned, v.Cost, v.Duration = w.result.Pinned, w.cost(), w.result.Duration
 		}
@@ -190,7 +190,7 @@ func (m mirrors) namesOf(found policy.Image) []image.Ref {
 }
 
 // overruleTarget denies a redirection to a denied repository.
-func (p *planned) overruleTarget(v *Verdict) {
+func (p *objectEvaluation) overruleTarget(v *Verdict) {
 	if p.overriding == nil || v.Redirect == nil || v.Redirect.Target.IsZero() {
 		return
 	}

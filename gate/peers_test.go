@@ -22,7 +22,7 @@ type peer struct {
 	mu     *sync.Mutex
 }
 
-func (p peer) Recall(_ context.Context, keys []string) map[string][]byte {
+func (p peer) Get(_ context.Context, keys []string) map[string][]byte {
 	if p.asked != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -39,7 +39,7 @@ func (p peer) Recall(_ context.Context, keys []string) map[string][]byte {
 }
 
 func TestPeersAreAskedBeforeTheRegistry(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, other := h.Build("app", "v1", "app"), h.Build("other", "v1", "other")
 	must(0, h.AttestBundle(app, byKey(h.key), provenance, map[string]any{"clean": true, "n": 1e21}))(t)
 	must(0, h.AttestBundle(other, byKey(h.key), provenance, map[string]any{"clean": true}))(t)
@@ -99,7 +99,7 @@ func replaced(change func([]byte) []byte) func(map[string][]byte) map[string][]b
 // TestPeersDoNotLengthenALife passes a fact around two gates: it ends when the
 // first proof does.
 func TestPeersDoNotLengthenALife(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	clock := &clock{}
@@ -122,7 +122,7 @@ func TestPeersDoNotLengthenALife(t *testing.T) {
 
 // TestAnOldFactOfAPeerDoesNotDeny: a better statement may have come since.
 func TestAnOldFactOfAPeerDoesNotDeny(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	clock := &clock{}
 	now := gate.WithClock(clock.now)
@@ -138,7 +138,7 @@ func TestAnOldFactOfAPeerDoesNotDeny(t *testing.T) {
 }
 
 func TestPeersAreAskedOnceAndOnlyForFacts(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	both := rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Requirements: signedBy(h.key).check.Requirements, Attestations: attestedBy(h.key, provenance).check.Attestations}}}
 	one := h.gate(t, both)
@@ -166,7 +166,7 @@ func TestPeersAreAskedOnceAndOnlyForFacts(t *testing.T) {
 // TestAWarmAdmissionAsksNobody: what this replica knows is asked of no other one and of no
 // registry, also once it is older than "none found" may be, until its own end.
 func TestAWarmAdmissionAsksNobody(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	must(0, h.AttestBundle(app, byKey(h.key), provenance, map[string]any{"clean": true}))(t)

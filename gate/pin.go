@@ -44,7 +44,7 @@ func (p pins) pinning() Pinning {
 
 // withDigest withdraws a pass where the reference stays a tag and the policy requires a
 // digest, and adds that reason to a failure.
-func (p pins) withDigest(decision policy.Decision, t task) policy.Decision {
+func (p pins) withDigest(decision policy.Decision, t checkEvaluation) policy.Decision {
 	decision = decision.WithDigest()
 	reason, lacks := p.lacksDigest(decision.Check, t)
 	if !lacks {
@@ -63,7 +63,7 @@ func (p pins) withDigest(decision policy.Decision, t task) policy.Decision {
 
 // lacksDigest returns why a reference stays a tag where the policy pins and verifies
 // digests; false where it is pinned here or later.
-func (p pins) lacksDigest(check *policy.Check, t task) (policy.Reason, bool) {
+func (p pins) lacksDigest(check *policy.Check, t checkEvaluation) (policy.Reason, bool) {
 	if check.Skip != "" || !check.MutateDigest || !check.VerifyDigest || !check.Image.Ref.Digest().IsZero() {
 		return policy.Reason{}, false
 	}
@@ -82,7 +82,7 @@ func (p pins) lacksDigest(check *policy.Check, t task) (policy.Reason, bool) {
 		reason.Message += ": the policy pins images, and the object cannot be changed here"
 		reason.Hint = "name the image by digest"
 		if t.isResolved() {
-			reason.Hint = "write " + t.work.result.Pinned.Written()
+			reason.Hint = "write " + t.image.result.Pinned.Written()
 		}
 	case pinning == PinDone:
 		reason.Message += ": the mutating webhook did not run, or another one changed the image afterwards"
@@ -93,9 +93,9 @@ func (p pins) lacksDigest(check *policy.Check, t task) (policy.Reason, bool) {
 	return reason, true
 }
 
-// isResolved reports whether the digest that a task's reference resolves to is known.
-func (t task) isResolved() bool {
-	return t.work != nil && t.work.result != nil && !t.work.result.Pinned.IsZero()
+// isResolved reports whether the digest that a reference resolves to is known.
+func (t checkEvaluation) isResolved() bool {
+	return t.image != nil && t.image.result != nil && !t.image.result.Pinned.IsZero()
 }
 
 // canPin reports whether the tag is replaced by the known digest.

@@ -28,7 +28,7 @@ func digestRule(r rule, mutate, verify bool) rule {
 }
 
 func TestPinning(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	pinned := app.Name + "@" + app.Manifest.Digest
@@ -89,7 +89,7 @@ func TestPinning(t *testing.T) {
 // TestASlippedTagIsVerified: the report says what the image lacks beside its digest, and a
 // policy that fails open admits what could not be verified, and so not be pinned.
 func TestASlippedTagIsVerified(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	for _, c := range []struct {
@@ -129,7 +129,7 @@ func TestASlippedTagIsVerified(t *testing.T) {
 }
 
 func TestOneDenialLeavesTheWholeObjectAsItIs(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	g := h.gate(t, signedBy(h.key))
@@ -151,14 +151,14 @@ func (transforming) Extractors(*policy.Subject) []policy.Extractor {
 }
 
 func TestATransformedImageIsProvedAndNotPinned(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	bad := h.Build("bad", "v1", "bad")
 	plain := extracting{digestRule(signedBy(h.key), true, false), "default"}
 	strict := transforming{extracting{digestRule(signedBy(h.key), true, true), "default"}}
 	for _, pinning := range []gate.Pinning{gate.PinHere, gate.PinDone} {
-		outcome := h.gate(t, transforming{plain}).Decide(t.Context(), gate.Request{Object: task(t, "image="+app.Name, ""), Pinning: pinning})
+		outcome := h.gate(t, transforming{plain}).Decide(t.Context(), gate.Request{Object: checkEvaluation(t, "image="+app.Name, ""), Pinning: pinning})
 		expect(t, outcome, gate.Allow, policy.Verified)
 		if v := outcome.Verdicts[0]; len(outcome.Patch) != 0 || !slices.Contains(codes(v.Reasons), policy.NotPinned) {
 			t.Errorf("%s: patch %v, reasons %+v", pinning, outcome.Patch, v.Reasons)
@@ -166,14 +166,14 @@ func TestATransformedImageIsProvedAndNotPinned(t *testing.T) {
 		if v := outcome.Verdicts[0]; pinning == gate.PinHere && !slices.Contains(codes(v.Warnings), policy.NotPinned) {
 			t.Errorf("there is no warning: %+v", v.Warnings)
 		}
-		outcome = h.gate(t, strict).Decide(t.Context(), gate.Request{Object: task(t, "image="+app.Name, ""), Pinning: pinning})
+		outcome = h.gate(t, strict).Decide(t.Context(), gate.Request{Object: checkEvaluation(t, "image="+app.Name, ""), Pinning: pinning})
 		expect(t, outcome, gate.Deny, policy.MissingDigest)
-		outcome = h.gate(t, strict).Decide(t.Context(), gate.Request{Object: task(t, "image="+app.ByDigest(), ""), Pinning: pinning})
+		outcome = h.gate(t, strict).Decide(t.Context(), gate.Request{Object: checkEvaluation(t, "image="+app.ByDigest(), ""), Pinning: pinning})
 		expect(t, outcome, gate.Allow, policy.Verified)
-		outcome = h.gate(t, transforming{plain}).Decide(t.Context(), gate.Request{Object: task(t, "image="+bad.Name, ""), Pinning: pinning})
+		outcome = h.gate(t, transforming{plain}).Decide(t.Context(), gate.Request{Object: checkEvaluation(t, "image="+bad.Name, ""), Pinning: pinning})
 		expect(t, outcome, gate.Deny, policy.Unsigned)
 	}
-	outcome := h.gate(t, plain).Decide(t.Context(), gate.Request{Object: task(t, app.Name, "")})
+	outcome := h.gate(t, plain).Decide(t.Context(), gate.Request{Object: checkEvaluation(t, app.Name, "")})
 	expect(t, outcome, gate.Allow, policy.Verified)
 	if len(outcome.Patch) != 2 {
 		t.Errorf("an extracted image that is written plainly is not pinned: %v", outcome.Patch)
@@ -182,12 +182,12 @@ func TestATransformedImageIsProvedAndNotPinned(t *testing.T) {
 
 // twoFaced is a registry that tells each credential another digest.
 type twoFaced struct {
-	*harbor
+	*env
 	other image.Digest
 }
 
 func (f twoFaced) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
-	s, err := f.harbor.Open(ctx, access, repository)
+	s, err := f.env.Open(ctx, access, repository)
 	if len(access.Secrets) == 0 {
 		return s, err
 	}
@@ -206,7 +206,7 @@ func (s secretive) Resolve(_ context.Context, ref image.Ref) (image.Pinned, erro
 }
 
 func TestADigestThatDependsOnCredentialsIsNotAllowed(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, other := h.Build("app", "v1", "app"), h.Build("app", "v2", "other")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	must(0, h.SignBundle(other, byKey(h.key), nil))(t)

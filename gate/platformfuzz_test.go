@@ -17,7 +17,7 @@ import (
 // FuzzIndex holds that no index makes the gate panic, and that one which nobody signed
 // is never admitted where each of its platforms has to be signed.
 func FuzzIndex(f *testing.F) {
-	h := newHarbor(f, registrytest.Options{})
+	h := newEnv(f, registrytest.Options{})
 	signed, unsigned := h.Build("app", "s390x", "good"), h.Build("app", "amd64", "evil")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(f)
 	each := signedBy(h.key)

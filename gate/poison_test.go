@@ -130,15 +130,15 @@ func (s pullSecrets) Secret(context.Context, string, string) (string, map[string
 
 // poisonScene judges images with pull secrets that a pod's author wrote.
 type poisonScene struct {
-	*harbor
+	*env
 	unsigned, signed gatetest.Image
 	patience         time.Duration // of a decision
 }
 
 func newPoisonScene(t *testing.T) *poisonScene {
 	t.Helper()
-	h := newHarbor(t, registrytest.Options{})
-	s := &poisonScene{harbor: h, unsigned: h.Build("app", "unsigned", "unsigned"), signed: h.Build("app", "signed", "signed"), patience: 20 * time.Second}
+	h := newEnv(t, registrytest.Options{})
+	s := &poisonScene{env: h, unsigned: h.Build("app", "unsigned", "unsigned"), signed: h.Build("app", "signed", "signed"), patience: 20 * time.Second}
 	must(0, legacy(h, s.signed))(t)
 	return s
 }

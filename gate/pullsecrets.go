@@ -9,7 +9,7 @@ import (
 )
 
 // lookForSecrets finds out which pull secrets the pod can be given.
-func (p *planned) lookForSecrets(ctx context.Context, secrets PullSecrets) {
+func (p *objectEvaluation) lookForSecrets(ctx context.Context, secrets PullSecrets) {
 	if secrets == nil || p.pins().pinning() != PinHere || p.request.Anonymous {
 		return // the future pod and its Secrets are unknown, and their existence must not leak
 	}
@@ -61,7 +61,7 @@ func maySetSecrets(subject *policy.Subject) bool {
 }
 
 // addPullSecrets completes the patch of an object with the Secrets of its mirrors.
-func (p *planned) addPullSecrets(out *Outcome) {
+func (p *objectEvaluation) addPullSecrets(out *Outcome) {
 	if len(out.Patch) == 0 || !maySetSecrets(p.subject) {
 		return
 	}

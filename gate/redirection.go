@@ -34,8 +34,8 @@ func (p pins) asks(route *mirror.Route) bool {
 }
 
 // planMirrors notes which targets are to be asked.
-func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
-	if p.mirrors.set == nil || j.gate.options.chooser == nil {
+func (p *objectEvaluation) planMirrors(ctx context.Context, b *batch, who string) {
+	if p.mirrors.set == nil || b.gate.options.chooser == nil {
 		return
 	}
 	for _, found := range p.images.list {
@@ -43,25 +43,25 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 		if found.Unchanged || w == nil || w.route == nil || !p.pins().asks(w.route) || p.pins().isTransformed(found) {
 			continue
 		}
-		proves, tasks := p.checks.tasksOf(found)
+		proves, evaluations := p.checks.evaluationsOf(found)
 		if w.route.When == mirror.Verified && !proves {
 			continue
 		}
-		if w.asking == nil { // another container may have the same image
-			w.asking = j.newAsking(w.route, p.identity, who)
-			w.asking.Chooses = p.pins().redirects(w.route)
+		if w.targets == nil { // another container may have the same image
+			w.targets = b.newTargetRequest(w.route, p.identity, who)
+			w.targets.Chooses = p.pins().redirects(w.route)
 		}
-		for _, t := range tasks {
+		for _, t := range evaluations {
 			if t.err == nil {
-				t.work.SetTarget(&w.asking.Target)
+				t.image.SetTarget(&w.targets.Target)
 			}
 		}
-		if len(tasks) > 0 || w.digest != nil {
+		if len(evaluations) > 0 || w.digest != nil {
 			continue
 		}
-		if t := j.plain(ctx, found.Ref, w, p.identity, who); t.err == nil {
-			w.digest = t.work
-			w.digest.SetTarget(&w.asking.Target)
+		if t := b.plain(ctx, found.Ref, w, p.identity, who); t.err == nil {
+			w.digest = t.image
+			w.digest.SetTarget(&w.targets.Target)
 		} else {
 			w.err = t.err
 		}
@@ -70,15 +70,15 @@ func (p *planned) planMirrors(ctx context.Context, j *journey, who string) {
 
 // pending is an image that still needs a target.
 type pending struct {
-	plan   *planned
-	at     int
-	asking *asking
-	choice redirect.Choice
+	plan    *objectEvaluation
+	at      int
+	targets *targetRequest
+	choice  redirect.Choice
 }
 
 // redirect chooses the targets of all images allowed so far: those that the cache answers
 // one after another, since that takes no time, the others concurrently.
-func (j *journey) redirect(ctx context.Context, plans []*planned) {
+func (b *batch) redirect(ctx context.Context, plans []*objectEvaluation) {
 	var open []*pending
 	for _, p := range plans {
 		if p == nil || p.mirrors.set == nil {
@@ -91,11 +91,11 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 		}
 	}
 	var group sync.WaitGroup
-	slots := make(chan struct{}, j.gate.options.images)
+	slots := make(chan struct{}, b.gate.options.images)
 	started := time.Now()
 	for _, one := range open {
 		// Credentials may have to be waited for even so, but not one after another.
-		if time.Since(started) < patience && one.remembered(ctx) {
+		if time.Since(started) < drainTimeout && one.remembered(ctx) {
 			continue
 		}
 		group.Go(func() {
@@ -110,14 +110,14 @@ func (j *journey) redirect(ctx context.Context, plans []*planned) {
 	}
 	for _, p := range plans {
 		if p != nil && p.mirrors.set != nil {
-			p.lookForSecrets(ctx, j.gate.options.secrets)
+			p.lookForSecrets(ctx, b.gate.options.secrets)
 		}
 	}
 }
 
 // remembered chooses the target from the cache alone.
 func (one *pending) remembered(ctx context.Context) (known bool) {
-	err := panics.Catch(func() { one.choice, known = one.asking.Cached(ctx, one.digest()) })
+	err := panics.Catch(func() { one.choice, known = one.targets.Cached(ctx, one.digest()) })
 	return known && err == nil
 }
 
@@ -126,17 +126,17 @@ func (one *pending) digest() image.Digest { return one.plan.verdicts[one.at].Pin
 
 // choose chooses the target. A panic becomes an error.
 func (one *pending) choose(ctx context.Context) {
-	err := panics.Catch(func() { one.choice = one.asking.Choose(ctx, one.digest()) })
+	err := panics.Catch(func() { one.choice = one.targets.Choose(ctx, one.digest()) })
 	if err != nil {
 		one.choice = redirect.Choice{Attempts: []redirect.Attempt{{
-			Target: one.asking.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,
+			Target: one.targets.Route.Candidates[0].Ref, State: redirect.Failed, Err: err,
 		}}}
 	}
 }
 
 // seekTarget applies the mirrors to an image as far as this requires no request to a
 // target; it returns what is still to be requested.
-func (p *planned) seekTarget(i int) *pending {
+func (p *objectEvaluation) seekTarget(i int) *pending {
 	v := p.conclude(i)
 	w := p.mirrors.of(v.Image.Ref)
 	switch {
@@ -150,7 +150,7 @@ func (p *planned) seekTarget(i int) *pending {
 	}
 	route := w.route
 	v.Redirect = &Redirect{Mirror: route.Mirror}
-	unasked := w.asking == nil || route.When == mirror.Verified && !v.asksProof()
+	unasked := w.targets == nil || route.When == mirror.Verified && !v.asksProof()
 	switch {
 	case p.pins().pinning() == PinDone:
 		v.Redirect.Why = "the object is redirected before it comes here"
@@ -171,7 +171,7 @@ func (p *planned) seekTarget(i int) *pending {
 		v.Redirect.Why = "the image was not proved, and when is Verified"
 	default:
 		p.verdicts[i] = v
-		return &pending{plan: p, at: i, asking: w.asking}
+		return &pending{plan: p, at: i, targets: w.targets}
 	}
 	p.pins().stay(&v, route, !unasked && v.Pinned.IsZero())
 	p.verdicts[i] = v
@@ -179,7 +179,7 @@ func (p *planned) seekTarget(i int) *pending {
 }
 
 // unresolved returns the reason why there is no digest.
-func (w *way) unresolved() string {
+func (w *mirrorPlan) unresolved() string {
 	if w.digest == nil {
 		return "nobody resolved it"
 	}
@@ -204,7 +204,7 @@ func (v *Verdict) asksProof() bool {
 // unrouted records that an entry which names the image could not be evaluated. That is an
 // error where the entry may deny, and always for a copy: only some of its names were
 // judged.
-func (m mirrors) unrouted(v *Verdict, w *way) {
+func (m mirrors) unrouted(v *Verdict, w *mirrorPlan) {
 	reason := policy.Reason{
 		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + w.err.Error(), Hint: "try again; if it stays so, check the mirror's selectors",
 	}
@@ -281,8 +281,8 @@ func (r *Redirect) words() string {
 }
 
 // redirected records the chosen target in the plan.
-func (p *planned) redirected(one *pending) {
-	v, route := &p.verdicts[one.at], one.asking.Route
+func (p *objectEvaluation) redirected(one *pending) {
+	v, route := &p.verdicts[one.at], one.targets.Route
 	r := v.Redirect
 	r.Target, r.Attempts = one.choice.Target, one.choice.Attempts
 	v.compare(route, p.atSource)
@@ -330,12 +330,12 @@ func (v *Verdict) compare(route *mirror.Route, source func(policy.Image) image.D
 }
 
 // atSource returns the digest that the source's tag resolves to, if it was requested.
-func (p *planned) atSource(found policy.Image) image.Digest {
+func (p *objectEvaluation) atSource(found policy.Image) image.Digest {
 	w := p.mirrors.of(found.Ref).digest
 	if w == nil {
-		_, tasks := p.checks.tasksOf(found)
-		if i := slices.IndexFunc(tasks, func(t task) bool { return t.work != nil }); i >= 0 {
-			w = tasks[i].work
+		_, evaluations := p.checks.evaluationsOf(found)
+		if i := slices.IndexFunc(evaluations, func(t checkEvaluation) bool { return t.image != nil }); i >= 0 {
+			w = evaluations[i].image
 		}
 	}
 	if w == nil || w.result == nil {

@@ -69,7 +69,7 @@ func (r Request) isPlaced() bool {
 // place sets the namespace of a cluster-scoped object as the API server does: none, and the own name
 // and labels for a Namespace. A namespace that the object or the caller names has no effect, so
 // that no exclusion of that namespace covers the object.
-func (r Request) place(s *policy.Subject) {
+func (r Request) setNamespace(s *policy.Subject) {
 	if r.isPlaced() || !r.ClusterScoped && !constraint.IsClusterScoped(r.Object.Group(), r.Object.Kind()) {
 		return
 	}
@@ -147,7 +147,7 @@ func (r Request) subject() *policy.Subject {
 	if s.Namespace == "" {
 		s.Namespace = r.Object.Namespace()
 	}
-	r.place(&s)
+	r.setNamespace(&s)
 	if s.Operation == "" {
 		s.Operation = "CREATE"
 	}

@@ -14,8 +14,8 @@ import (
 // kinds of registries, with the referrers API and without it.
 var coldRounds = []struct {
 	reason   string
-	sign     func(*harbor, gatetest.Image) error
-	rule     func(*harbor) policy.Rule
+	sign     func(*env, gatetest.Image) error
+	rule     func(*env) policy.Rule
 	byDigest bool
 	answer   gate.Result
 	rounds   int
@@ -41,7 +41,7 @@ func TestSerialRoundsOfAColdProof(t *testing.T) {
 	for i, noAPI := range []bool{false, true} {
 		for _, c := range coldRounds {
 			t.Run(map[bool]string{false: "with the API/", true: "without the API/"}[noAPI]+c.reason, func(t *testing.T) {
-				h := newHarbor(t, registrytest.Options{Delay: settleTime, NoReferrers: noAPI})
+				h := newEnv(t, registrytest.Options{Delay: settleTime, NoReferrers: noAPI})
 				for n, tag := range []string{"v1", "v2"} {
 					image := h.Build("app", tag, c.reason+tag)
 					must(0, c.sign(h, image))(t)
@@ -61,7 +61,7 @@ func TestSerialRoundsOfAColdProof(t *testing.T) {
 	}
 }
 
-func wantCost(t *testing.T, h *harbor, outcome gate.Outcome, rounds, wanted, pulls int) {
+func wantCost(t *testing.T, h *env, outcome gate.Outcome, rounds, wanted, pulls int) {
 	t.Helper()
 	if got := h.Registry.Rounds(); got != rounds {
 		t.Errorf("%d serial rounds, want %d:\n%s", got, rounds, requests(h))
@@ -94,7 +94,7 @@ func TestTheReferrersTagCountsOnlyWithoutTheAPI(t *testing.T) {
 		{"the API refuses: could not be verified", registrytest.Status(403), gate.Error},
 		{"the API ends in the middle: could not be verified", halfAList, gate.Error},
 	} {
-		h := newHarbor(t, registrytest.Options{NoReferrers: true})
+		h := newEnv(t, registrytest.Options{NoReferrers: true})
 		image := h.Build("app", "v1", "app")
 		must(0, bundled(h, image))(t)
 		if row.api != nil {
@@ -113,15 +113,15 @@ func halfAList(next http.Handler) http.Handler {
 	return registrytest.Half()(registrytest.ForgeReferrers()(next))
 }
 
-func unsigned(*harbor, gatetest.Image) error { return nil }
+func unsigned(*env, gatetest.Image) error { return nil }
 
-func both(h *harbor, image gatetest.Image) error {
+func both(h *env, image gatetest.Image) error {
 	if err := legacy(h, image); err != nil {
 		return err
 	}
 	return bundled(h, image)
 }
 
-func strange(h *harbor, image gatetest.Image) error {
+func strange(h *env, image gatetest.Image) error {
 	return h.SignBundle(image, byKey(h.stranger), nil)
 }

@@ -36,13 +36,13 @@ func (s Stage) images() bool { return s != StageMutateObject }
 func (s Stage) validates() bool { return s == StageAll || s == StageValidate }
 
 // hasObject reports whether there is an object that rules can match.
-func (p *planned) hasObject() bool {
+func (p *objectEvaluation) hasObject() bool {
 	return !p.request.OnlyImages && !p.subject.Bare && (!p.request.Object.IsZero() || !p.request.Old.IsZero())
 }
 
 // mutate has the mutation rules change the object. From here on the changed one is
 // the object, and its former names are forgotten.
-func (p *planned) mutate(ctx context.Context, set *set.Set) error {
+func (p *objectEvaluation) mutate(ctx context.Context, set *set.Set) error {
 	if !p.request.Stage.mutates() || !p.hasObject() || p.subject.Document {
 		return nil
 	}
@@ -100,7 +100,7 @@ func sameIdentity(was, object workload.Object, subject *policy.Subject) error {
 // finder finds the images of a subject's object in its current state. It records nothing.
 // An image that cannot be read is an error for a rule that reads the images: without it a
 // rule that denies an image would pass.
-func (p *planned) finder(s *policy.Subject) policy.Finder {
+func (p *objectEvaluation) finder(s *policy.Subject) policy.Finder {
 	object := sync.OnceValues(func() (workload.Object, error) {
 		if s == p.subject {
 			return p.request.Object, nil
@@ -114,7 +114,7 @@ func (p *planned) finder(s *policy.Subject) policy.Finder {
 		}
 		uses, err := workload.Extract(within)
 		if len(extractors) > 0 {
-			uses, err = workload.ExtractWith(within, places(extractors))
+			uses, err = workload.ExtractWith(within, workloadExtractors(extractors))
 		}
 		if err == nil {
 			err = checkCount(uses)
@@ -136,7 +136,7 @@ func (p *planned) finder(s *policy.Subject) policy.Finder {
 
 // validate evaluates the validation rules on the object after mutation, and records their
 // objections.
-func (p *planned) validate(ctx context.Context, set *set.Set, out *Outcome) {
+func (p *objectEvaluation) validate(ctx context.Context, set *set.Set, out *Outcome) {
 	if !p.request.Stage.validates() || !p.hasObject() {
 		return
 	}

@@ -64,7 +64,7 @@ func (w wanting) Validate(_ context.Context, about policy.Case) policy.Validated
 // TestOrder: mutation rules come before the images, which are proved by the names
 // that will run, and validation rules see what will run.
 func TestOrder(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("copies/app", "v1", "app"), h.Build("copies/bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	elsewhere := func(name string) string { return strings.Replace(name, "copies/", "origin/", 1) }
@@ -143,7 +143,7 @@ func (s setting) Mutate(_ context.Context, about policy.Case) policy.Mutated {
 func TestAnotherObject(t *testing.T) {
 	const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings","namespace":"shop"}}`
 	const unnamed = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"generateName":"settings-"}}`
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	for _, row := range []struct {
 		reason, object string
 		rule           setting
@@ -168,7 +168,7 @@ func TestAnotherObject(t *testing.T) {
 
 // TestOnlyImages: rules about objects are not asked where the object was made up.
 func TestOnlyImages(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	for _, row := range []struct {
@@ -207,7 +207,7 @@ func (forbidding) Validate(_ context.Context, about policy.Case) policy.Validate
 
 // TestDeletion: a deletion has no object but the old one, and a rule may forbid it.
 func TestDeletion(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	g := h.gateWith(t, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", ObjectRules: policy.ObjectRules{Validations: []policy.Validation{forbidding{}}}})
 	for label, answer := range map[string]gate.Result{"stay": gate.Deny, "go": gate.Unchecked} {
 		old := must(workload.Parse([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"b","labels":{"` + label + `":""}}}`)))(t)
@@ -255,7 +255,7 @@ func (s spending) Plan(ctx context.Context, _ *policy.Subject, _ []policy.Image)
 // TestTimeThatTheObjectTakesIsNoSilence: how much there is to do about an object is for who
 // writes it to choose, and not a failure that failurePolicy Ignore admits.
 func TestTimeThatTheObjectTakesIsNoSilence(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	late := policy.Reason{Code: policy.TimedOut, Message: "context deadline exceeded"}
 	failed := policy.Reason{Code: policy.PolicyError, Message: "the client gave up"}
 	for _, c := range []struct {

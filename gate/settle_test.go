@@ -24,7 +24,7 @@ func (u unasked) Plan(context.Context, *policy.Subject, []policy.Image) (policy.
 
 // TestARuleThatCouldNotBeAskedMaySpeakOfTheImage: nobody says then that no policy does.
 func TestARuleThatCouldNotBeAskedMaySpeakOfTheImage(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	undefined := errors.New("the variable request.team is not defined")

@@ -18,7 +18,7 @@ func TestAllReplicasRestartWhileTheRegistryIsDown(t *testing.T) {
 	hour := time.Hour
 	for reason, test := range map[string]struct {
 		away  time.Duration
-		rules func(*harbor) policy.Rule
+		rules func(*env) policy.Rule
 		own   *time.Duration
 		runs  bool
 	}{
@@ -26,11 +26,11 @@ func TestAllReplicasRestartWhileTheRegistryIsDown(t *testing.T) {
 		"at once":                    {away: time.Second, runs: true},
 		"the policy gives an hour":   {away: 3 * time.Hour, own: &hour},
 		"the day is over":            {away: 25 * time.Hour},
-		"the policy has another key": {away: 3 * time.Hour, rules: func(h *harbor) policy.Rule { return signedBy(h.stranger) }},
+		"the policy has another key": {away: 3 * time.Hour, rules: func(h *env) policy.Rule { return signedBy(h.stranger) }},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			h, c := newEnv(t, registrytest.Options{}), &clock{}
 			app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			before := h.keeping(t, c, nil, signedBy(h.key))
@@ -69,7 +69,7 @@ func TestAllReplicasRestartWhileTheRegistryIsDown(t *testing.T) {
 
 // TestASnapshotHasBounds: the newest have room.
 func TestASnapshotHasBounds(t *testing.T) {
-	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	g := h.keeping(t, c, nil, signedBy(h.key))
 	for i := range 5 {
 		app := h.Build(fmt.Sprintf("app%d", i), "v1", fmt.Sprint(i))
@@ -96,7 +96,7 @@ func TestASnapshotHasBounds(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	g := h.keeping(t, &clock{}, nil, signedBy(h.key))
 	for reason, raw := range map[string]string{
 		"no JSON":               "tags",
@@ -127,7 +127,7 @@ func TestRestoreRefuses(t *testing.T) {
 const zeros = "0000000000000000000000000000000000000000000000000000000000000000"
 
 func FuzzRestoreTrusted(f *testing.F) {
-	h := newHarbor(f, registrytest.Options{})
+	h := newEnv(f, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(f)
 	p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)}}
@@ -157,7 +157,7 @@ func TestGoneIsNewerThanWhatItTakesAway(t *testing.T) {
 		{"it is there", false, gate.Allow},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			h, c := newEnv(t, registrytest.Options{}), &clock{}
 			start := time.Now().Truncate(time.Hour).Add(24 * time.Hour)
 			at := func(after time.Duration) { c.advance(start.Add(after).Sub(c.now())) }
 			at(0)

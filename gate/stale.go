@@ -35,8 +35,8 @@ func (o *options) keptFor() time.Duration {
 // pinsLast withdraws a pass by a tag's stale digest where the tag is not replaced: the
 // runtime resolves the tag at the registry itself, and may get another digest. The pods of
 // a template are evaluated when they are created.
-func (p pins) pinsLast(check *policy.Check, t task, decision policy.Decision) policy.Decision {
-	if decision.Result != policy.Pass || t.work == nil || !t.work.result.IsStale || !check.NeedsProof() {
+func (p pins) pinsLast(check *policy.Check, t checkEvaluation, decision policy.Decision) policy.Decision {
+	if decision.Result != policy.Pass || t.image == nil || !t.image.result.IsStale || !check.NeedsProof() {
 		return decision
 	}
 	written := asWritten(check.Image)

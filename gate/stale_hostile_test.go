@@ -33,7 +33,7 @@ func TestATagThatNobodyPinsIsNotStale(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			h, c := newEnv(t, registrytest.Options{}), &clock{}
 			app := h.Build("app", "v1", "app")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			r := signedBy(h.key)
@@ -65,7 +65,7 @@ func TestATagThatNobodyPinsIsNotStale(t *testing.T) {
 // TestADenyIsNotEvadedBySilence has a tag that was moved to a digest which an override
 // denies, where no policy matches the image.
 func TestADenyIsNotEvadedBySilence(t *testing.T) {
-	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	elsewhere := elsewhereRule{signedBy(h.key), "default"}
@@ -103,7 +103,7 @@ func (r elsewhereRule) Plan(ctx context.Context, s *policy.Subject, images []pol
 
 // TestATagThatWasSeenToBeGoneDoesNotComeBack from what was kept before.
 func TestATagThatWasSeenToBeGoneDoesNotComeBack(t *testing.T) {
-	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	g := h.keeping(t, c, nil, signedBy(h.key))
@@ -137,7 +137,7 @@ func TestATagThatWasSeenToBeGoneDoesNotComeBack(t *testing.T) {
 // TestSignedAfterItWasLookedAt: that there was no signature at first says nothing of
 // the one that was proved later.
 func TestSignedAfterItWasLookedAt(t *testing.T) {
-	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
 	g := h.keeping(t, c, nil, signedBy(h.key))
 	if out := decide(t, g, app.Name); out.Result != gate.Deny {
@@ -161,7 +161,7 @@ func TestAnOlderWordOfAPeerDoesNotReplaceAMoreRecentOne(t *testing.T) {
 		window time.Duration
 		runs   bool
 	}{"proved here in time": {3 * time.Hour, true}, "nobody proved it in time": {time.Hour, false}} {
-		h, c := newHarbor(t, registrytest.Options{}), &clock{}
+		h, c := newEnv(t, registrytest.Options{}), &clock{}
 		app := h.Build("app", "v1", "app")
 		must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 		one := h.keeping(t, c, nil, signedBy(h.key))

@@ -18,7 +18,7 @@ func isStale(out gate.Outcome) bool {
 
 // keeping makes a gate that uses for a day what it proved, with a policy of its own
 // mind.
-func (h *harbor) keeping(t *testing.T, c *clock, own *time.Duration, rules ...policy.Rule) *gate.Gate {
+func (h *env) keeping(t *testing.T, c *clock, own *time.Duration, rules ...policy.Rule) *gate.Gate {
 	t.Helper()
 	p := &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Settings: policy.Settings{StaleIfError: own}, Rules: rules}
 	return h.gateWith(t, p, gate.WithClock(c.now), gate.WithStale(24*time.Hour), gate.WithTimeout(time.Second))
@@ -42,7 +42,7 @@ func TestARegistryThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			h, c := newEnv(t, registrytest.Options{}), &clock{}
 			app, bad, unseen := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad"), h.Build("unseen", "v1", "unseen")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			must(0, h.SignBundle(unseen, byKey(h.key), nil))(t)
@@ -77,7 +77,7 @@ func TestOnlyWhatHoldsIsStale(t *testing.T) {
 	for reason, test := range map[string]struct {
 		own  *time.Duration
 		age  time.Duration
-		do   func(h *harbor, c *clock, g *gate.Gate) *gate.Gate
+		do   func(h *env, c *clock, g *gate.Gate) *gate.Gate
 		runs bool
 	}{
 		"control":                          {age: 23 * time.Hour, runs: true},
@@ -85,15 +85,15 @@ func TestOnlyWhatHoldsIsStale(t *testing.T) {
 		"the policy wants an answer":       {own: &never, age: 2 * time.Hour},
 		"the policy gives an hour":         {own: &hour, age: 2 * time.Hour},
 		"the policy gives an hour, in it":  {own: &hour, age: 59 * time.Minute, runs: true},
-		"the policy has another key":       {age: 2 * time.Hour, do: func(h *harbor, c *clock, _ *gate.Gate) *gate.Gate { return h.keeping(t, c, nil, signedBy(h.stranger)) }},
-		"another process, which forgot it": {age: 2 * time.Hour, do: func(h *harbor, c *clock, _ *gate.Gate) *gate.Gate { return h.keeping(t, c, nil, signedBy(h.key)) }},
-		"the signature is gone, and was seen to be": {age: time.Minute, do: func(h *harbor, c *clock, g *gate.Gate) *gate.Gate {
+		"the policy has another key":       {age: 2 * time.Hour, do: func(h *env, c *clock, _ *gate.Gate) *gate.Gate { return h.keeping(t, c, nil, signedBy(h.stranger)) }},
+		"another process, which forgot it": {age: 2 * time.Hour, do: func(h *env, c *clock, _ *gate.Gate) *gate.Gate { return h.keeping(t, c, nil, signedBy(h.key)) }},
+		"the signature is gone, and was seen to be": {age: time.Minute, do: func(h *env, c *clock, g *gate.Gate) *gate.Gate {
 			h.Registry.SetFaults(registrytest.Fault{Kind: registrytest.Referrers, Do: registrytest.Body([]byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}`))})
 			c.advance(2 * time.Hour)
 			decide(t, g, h.Registry.Host()+"/app:v1")
 			return g
 		}},
-		"the tag is gone, and was seen to be": {age: time.Minute, do: func(h *harbor, c *clock, g *gate.Gate) *gate.Gate {
+		"the tag is gone, and was seen to be": {age: time.Minute, do: func(h *env, c *clock, g *gate.Gate) *gate.Gate {
 			h.Registry.SetFaults(registrytest.Fault{Do: registrytest.Status(404)})
 			c.advance(time.Minute)
 			decide(t, g, h.Registry.Host()+"/app:v1")
@@ -102,7 +102,7 @@ func TestOnlyWhatHoldsIsStale(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()
-			h, c := newHarbor(t, registrytest.Options{}), &clock{}
+			h, c := newEnv(t, registrytest.Options{}), &clock{}
 			app := h.Build("app", "v1", "app")
 			must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 			g := h.keeping(t, c, test.own, signedBy(h.key))
@@ -124,7 +124,7 @@ func TestOnlyWhatHoldsIsStale(t *testing.T) {
 
 // TestWithoutStaleNothingOutlivesItsAge is what the command line does.
 func TestWithoutStaleNothingOutlivesItsAge(t *testing.T) {
-	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	g := h.gate(t, signedBy(h.key), gate.WithClock(c.now), gate.WithTimeout(time.Second))
@@ -140,7 +140,7 @@ func TestWithoutStaleNothingOutlivesItsAge(t *testing.T) {
 
 // TestASilentRegistryIsWaitedForOnce: a node that is drained in such a night.
 func TestASilentRegistryIsWaitedForOnce(t *testing.T) {
-	h, c := newHarbor(t, registrytest.Options{}), &clock{}
+	h, c := newEnv(t, registrytest.Options{}), &clock{}
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	g := h.keeping(t, c, nil, signedBy(h.key))
@@ -174,7 +174,7 @@ func TestASilentRegistryIsWaitedForOnce(t *testing.T) {
 
 func TestStaleRefuses(t *testing.T) {
 	for reason, age := range map[string]time.Duration{"less than nothing": -time.Second, "more than anybody should": policy.MaxStale + 1} {
-		if _, err := gate.New(gate.Config{Registries: newHarbor(t, registrytest.Options{}), State: gate.Fixed{}}, gate.WithStale(age)); err == nil {
+		if _, err := gate.New(gate.Config{Registries: newEnv(t, registrytest.Options{}), State: gate.Fixed{}}, gate.WithStale(age)); err == nil {
 			t.Errorf("%s: taken", reason)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 func TestCurrentSaysWhatIsMissing(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("app", "v1", "app")
 	var state gate.Current
 	g := must(gate.New(gate.Config{Registries: h, State: &state}))(t)
@@ -149,7 +149,7 @@ func (w *watcher) Asked(layer claims.Layer, known bool) {
 }
 
 func TestAnObserverIsTold(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	w := newWatcher()
@@ -192,7 +192,7 @@ func (d deafer) Resolve(ctx context.Context, a verify.Authority) (verify.Authori
 }
 
 func TestTheDeadlineHoldsWhateverHangs(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	set := must(set.New(&policy.Policy{Kind: "Test", Name: "test", Rules: []policy.Rule{signedBy(h.key)}}))(t)
@@ -233,17 +233,17 @@ func TestTheDeadlineHoldsWhateverHangs(t *testing.T) {
 
 // counting counts sessions.
 type counting struct {
-	*harbor
+	*env
 	opened []gate.Access
 }
 
 func (c *counting) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
 	c.opened = append(c.opened, access)
-	return c.harbor.Open(ctx, access, repository)
+	return c.env.Open(ctx, access, repository)
 }
 
 func TestEqualAccessOpensOneSession(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	p := &policy.Policy{Kind: "Test", Name: "test"}
@@ -254,7 +254,7 @@ func TestEqualAccessOpensOneSession(t *testing.T) {
 		}
 		p.Rules = append(p.Rules, numbered{r, i})
 	}
-	c := &counting{harbor: h}
+	c := &counting{env: h}
 	outcome := h.gateAt(t, c, p).Decide(t.Context(), pod(t, app.Name, app.Name))
 	expect(t, outcome, gate.Allow, policy.Verified)
 	if len(c.opened) != 2 {
@@ -283,6 +283,6 @@ func (breaking) Plan(context.Context, *policy.Subject, []policy.Image) (policy.R
 }
 
 func TestAPanicInARuleDenies(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	expect(t, decide(t, h.gate(t, breaking{}), "app:v1"), gate.Error, policy.Internal)
 }

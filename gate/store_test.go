@@ -20,7 +20,7 @@ type shelf struct {
 	ttl  time.Duration
 }
 
-func (s *shelf) Recall(_ context.Context, keys []string) map[string][]byte {
+func (s *shelf) Get(_ context.Context, keys []string) map[string][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := map[string][]byte{}
@@ -43,7 +43,7 @@ func (s *shelf) Keep(key string, value []byte, ttl time.Duration) {
 
 // TestTheSecondReplicaAsksForTheTagAlone counts what a shared memory saves.
 func TestTheSecondReplicaAsksForTheTagAlone(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	store := &shelf{}
@@ -69,7 +69,7 @@ func TestTheSecondReplicaAsksForTheTagAlone(t *testing.T) {
 // TestEvidenceOfAnotherRepository: a fact that was proved by evidence from one repository does
 // not meet a policy that names another repository, or a prefix of tags, with the same key.
 func TestEvidenceOfAnotherRepository(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app := h.Build("app", "v1", "app")
 	signatures := app
 	signatures.Repository = "signatures/dev"
@@ -98,7 +98,7 @@ func TestEvidenceOfAnotherRepository(t *testing.T) {
 
 // TestAStoreThatLies gives the answer to one question for another, and rubbish.
 func TestAStoreThatLies(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, bad := h.Build("app", "v1", "app"), h.Build("bad", "v1", "bad")
 	must(0, h.SignBundle(app, byKey(h.key), nil))(t)
 	store := &shelf{}
@@ -123,7 +123,7 @@ func TestAStoreThatLies(t *testing.T) {
 // liar answers everything alike.
 type liar []byte
 
-func (l liar) Recall(_ context.Context, keys []string) map[string][]byte {
+func (l liar) Get(_ context.Context, keys []string) map[string][]byte {
 	known := map[string][]byte{}
 	for _, key := range keys {
 		known[key] = l

@@ -18,7 +18,7 @@ import (
 )
 
 // sharing opens sessions in the name of the namespace.
-type sharing struct{ *harbor }
+type sharing struct{ *env }
 
 func (o sharing) Open(_ context.Context, access gate.Access, _ image.Repository) (gate.Session, error) {
 	meter := &registry.Meter{}
@@ -50,7 +50,7 @@ func tarpit(arrived chan<- struct{}) registrytest.Fault {
 // does not wait with it.
 func TestNobodyWaitsForAnotherTenantsTurn(t *testing.T) {
 	arrived := make(chan struct{}, 100)
-	h := newHarbor(t, registrytest.Options{Faults: []registrytest.Fault{tarpit(arrived)}})
+	h := newEnv(t, registrytest.Options{Faults: []registrytest.Fault{tarpit(arrived)}})
 	shared := h.Build("shared", "v1", "content")
 	must(0, legacy(h, shared))(t)
 	g := h.gateAt(t, sharing{h}, &policy.Policy{Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)}})
@@ -85,7 +85,7 @@ func BenchmarkTenants(b *testing.B) {
 	for _, memory := range []string{"warm", "cold"} {
 		for _, images := range []int{0, 1000} {
 			b.Run(fmt.Sprintf("%s/beside=%d", memory, images), func(b *testing.B) {
-				h := newHarbor(b, registrytest.Options{Delay: 20 * time.Millisecond})
+				h := newEnv(b, registrytest.Options{Delay: 20 * time.Millisecond})
 				mine := h.Build("calm", "v1", "content")
 				must(0, legacy(h, mine))(b)
 				ages := gate.Ages{Tag: time.Hour, Fact: time.Hour}

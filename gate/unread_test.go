@@ -18,7 +18,7 @@ import (
 const scanType = "https://example.com/scan/v1"
 
 // scanned requires the latest scan by the key to be clean: by a condition, or by a deny condition.
-func scanned(h *harbor, denies bool) rule {
+func scanned(h *env, denies bool) rule {
 	r := rule{policy.Check{Entry: "verifyImages[0]", Claims: policy.Claims{Attestations: []policy.Attestation{{
 		Name: "scan", Path: "attestations[0]", PredicateType: scanType, LatestDecides: true, Condition: means("clean"),
 		Signers: []policy.Requirement{{Name: "attestors[0]", Threshold: 1, Members: []policy.Member{{
@@ -32,7 +32,7 @@ func scanned(h *harbor, denies bool) rule {
 }
 
 // scan attests a verdict, logged some hours ago: in a bundle, or in cosign's older format.
-func scan(t *testing.T, h *harbor, image gatetest.Image, verdict string, hours int, bundle bool) {
+func scan(t *testing.T, h *env, image gatetest.Image, verdict string, hours int, bundle bool) {
 	t.Helper()
 	claim := verifytest.Claim{Signer: h.key, Records: []verifytest.Record{{Time: time.Now().Add(-time.Duration(hours) * time.Hour)}}}
 	attests := h.AttestLegacy
@@ -46,7 +46,7 @@ func scan(t *testing.T, h *harbor, image gatetest.Image, verdict string, hours i
 // statements for the image. Signatures of a copy count.
 func TestStatementsOfCopies(t *testing.T) {
 	for _, denies := range []bool{false, true} {
-		h := newHarbor(t, registrytest.Options{})
+		h := newEnv(t, registrytest.Options{})
 		app, partial, whole := h.Build("app", "v1", "app"), h.Build("partial", "v1", "app"), h.Build("whole", "v1", "app")
 		for _, image := range []gatetest.Image{app, partial, whole} {
 			scan(t, h, image, "clean", 2, true)
@@ -84,7 +84,7 @@ func TestStatementsOfCopies(t *testing.T) {
 // be among the rest.
 func TestUnreadStatements(t *testing.T) {
 	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusForbidden} {
-		h := newHarbor(t, registrytest.Options{})
+		h := newEnv(t, registrytest.Options{})
 		h.client = must(registry.New(registry.Config{}, registry.WithBackoff(time.Millisecond)))(t)
 		t.Cleanup(h.client.Close)
 		app, index := h.Build("app", "v1", "app"), h.Build("app", "other", "other")

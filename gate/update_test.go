@@ -42,7 +42,7 @@ const (
 // TestAnUpdateLooksAtWhatChanged has an unsigned image, which is denied wherever
 // it is looked at.
 func TestAnUpdateLooksAtWhatChanged(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	bad, signed := h.Build("bad", "v1", "bad").Name, h.Build("signed", "v1", "signed")
 	must(0, h.SignBundle(signed, byKey(h.key), nil))(t)
 	good := signed.Name
@@ -85,7 +85,7 @@ func TestAnUpdateLooksAtWhatChanged(t *testing.T) {
 }
 
 func TestAnUnchangedObjectCostsNothing(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	object := podOf(t, "Pod", box{run, "a", h.Build("bad", "v1", "bad").Name})
 	h.Registry.Reset()
 	outcome := h.gate(t, signedBy(h.key)).Decide(t.Context(), gate.Request{Object: object, Old: object})
@@ -110,7 +110,7 @@ func (unaskable) Plan(context.Context, *policy.Subject, []policy.Image) (policy.
 }
 
 func TestARuleThatCannotBeAskedHoldsUpNoOtherUpdate(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	g := h.gate(t, unaskable{signedBy(h.key)})
 	a, b := podOf(t, "Pod", box{run, "a", "x:1"}), podOf(t, "Pod", box{run, "a", "x:1"}, box{debug, "d", "x:1"})
 	expect(t, g.Decide(t.Context(), gate.Request{Object: a, Old: a}), gate.Allow, policy.Unchanged)
@@ -120,14 +120,14 @@ func TestARuleThatCannotBeAskedHoldsUpNoOtherUpdate(t *testing.T) {
 	expect(t, g.Decide(t.Context(), gate.Request{Object: a}), gate.Error, policy.PolicyError)
 }
 
-func task(t testing.TB, image, other string) workload.Object {
+func checkEvaluation(t testing.TB, image, other string) workload.Object {
 	t.Helper()
 	return must(workload.Parse(fmt.Appendf(nil,
 		`{"apiVersion":"example.test/v1","kind":"Task","metadata":{"name":"x","namespace":"default","annotations":{"image":%q,"other":%q}}}`, image, other)))(t)
 }
 
 func TestExtractedImagesThatDidNotChange(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	bad := h.Build("bad", "v1", "bad").Name
 	g := h.gate(t, extracting{signedBy(h.key), "default"})
 	for _, c := range []struct {
@@ -135,10 +135,10 @@ func TestExtractedImagesThatDidNotChange(t *testing.T) {
 		old, new workload.Object
 		want     gate.Result
 	}{
-		{"something else changed", task(t, bad, "1"), task(t, bad, "2"), gate.Allow},
-		{"the image changed", task(t, "x", "1"), task(t, bad, "1"), gate.Deny},
-		{"the image is unreadable and stays", task(t, "$(x)", "1"), task(t, "$(x)", "2"), gate.Unchecked},
-		{"the image becomes unreadable", task(t, bad, "1"), task(t, "$(x)", "1"), gate.Error},
+		{"something else changed", checkEvaluation(t, bad, "1"), checkEvaluation(t, bad, "2"), gate.Allow},
+		{"the image changed", checkEvaluation(t, "x", "1"), checkEvaluation(t, bad, "1"), gate.Deny},
+		{"the image is unreadable and stays", checkEvaluation(t, "$(x)", "1"), checkEvaluation(t, "$(x)", "2"), gate.Unchecked},
+		{"the image becomes unreadable", checkEvaluation(t, bad, "1"), checkEvaluation(t, "$(x)", "1"), gate.Error},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			if outcome := g.Decide(t.Context(), gate.Request{Object: c.new, Old: c.old}); outcome.Result != c.want {

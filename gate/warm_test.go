@@ -16,7 +16,7 @@ func BenchmarkWarm(b *testing.B) {
 	for _, containers := range []int{1, 8} {
 		for _, by := range []string{"digest", "tag"} {
 			b.Run(fmt.Sprintf("containers=%d/by=%s", containers, by), func(b *testing.B) {
-				h := newHarbor(b, registrytest.Options{})
+				h := newEnv(b, registrytest.Options{})
 				var names []string
 				for i := range containers {
 					image := h.Build(fmt.Sprintf("app%d", i), "v1", fmt.Sprint(i))
@@ -36,7 +36,7 @@ func BenchmarkWarm(b *testing.B) {
 
 // BenchmarkUnchanged measures an update that leaves eight images alone.
 func BenchmarkUnchanged(b *testing.B) {
-	h := newHarbor(b, registrytest.Options{})
+	h := newEnv(b, registrytest.Options{})
 	request := pod(b, "a:1", "b:1", "c:1", "d:1", "e:1", "f:1", "g:1", "h:1")
 	request.Old = request.Object
 	measure(b, h.gate(b, signedBy(h.key)), request)
@@ -44,7 +44,7 @@ func BenchmarkUnchanged(b *testing.B) {
 
 // BenchmarkManyPolicies measures a thousand rules that ask the same of one image.
 func BenchmarkManyPolicies(b *testing.B) {
-	h := newHarbor(b, registrytest.Options{})
+	h := newEnv(b, registrytest.Options{})
 	image := h.Build("app", "v1", "app")
 	must(0, legacy(h, image))(b)
 	p := &policy.Policy{Kind: "Test", Name: "test"}

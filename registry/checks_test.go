@@ -277,7 +277,7 @@ func TestPulls(t *testing.T) {
 			t.Errorf("%s: %d pulls, want %d; what remains is said: %t", test.reason, meter.Pulls(), test.pulls, said)
 		}
 		var none *Meter
-		none.sent()
+		none.count()
 		none.read(1)
 		none.answered(request, http.Header{}, test.status)
 	}

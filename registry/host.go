@@ -49,7 +49,7 @@ type roundTripper struct {
 // RoundTrip implements http.RoundTripper.
 func (s roundTripper) RoundTrip(q *http.Request) (*http.Response, error) {
 	r := s.requester
-	r.meter.sent()
+	r.meter.count()
 	started := time.Now()
 	answer, err := r.transports.to(s.origin, q.URL, r.realms).RoundTrip(q)
 	status := 0

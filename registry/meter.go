@@ -33,7 +33,7 @@ func (m *Meter) Remaining() (int64, bool) {
 	return n - 1, n > 0
 }
 
-func (m *Meter) sent() {
+func (m *Meter) count() {
 	if m != nil {
 		m.requests.Add(1)
 	}

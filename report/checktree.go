@@ -21,7 +21,7 @@ func (g grower) decision(d policy.Decision) *branch {
 	b.add("source", clean(p.Source))
 	b.add("hash", clean(p.Hash))
 	b.add("entry", clean(c.Entry)+" ("+string(c.Action)+")")
-	rest := &leftover{facts: newTold(d.Facts), reasons: newTold(advised(d.Reasons)), passed: d.Result == policy.Pass}
+	rest := &leftover{facts: newMarked(d.Facts), reasons: newMarked(advised(d.Reasons)), passed: d.Result == policy.Pass}
 	rest.isJudged = slices.ContainsFunc(d.Reasons, func(r policy.Reason) bool { return r.Path != c.Entry })
 	if d.Result != policy.Skipped {
 		for i := range c.Requirements {

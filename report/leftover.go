@@ -16,8 +16,8 @@ import (
 // that certainly accepts its signer, or at the only authority that was evaluated, and at no
 // other.
 type leftover struct {
-	facts   told[verify.Fact]
-	reasons told[policy.Reason]
+	facts   marked[verify.Fact]
+	reasons marked[policy.Reason]
 	passed  bool
 	// isJudged: the evaluation ran; otherwise an earlier step failed, such as resolving the
 	// digest.
@@ -25,15 +25,15 @@ type leftover struct {
 }
 
 // A list with a mark on each element that the tree has shown.
-type told[T any] struct {
+type marked[T any] struct {
 	all  []T
 	done map[int]bool
 }
 
-func newTold[T any](all []T) told[T] { return told[T]{all: all, done: map[int]bool{}} }
+func newMarked[T any](all []T) marked[T] { return marked[T]{all: all, done: map[int]bool{}} }
 
 // Elements for which wanted holds; they may be shown again.
-func (t told[T]) tell(wanted func(T) bool) []T {
+func (t marked[T]) take(wanted func(T) bool) []T {
 	var out []T
 	for i, element := range t.all {
 		if wanted(element) {
@@ -45,7 +45,7 @@ func (t told[T]) tell(wanted func(T) bool) []T {
 }
 
 // tellNext returns the first unmarked element for which wanted holds, if there is one.
-func (t told[T]) tellNext(wanted func(T) bool) []T {
+func (t marked[T]) next(wanted func(T) bool) []T {
 	for i, element := range t.all {
 		if !t.done[i] && wanted(element) {
 			t.done[i] = true
@@ -56,7 +56,7 @@ func (t told[T]) tellNext(wanted func(T) bool) []T {
 }
 
 // rest returns the unmarked elements.
-func (t told[T]) rest() []T {
+func (t marked[T]) rest() []T {
 	var out []T
 	for i, element := range t.all {
 		if !t.done[i] {
@@ -103,9 +103,9 @@ func (l *leftover) of(predicate string) view { return view{leftover: l, predicat
 
 // factsOf returns the claims that satisfied the authority.
 func (v view) factsOf(a *verify.Authority) []verify.Fact {
-	facts := v.facts.tell(func(f verify.Fact) bool { return v.concerns(f) && believes(a, f.Signer) })
+	facts := v.facts.take(func(f verify.Fact) bool { return v.concerns(f) && believes(a, f.Signer) })
 	if len(facts) == 0 && v.isOnly && v.passed {
-		return v.facts.tellNext(v.concerns) // claims are in the order of requirements
+		return v.facts.next(v.concerns) // claims are in the order of requirements
 	}
 	return slices.CompactFunc(facts, func(a, b verify.Fact) bool {
 		return a.Origin == b.Origin && a.Subject == b.Subject && a.Signer.String() == b.Signer.String()
@@ -121,19 +121,19 @@ func (v view) concerns(f verify.Fact) bool {
 
 // conditionAt returns the reasons of a condition.
 func (l *leftover) conditionAt(path string) []policy.Reason {
-	return l.reasons.tell(func(r policy.Reason) bool {
+	return l.reasons.take(func(r policy.Reason) bool {
 		return r.Path == path && (r.Code == policy.ConditionFailed || r.Code == policy.Denied)
 	})
 }
 
 // tooFewAt returns the reasons of a requirement.
 func (l *leftover) tooFewAt(path string) []policy.Reason {
-	return l.reasons.tell(func(r policy.Reason) bool { return r.Path == path && r.Code == policy.TooFewSigners })
+	return l.reasons.take(func(r policy.Reason) bool { return r.Path == path && r.Code == policy.TooFewSigners })
 }
 
 // missesOf returns the reasons of an authority.
 func (l *leftover) missesOf(path string) []policy.Reason {
-	return l.reasons.tell(func(r policy.Reason) bool { return isMissOf(r, path) })
+	return l.reasons.take(func(r policy.Reason) bool { return isMissOf(r, path) })
 }
 
 // speaksOf reports whether a reason belongs to an authority.

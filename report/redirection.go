@@ -95,7 +95,7 @@ func (r Redirections) JSON(w io.Writer) error { return writeJSON(w, "redirection
 
 // branch renders one reference.
 func (r Redirection) branch(verbose bool) *branch {
-	b := &branch{text: clean(r.Written) + ": " + r.Result.words(r.Target)}
+	b := &branch{text: clean(r.Written) + ": " + r.Result.describe(r.Target)}
 	b.sign, b.colour = r.Result.mark()
 	b.add("means", clean(r.Reference))
 	b.add("because", clean(r.Why))
@@ -139,7 +139,7 @@ func (r Redirection) branch(verbose bool) *branch {
 }
 
 // words describes the result for a reference.
-func (r Redirect) words(target string) string {
+func (r Redirect) describe(target string) string {
 	switch r {
 	case Redirected:
 		return "becomes " + clean(target)

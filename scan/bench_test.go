@@ -79,13 +79,13 @@ func (c *counted) Take(d report.Decided) {
 
 // port is a gate of real parts before a registry that is far away.
 type port struct {
-	*gatetest.Harbor
+	*gatetest.Env
 	view *scan.View
 }
 
 func newPort(b *testing.B, delay time.Duration, images int) (*port, []string) {
 	b.Helper()
-	h := testkit.Must(gatetest.NewHarbor())(b)
+	h := testkit.Must(gatetest.NewEnv())(b)
 	b.Cleanup(h.Close)
 	h.Registry.Close()
 	h.Yard = gatetest.New(registrytest.Start(registrytest.Options{Delay: delay}), h.Sigstore)
@@ -98,13 +98,13 @@ func newPort(b *testing.B, delay time.Duration, images int) (*port, []string) {
 		names[i] = signed.Name
 	}
 	set := testkit.Must(set.New(testkit.Must(h.Policy(signedPolicy))(b)))(b)
-	return &port{Harbor: h, view: scan.NewView(gate.Fixed{Policies: set, Prover: h.Prover})}, names
+	return &port{Env: h, view: scan.NewView(gate.Fixed{Policies: set, Prover: h.Prover})}, names
 }
 
 // scanner is one that remembers nothing yet, as the gateway wires it.
 func (p *port) scanner(b *testing.B, of *fleet, to report.Sink) *scan.Scanner {
 	b.Helper()
-	calm := testkit.Must(scan.NewPacer(p.Harbor, 1000))(b)
+	calm := testkit.Must(scan.NewPacer(p.Env, 1000))(b)
 	decider := testkit.Must(gate.New(gate.Config{Registries: calm, State: p.view}, gate.WithConcurrency(16), gate.WithTimeout(10*time.Minute), gate.WithAges(gate.Ages{Tag: 5 * time.Minute})))(b)
 	return testkit.Must(scan.New(scan.Options{Cluster: of, Decider: decider, State: p.view, Namespaces: of, Observer: &watching{}, Sinks: []report.Sink{to}, Forgetter: forgetful{}}))(b)
 }

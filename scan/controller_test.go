@@ -139,7 +139,7 @@ func TestRounds(t *testing.T) {
 			w.replace(t, told, excepted)
 			pass(10 * time.Second)
 			expect("an exception may concern everything", "configmaps/")
-			w.state.ReplaceProver(other{w.harbor.Prover})
+			w.state.ReplaceProver(other{w.env.Prover})
 			pass(time.Minute)
 			expect("the trust changed, of which nobody tells", "configmaps/")
 			pass(5 * time.Minute)

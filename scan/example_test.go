@@ -13,12 +13,12 @@ import (
 
 // Manifests are scanned like a cluster: what would be denied now?
 func Example() {
-	harbor, err := gatetest.NewHarbor()
+	env, err := gatetest.NewEnv()
 	if err != nil {
 		panic(err)
 	}
-	defer harbor.Close()
-	wanted, err := harbor.Policy(labelPolicy("labels", "Pod", ""))
+	defer env.Close()
+	wanted, err := env.Policy(labelPolicy("labels", "Pod", ""))
 	if err != nil {
 		panic(err)
 	}
@@ -30,8 +30,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	view := scan.NewView(gate.Fixed{Policies: set, Prover: harbor.Prover})
-	decider, err := gate.New(gate.Config{Registries: harbor, State: view})
+	view := scan.NewView(gate.Fixed{Policies: set, Prover: env.Prover})
+	decider, err := gate.New(gate.Config{Registries: env, State: view})
 	if err != nil {
 		panic(err)
 	}

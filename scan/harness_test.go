@@ -184,7 +184,7 @@ type world struct {
 	*stub
 	*kept
 	*watching
-	harbor  *gatetest.Harbor
+	env     *gatetest.Env
 	state   *gate.Current
 	gate    *gate.Gate
 	passed  []scan.Pass
@@ -193,9 +193,9 @@ type world struct {
 
 func newWorld(t testing.TB, policies ...string) *world {
 	t.Helper()
-	h := testkit.Must(gatetest.NewHarbor())(t)
+	h := testkit.Must(gatetest.NewEnv())(t)
 	t.Cleanup(h.Close)
-	w := &world{stub: &stub{}, kept: &kept{}, watching: &watching{}, harbor: h, state: &gate.Current{}}
+	w := &world{stub: &stub{}, kept: &kept{}, watching: &watching{}, env: h, state: &gate.Current{}}
 	w.state.Replace(gate.Snapshot{Policies: w.set(t, policies...), Prover: h.Prover})
 	view := scan.NewView(w.state)
 	w.gate = testkit.Must(gate.New(gate.Config{Registries: h, State: view}))(t)
@@ -212,7 +212,7 @@ func (w *world) set(t testing.TB, policies ...string) *set.Set {
 	t.Helper()
 	compiled := make([]*policy.Policy, len(policies))
 	for i, text := range policies {
-		compiled[i] = testkit.Must(w.harbor.Policy(text))(t)
+		compiled[i] = testkit.Must(w.env.Policy(text))(t)
 	}
 	return testkit.Must(set.New(compiled...))(t)
 }

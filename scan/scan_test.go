@@ -19,8 +19,8 @@ import (
 // TestRound: what runs is judged as if it came now, whatever let it in.
 func TestRound(t *testing.T) {
 	w := newWorld(t, signedPolicy, labelPolicy("maps", "ConfigMap", ""))
-	signed := testkit.Must(w.harbor.Signed("app"))(t)
-	unsigned := w.harbor.Build("shop/evil", "1", "evil")
+	signed := testkit.Must(w.env.Signed("app"))(t)
+	unsigned := w.env.Build("shop/evil", "1", "evil")
 	static := strings.Replace(pod("kube-system", "static", unsigned.Name), `"metadata":{`, `"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"},`, 1)
 	w.add(t, pods, pod("shop", "good", signed.Name), pod("shop", "bad", unsigned.Name), static, pod("skipped", "bad", unsigned.Name))
 	w.add(t, configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"plain"}}`,
@@ -50,7 +50,7 @@ func TestRound(t *testing.T) {
 // deny what came before there was somebody to pin it.
 func TestTagsAreHeldAgainstNobody(t *testing.T) {
 	w := newWorld(t, strings.Replace(signedPolicy, "verifyImages:\n    - ", "verifyImages:\n    - mutateDigest: true\n      verifyDigest: true\n      ", 1))
-	signed := testkit.Must(w.harbor.Signed("app"))(t)
+	signed := testkit.Must(w.env.Signed("app"))(t)
 	w.add(t, pods, pod("shop", "tagged", signed.Name), pod("shop", "pinned", signed.ByDigest()))
 	if summary := w.round(t); summary.Denied != 0 || summary.Matched != 2 {
 		t.Errorf("%+v", summary)
@@ -100,7 +100,7 @@ func TestImagesAreProvedOnce(t *testing.T) {
 	w.most = 7
 	const images, each = 5, 40
 	for i := range images {
-		signed := testkit.Must(w.harbor.Signed(string(rune('a' + i))))(t)
+		signed := testkit.Must(w.env.Signed(string(rune('a' + i))))(t)
 		for n := range each {
 			w.add(t, pods, pod("shop", strings.Repeat("p", n+1)+signed.Repository[5:], signed.Name))
 		}
@@ -111,12 +111,12 @@ func TestImagesAreProvedOnce(t *testing.T) {
 	}
 	// Of each image: its tag, the signature's manifest and payload, the referrers, and the referrers
 	// tag while it is not known that the host has the API.
-	if asked, pulled := len(w.harbor.Registry.Requests()), w.harbor.Registry.Pulls(); asked > images*5 || pulled > images*2 {
+	if asked, pulled := len(w.env.Registry.Requests()), w.env.Registry.Pulls(); asked > images*5 || pulled > images*2 {
 		t.Errorf("%d requests, %d of them counted, for %d images", asked, pulled, images)
 	}
-	w.harbor.Registry.Reset()
+	w.env.Registry.Reset()
 	w.round(t)
-	if asked := len(w.harbor.Registry.Requests()); asked != 0 {
+	if asked := len(w.env.Registry.Requests()); asked != 0 {
 		t.Errorf("the second round asked %d times", asked)
 	}
 }
@@ -263,13 +263,13 @@ type unselective struct{ policy.Rule }
 // against anything.
 func TestAPolicyThatNamesNoKindsSpeaksOfPods(t *testing.T) {
 	w := newWorld(t)
-	of := testkit.Must(w.harbor.Policy(signedPolicy))(t)
+	of := testkit.Must(w.env.Policy(signedPolicy))(t)
 	of.Targets = nil
 	for i, r := range of.Rules {
 		of.Rules[i] = unselective{r}
 	}
-	w.state.Replace(gate.Snapshot{Policies: testkit.Must(set.New(of))(t), Prover: w.harbor.Prover})
-	good, bad := testkit.Must(w.harbor.Signed("good"))(t), w.harbor.Build("bad", "v1", "bad")
+	w.state.Replace(gate.Snapshot{Policies: testkit.Must(set.New(of))(t), Prover: w.env.Prover})
+	good, bad := testkit.Must(w.env.Signed("good"))(t), w.env.Build("bad", "v1", "bad")
 	w.add(t, pods, pod("shop", "good", good.Name), pod("shop", "bad", bad.Name))
 	w.add(t, configMaps)
 	summary := w.round(t)

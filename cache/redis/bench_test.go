@@ -18,7 +18,7 @@ func BenchmarkRecall(b *testing.B) {
 	kept(b, store, all[7], string(make([]byte, 2<<10)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := store.Recall(b.Context(), all); len(got) != len(all) {
+		if got := store.Get(b.Context(), all); len(got) != len(all) {
 			b.Fatalf("%d known: %+v", len(got), store.Status())
 		}
 	}
@@ -29,10 +29,10 @@ func BenchmarkRecallResting(b *testing.B) {
 	s := start(b, acl)
 	s.kill()
 	store := open(b, s.configured())
-	store.Recall(b.Context(), []string{"a"})
+	store.Get(b.Context(), []string{"a"})
 	b.ReportAllocs()
 	for b.Loop() {
-		store.Recall(b.Context(), []string{"a"})
+		store.Get(b.Context(), []string{"a"})
 	}
 }
 

@@ -2,7 +2,7 @@
 // RESP3, Redis 6.0 and later, any Valkey), by github.com/redis/rueidis.
 //
 // It holds facts and never secrets. Loss, slowness or restart of the server cost time and never
-// change a result: a Recall is bounded, a failed server is not contacted for a while, a Keep
+// change a result: a Get is bounded, a failed server is not contacted for a while, a Keep
 // never waits.
 //
 // The server is not trusted. An entry's name is an HMAC-SHA256 (RFC 2104) of the key. Its value

@@ -66,7 +66,7 @@ func TestEntriesOfOthers(t *testing.T) {
 			seen := newCounts()
 			reader := open(t, s.configured(), redis.WithObserver(seen), redis.WithClock(func() time.Time { return written }))
 			kept(t, reader, "control", "C")
-			got := reader.Recall(ctx, []string{"a", "control"})
+			got := reader.Get(ctx, []string{"a", "control"})
 			if string(got["control"]) != "C" {
 				t.Errorf("the entry beside it: %q, %+v", got["control"], reader.Status())
 			}

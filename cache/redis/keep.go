@@ -134,8 +134,8 @@ func (s *Store) sit(left time.Duration) {
 	}
 }
 
-// probe ends the rest if the server responds within the limits of a Recall. Connecting may take
-// longer, since later Recalls use the connection.
+// probe ends the rest if the server responds within the limits of a Get. Connecting may take
+// longer, since later calls of Get use the connection.
 func (s *Store) probe() {
 	defer s.contain(OpProbe, s.rest.again)
 	ctx, cancel := context.WithTimeout(context.Background(), slowTime)

@@ -68,12 +68,12 @@ func TestLoss(t *testing.T) {
 			if status := store.Status(); !status.Resting || status.LastError == nil || time.Since(status.Since) > time.Minute {
 				t.Errorf("%+v", status)
 			}
-			asked := seen.failures(redis.OpRecall)
+			asked := seen.failures(redis.OpGet)
 			for range 100 {
 				timed(t, store, "before")
 				store.Keep("meanwhile", []byte("M"), time.Hour)
 			}
-			if again := seen.failures(redis.OpRecall); again != asked {
+			if again := seen.failures(redis.OpGet); again != asked {
 				t.Errorf("%d more Recalls paid for a server that rests", again-asked)
 			}
 			eventually(t, "it is tried without anybody asking", func() bool { return seen.failures(redis.OpProbe) > 0 })
@@ -104,7 +104,7 @@ func TestRestartBetween(t *testing.T) {
 	if _, known := recall(t, store, "a"); known {
 		t.Error("it is known by an empty server")
 	}
-	if n := seen.failures(redis.OpRecall); n != 0 || store.Status().Resting {
+	if n := seen.failures(redis.OpGet); n != 0 || store.Status().Resting {
 		t.Errorf("%d failures, %+v", n, store.Status())
 	}
 	store.Keep("a", []byte("A"), time.Hour)
@@ -120,17 +120,17 @@ func TestTheCallerLeaves(t *testing.T) {
 	kept(t, store, "a", "A")
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if got := store.Recall(gone, []string{"a"}); len(got) != 0 {
+	if got := store.Get(gone, []string{"a"}); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
 	s.signal(syscall.SIGSTOP)
 	hasty, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if got := store.Recall(hasty, []string{"a"}); len(got) != 0 {
+	if got := store.Get(hasty, []string{"a"}); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
 	s.signal(syscall.SIGCONT)
-	if seen.failures(redis.OpRecall) != 0 || store.Status().Resting {
+	if seen.failures(redis.OpGet) != 0 || store.Status().Resting {
 		t.Errorf("%+v", store.Status())
 	}
 	kept(t, store, "a", "A")

@@ -30,16 +30,16 @@ type Op string
 
 // The operations.
 const (
-	OpRecall Op = "recall"
-	OpKeep   Op = "keep"
-	OpProbe  Op = "probe"
+	OpGet   Op = "get"
+	OpKeep  Op = "keep"
+	OpProbe Op = "probe"
 )
 
 // Observer receives the cache's events, from many goroutines. It must not block.
 type Observer interface {
-	// Recalled reports the number of requested keys, and of those found. While the server rests,
+	// Requested reports the number of requested keys, and of those found. While the server rests,
 	// no request is made.
-	Recalled(asked, known int)
+	Requested(asked, known int)
 	// Rejected reports a rejected entry.
 	Rejected(why Reason)
 	// Kept reports n written values.
@@ -64,8 +64,8 @@ type Status struct {
 // none is the default Observer. It ignores all events.
 type none struct{}
 
-func (none) Recalled(int, int) {}
-func (none) Rejected(Reason)   {}
-func (none) Kept(int)          {}
-func (none) Dropped(int)       {}
-func (none) Failed(Op)         {}
+func (none) Requested(int, int) {}
+func (none) Rejected(Reason)    {}
+func (none) Kept(int)           {}
+func (none) Dropped(int)        {}
+func (none) Failed(Op)          {}

@@ -32,7 +32,7 @@ const (
 	defaultPrefix  = "quaymaster:"
 	defaultTimeout = 50 * time.Millisecond
 	defaultMaxTTL  = 24 * time.Hour
-	// maxTimeout keeps a Recall well below any admission budget.
+	// maxTimeout keeps a Get well below any admission budget.
 	maxTimeout = 2 * time.Second
 	// maxMaxTTL bounds the lifetime of entries.
 	maxMaxTTL = 30 * 24 * time.Hour
@@ -96,7 +96,7 @@ func foreignToPrefix(r rune) bool {
 	return !own
 }
 
-// WithTimeout bounds a Recall, with connecting; 50 ms unless set, at most 2 s.
+// WithTimeout bounds a Get, with connecting; 50 ms unless set, at most 2 s.
 func WithTimeout(d time.Duration) Option {
 	return func(s *Store) error {
 		if d <= 0 || d > maxTimeout {
@@ -195,11 +195,11 @@ func (c Config) check() (string, error) {
 // Status returns the state of the server.
 func (s *Store) Status() Status { return s.rest.state() }
 
-// Recall implements claims.Store: it requests all keys from the server in one round trip, within
+// Get implements claims.Store: it requests all keys from the server in one round trip, within
 // the timeout. Absent, rejected and unavailable entries are not in the result, nor are keys
 // beyond MaxKeys or longer than MaxKey.
-func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]byte) {
-	defer s.contain(OpRecall, func(err error) {
+func (s *Store) Get(ctx context.Context, keys []string) (known map[string][]byte) {
+	defer s.contain(OpGet, func(err error) {
 		known = nil
 		s.blame(err)
 	})
@@ -209,7 +209,7 @@ func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]b
 	}
 	sealers, err := s.ring.get()
 	if err != nil {
-		s.fail(OpRecall, fmt.Errorf("%w: %w", errKeys, err), false)
+		s.fail(OpGet, fmt.Errorf("%w: %w", errKeys, err), false)
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
@@ -217,13 +217,13 @@ func (s *Store) Recall(ctx context.Context, keys []string) (known map[string][]b
 	entries, err := s.fetch(bounded, names(sealers, s.prefix, keys))
 	if err != nil {
 		if !gone(ctx) && !errors.Is(err, errBusy) { // otherwise the server is not at fault
-			s.fail(OpRecall, err, true)
+			s.fail(OpGet, err, true)
 		}
 		return nil
 	}
 	s.rest.answered()
 	known = s.believe(sealers, keys, entries)
-	s.observer.Recalled(len(keys), len(known))
+	s.observer.Requested(len(keys), len(known))
 	return known
 }
 
@@ -303,7 +303,7 @@ func (s *Store) Keep(key string, value []byte, ttl time.Duration) {
 }
 
 // Close writes the queue, for at most a second or two, and ends all goroutines of the Store.
-// Later, Recall returns nothing and Keep stores nothing.
+// Later, Get returns nothing and Keep stores nothing.
 func (s *Store) Close() {
 	s.closing.Do(func() { close(s.stop) })
 	<-s.stopped

@@ -83,7 +83,7 @@ func TestReplicasShare(t *testing.T) {
 	one.Keep("empty", nil, time.Hour)
 	one.Keep("largest", make([]byte, redis.MaxValue), time.Hour)
 	kept(t, two, "largest", string(make([]byte, redis.MaxValue)))
-	got := two.Recall(t.Context(), []string{"a", "unknown", "b", "a", "empty"})
+	got := two.Get(t.Context(), []string{"a", "unknown", "b", "a", "empty"})
 	if len(got) != 3 || string(got["a"]) != "A" || string(got["b"]) != "B" || len(got["empty"]) != 0 {
 		t.Errorf("got %q", got)
 	}
@@ -94,11 +94,11 @@ func TestReplicasShare(t *testing.T) {
 		t.Errorf("%+v", status)
 	}
 	before := seen.read(func(c *counts) int { return c.asked - c.known })
-	two.Recall(t.Context(), []string{"unknown"})
+	two.Get(t.Context(), []string{"unknown"})
 	if after := seen.read(func(c *counts) int { return c.asked - c.known }); after != before+1 {
 		t.Errorf("%d misses after %d", after, before)
 	}
-	if got := two.Recall(t.Context(), nil); len(got) != 0 {
+	if got := two.Get(t.Context(), nil); len(got) != 0 {
 		t.Errorf("asked for nothing: %q", got)
 	}
 }
@@ -142,7 +142,7 @@ func TestWhatIsNotKept(t *testing.T) {
 	if n := len(s.entries(s.raw())); n != 1 {
 		t.Errorf("%d entries", n)
 	}
-	if got := store.Recall(t.Context(), []string{"no time", "less than none", long, "large"}); len(got) != 0 {
+	if got := store.Get(t.Context(), []string{"no time", "less than none", long, "large"}); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
 	if seen.drops() != 2 {
@@ -160,7 +160,7 @@ func TestManyKeys(t *testing.T) {
 		store.Keep(all[i], []byte(all[i]), time.Hour)
 	}
 	kept(t, store, all[redis.MaxKeys], all[redis.MaxKeys])
-	got := store.Recall(t.Context(), all)
+	got := store.Get(t.Context(), all)
 	if len(got) != redis.MaxKeys {
 		t.Errorf("%d known", len(got))
 	}
@@ -220,7 +220,7 @@ func TestKeysChange(t *testing.T) {
 		}
 		kept(t, store, "b", "B")
 		turn(nil)
-		if _, known := recall(t, store, "b"); known || seen.failures(redis.OpRecall) != 1 || store.Status().Resting {
+		if _, known := recall(t, store, "b"); known || seen.failures(redis.OpGet) != 1 || store.Status().Resting {
 			t.Errorf("without a key: known %v, %+v", known, store.Status())
 		}
 		store.Keep("c", []byte("C"), time.Hour)
@@ -263,7 +263,7 @@ func TestPasswords(t *testing.T) {
 				return store.Status().LastError != nil
 			})
 			eventually(t, "it is counted", func() bool {
-				return seen.drops()+seen.failures(redis.OpRecall)+seen.failures(redis.OpProbe) > 0
+				return seen.drops()+seen.failures(redis.OpGet)+seen.failures(redis.OpProbe) > 0
 			})
 			if got := store.Status().LastError.Error(); !strings.Contains(got, c.want) || strings.Contains(got, password) {
 				t.Errorf("%s, want %s", got, c.want)
@@ -289,7 +289,7 @@ func TestCloseWrites(t *testing.T) {
 	}
 	eventually(t, "its goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
 	store.Keep("late", []byte("v"), time.Hour)
-	if got := store.Recall(t.Context(), []string{"1", "late"}); len(got) != 0 {
+	if got := store.Get(t.Context(), []string{"1", "late"}); len(got) != 0 {
 		t.Errorf("after the end: %q", got)
 	}
 }
@@ -311,7 +311,7 @@ func TestACrowd(t *testing.T) {
 		all.Go(func() {
 			for range 20 {
 				store.Keep(fmt.Sprint("more ", i), []byte("v"), time.Hour)
-				for k, v := range store.Recall(context.Background(), asked) {
+				for k, v := range store.Get(context.Background(), asked) {
 					if want[k] != string(v) {
 						t.Errorf("%s is %q", k, v)
 					}
@@ -320,7 +320,7 @@ func TestACrowd(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := store.Recall(t.Context(), asked); len(got) != len(want) {
+	if got := store.Get(t.Context(), asked); len(got) != len(want) {
 		t.Errorf("%d known after it: %+v", len(got), store.Status())
 	}
 	clients, err := s.raw().Do(t.Context(), s.raw().B().ClientList().Build()).ToString()
@@ -332,7 +332,7 @@ func TestACrowd(t *testing.T) {
 // panicking is an observer that is broken.
 type panicking struct{}
 
-func (panicking) Recalled(int, int)     { panic("recalled") }
+func (panicking) Requested(int, int)    { panic("requested") }
 func (panicking) Rejected(redis.Reason) { panic("rejected") }
 func (panicking) Kept(int)              { panic("kept") }
 func (panicking) Dropped(int)           { panic("dropped") }
@@ -343,7 +343,7 @@ func TestAPanicStaysHere(t *testing.T) {
 	store := open(t, s.configured(), redis.WithObserver(panicking{}))
 	store.Keep("large", make([]byte, redis.MaxValue+1), time.Hour)
 	store.Keep("a", []byte("A"), time.Hour)
-	if got := store.Recall(t.Context(), []string{"a"}); len(got) != 0 {
+	if got := store.Get(t.Context(), []string{"a"}); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
 	if status := store.Status(); !status.Resting || status.LastError == nil {

@@ -156,7 +156,7 @@ func newCounts() *counts {
 	return &counts{rejected: map[redis.Reason]int{}, failed: map[redis.Op]int{}}
 }
 
-func (c *counts) Recalled(asked, known int) {
+func (c *counts) Requested(asked, known int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked, c.known = c.asked+asked, c.known+known
@@ -232,7 +232,7 @@ func open(t testing.TB, config redis.Config, with ...redis.Option) *redis.Store 
 // recall asks for one key.
 func recall(t testing.TB, store *redis.Store, key string) (string, bool) {
 	t.Helper()
-	value, known := store.Recall(context.Background(), []string{key})[key]
+	value, known := store.Get(context.Background(), []string{key})[key]
 	return string(value), known
 }
 

@@ -132,9 +132,9 @@ func serve(t testing.TB, handler http.Handler, more string) (settings string, se
 	return write(t, "node.yaml", "gateway: {url: \""+server.URL+"\", caFile: "+ca+", tokenFile: "+token+"}\n"+more), server
 }
 
-// harbor is a gate with real parts, behind the real door, whose one rule it is.
-type harbor struct {
-	*gatetest.Harbor
+// env is a gate with real parts, behind the real door, whose one rule it is.
+type env struct {
+	*gatetest.Env
 	door  http.Handler
 	judge *gate.Gate
 
@@ -142,9 +142,9 @@ type harbor struct {
 	opened []gate.Access
 }
 
-func newHarbor(t testing.TB) *harbor {
+func newEnv(t testing.TB) *env {
 	t.Helper()
-	h := &harbor{Harbor: testkit.Must(gatetest.NewHarbor())(t)}
+	h := &env{Env: testkit.Must(gatetest.NewEnv())(t)}
 	t.Cleanup(h.Close)
 	set := testkit.Must(set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
 	h.judge = testkit.Must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
@@ -154,7 +154,7 @@ func newHarbor(t testing.TB) *harbor {
 }
 
 // config is that of an endpoint which records nothing and knows no labels.
-func (h *harbor) config(tokens api.Authenticator) api.Config {
+func (h *env) config(tokens api.Authenticator) api.Config {
 	return api.Config{Authenticator: tokens, Decider: h.judge, Namespaces: unlabelled{}, Recorder: unrecorded{}}
 }
 
@@ -169,18 +169,18 @@ type unrecorded struct{}
 func (unrecorded) Record(context.Context, api.Call) {}
 
 // Open implements gate.Registries, and notes who is asked for.
-func (h *harbor) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
+func (h *env) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
 	h.mu.Lock()
 	h.opened = append(h.opened, access)
 	h.mu.Unlock()
-	return h.Harbor.Open(ctx, access, repository)
+	return h.Env.Open(ctx, access, repository)
 }
 
-// Name, Extractors and Plan make the harbor a rule: images in shop/ are signed by
+// Name, Extractors and Plan make the env a rule: images in shop/ are signed by
 // its signer; of others it does not speak.
-func (h *harbor) Name() string                                  { return "check" }
-func (h *harbor) Extractors(*policy.Subject) []policy.Extractor { return nil }
-func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+func (h *env) Name() string                                  { return "check" }
+func (h *env) Extractors(*policy.Subject) []policy.Extractor { return nil }
+func (h *env) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	var plan policy.RulePlan
 	for _, found := range images {
 		if !strings.HasPrefix(found.Ref.Repository().Path(), "shop/") {
@@ -194,7 +194,7 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 }
 
 // sign signs an image as cosign does.
-func (h *harbor) sign(t testing.TB, built gatetest.Image) gatetest.Image {
+func (h *env) sign(t testing.TB, built gatetest.Image) gatetest.Image {
 	t.Helper()
 	if err := h.SignLegacy(built, verifytest.Claim{Signer: h.Signer, NoLog: true}, nil); err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func testTheBinaryIsSmallAndStatic(t *testing.T, binary string) {
 
 // testContainerd is the contract with a real door, a real gate and real signatures.
 func testContainerd(t *testing.T, binary string) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	signed := h.sign(t, h.Build("shop/signed", "1", "signed"))
 	index := h.sign(t, h.BuildIndex("shop/index", "1", h.Build("shop/index", "a", "a"), h.Build("shop/index", "b", "b")))
 	unsigned := h.Build("shop/unsigned", "1", "unsigned")
@@ -119,7 +119,7 @@ func testContainerd(t *testing.T, binary string) {
 // testShadow: what the twin of testContainerd denies is pulled where the gateway says that
 // it is a shadow, also when it cannot judge; a gateway that is away says nothing.
 func testShadow(t *testing.T, binary string) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	unsigned := h.Build("shop/unsigned", "1", "unsigned")
 	tokens := testkit.Must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
 	config := h.config(tokens)
@@ -151,7 +151,7 @@ func testShadow(t *testing.T, binary string) {
 // testNoIdentity has the door ask for manifests: what they name for their pulls,
 // and the namespace that the caller names, open nothing.
 func testNoIdentity(t *testing.T, _ string) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	signed := h.sign(t, h.Build("shop/signed", "1", "signed"))
 	for kind, body := range map[string]string{
 		"application/json": string(encode(t, map[string]any{"images": []string{signed.Name}, "namespace": "other-tenant"})),
@@ -184,7 +184,7 @@ func tokenPath(t testing.TB, settings string) string {
 }
 
 func testSocket(t *testing.T, binary string) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	signed, unsigned := h.sign(t, h.Build("shop/signed", "1", "signed")), h.Build("shop/unsigned", "1", "unsigned")
 	socket := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)

@@ -26,7 +26,7 @@ import (
 
 // pulled writes images and their signatures, as they are in the registry, into one
 // layout, and returns its folder.
-func (h *harbor) pulled(t *testing.T, images ...gatetest.Image) string {
+func (h *env) pulled(t *testing.T, images ...gatetest.Image) string {
 	t.Helper()
 	folder := t.TempDir()
 	path, err := layout.Write(folder, empty.Index)
@@ -63,7 +63,7 @@ func digestOf(t *testing.T, out string) string {
 // TestBundle: what was decided from files and a registry is decided from one file and
 // a layout, when the registry is gone.
 func TestBundle(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned, foreign := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2"), h.Build("foreign", "v1", "3")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))
@@ -137,7 +137,7 @@ data: {ours: %q}
 
 // TestBundleKeys: keys in a bundle are as those of --key.
 func TestBundleKeys(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, foreign := h.Build("signed", "v1", "1"), h.Build("foreign", "v1", "3")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))
@@ -154,7 +154,7 @@ func TestBundleKeys(t *testing.T) {
 
 // TestBundleKeepsNoSecrets: of a Secret, public keys are carried and nothing else.
 func TestBundleKeepsNoSecrets(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	secrets := h.file(t, "secrets.yaml", fmt.Sprintf(`apiVersion: v1
 kind: Secret
 metadata:
@@ -201,7 +201,7 @@ func TestBundleOfAStranger(t *testing.T) {
 // TestEffectiveTime: exceptions and overrides end at the time that is given; the
 // signature's proof does not move.
 func TestEffectiveTime(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	policy := h.file(t, "policy.yaml", fmt.Sprintf(`apiVersion: kyverno.io/v1
@@ -250,7 +250,7 @@ spec: {effect: Allow, reason: a bad day, expires: %q, match: {digests: ["%s"]}}
 
 // TestBundleAsAdmitted: with the gateway's settings, a bundle counts what they count.
 func TestBundleAsAdmitted(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("unsigned", "v1", "2")
 	policy := h.file(t, "policies.yaml", fmt.Sprintf(`apiVersion: policies.kyverno.io/v1
 kind: ImageValidatingPolicy
@@ -336,7 +336,7 @@ func TestMirrorOfABundle(t *testing.T) {
 
 // TestNamespaceAsAdmitted: -n is no namespace of what is in none, as at admission.
 func TestNamespaceAsAdmitted(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	policy := h.file(t, "policies.yaml", `apiVersion: kyverno.io/v1
 kind: ClusterPolicy
 metadata: {name: named}

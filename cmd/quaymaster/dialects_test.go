@@ -14,7 +14,7 @@ import (
 // TestImageValidatingPolicy verifies by Kyverno's image policies, and by what leaves
 // images out of policies.
 func TestImageValidatingPolicy(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned, foreign := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2"), h.Build("foreign", "v1", "3")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))

@@ -15,19 +15,19 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// harbor is a registry with signers, and the files that a user would have.
-type harbor struct {
+// env is a registry with signers, and the files that a user would have.
+type env struct {
 	*gatetest.Yard
 	key, stranger *verifytest.Signer
 	folder        string
 }
 
-func newHarbor(t *testing.T, options registrytest.Options) *harbor {
+func newEnv(t *testing.T, options registrytest.Options) *env {
 	t.Helper()
 	server := registrytest.Start(options)
 	t.Cleanup(server.Close)
 	sigstore := verifytest.Must(verifytest.New(verifytest.Options{}))
-	h := &harbor{
+	h := &env{
 		Yard: gatetest.New(server, sigstore), folder: t.TempDir(),
 		key:      verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
 		stranger: verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
@@ -38,7 +38,7 @@ func newHarbor(t *testing.T, options registrytest.Options) *harbor {
 }
 
 // file writes a file into the folder, and returns its path.
-func (h *harbor) file(t *testing.T, name, content string) string {
+func (h *env) file(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(h.folder, name)
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
@@ -47,7 +47,7 @@ func (h *harbor) file(t *testing.T, name, content string) string {
 	return path
 }
 
-func (h *harbor) path(name string) string { return filepath.Join(h.folder, name) }
+func (h *env) path(name string) string { return filepath.Join(h.folder, name) }
 
 // quaymaster runs a command line.
 func quaymaster(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -65,7 +65,7 @@ func ok(t *testing.T, err error) {
 }
 
 func TestExitStatus(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	byKey := verifytest.Claim{Signer: h.key, NoLog: true}
 	signed, unsigned, foreign := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2"), h.Build("foreign", "v1", "3")
 	ok(t, h.SignLegacy(signed, byKey, nil))
@@ -118,7 +118,7 @@ func TestExitStatus(t *testing.T) {
 }
 
 func TestManifests(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignBundle(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	workload := func(image string) string {
@@ -144,7 +144,7 @@ spec:
 }
 
 func TestJSONIsWrittenOnFailureToo(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("unsigned", "v1", "2")
 	code, out, errs := quaymaster(t, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "-o", "json="+h.path("out.json"), "-o", "text", unsigned.Name)
 	if code != command.ExitDenied || !strings.Contains(out, "denied") {
@@ -163,7 +163,7 @@ func TestJSONIsWrittenOnFailureToo(t *testing.T) {
 }
 
 func TestKeyless(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "1")
 	signer, err := h.Sigstore.Keyless(verifytest.Identity{URI: "https://github.com/org/app/.github/workflows/build.yaml@refs/heads/main", Issuer: "https://token.actions.githubusercontent.com"})
 	ok(t, err)
@@ -187,7 +187,7 @@ func TestKeyless(t *testing.T) {
 }
 
 func TestExplainAndVersion(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "1")
 	code, out, errs := quaymaster(t, "explain", "--key", h.path("key.pub"), "--insecure-ignore-tlog", image.Name)
 	if code != command.ExitDenied || !strings.Contains(out, image.Manifest.Digest[:40]) {
@@ -225,7 +225,7 @@ spec:
 // TestResources: what policies look up comes from files, and what is not there
 // is not known, never "does not apply".
 func TestResources(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	policies := h.file(t, "policy.yaml", byNamespace)
@@ -257,7 +257,7 @@ func TestResources(t *testing.T) {
 }
 
 func TestRequireMatch(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "1")
 	policies := h.file(t, "policy.yaml", strings.ReplaceAll(byNamespace, `["*"]`, `["other.test/*"]`))
 	resources := h.file(t, "ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: blue, labels: {team: blue}}\n")
@@ -274,7 +274,7 @@ func TestRequireMatch(t *testing.T) {
 
 // TestAllowInsecureRegistry: the policy's word gives up TLS for its own images.
 func TestAllowInsecureRegistry(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{TLS: true})
+	h := newEnv(t, registrytest.Options{TLS: true})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	policyOf := func(insecure bool) string {

@@ -18,7 +18,7 @@ import (
 // fairway is a source and its mirrors: near serves what was signed, late another
 // image under the same tag, and nobody listens at down.
 type fairway struct {
-	*harbor
+	*env
 	near, late *gatetest.Yard
 	down       string
 	signed     gatetest.Image
@@ -26,8 +26,8 @@ type fairway struct {
 
 func newFairway(t *testing.T) *fairway {
 	t.Helper()
-	h := newHarbor(t, registrytest.Options{})
-	f := &fairway{harbor: h}
+	h := newEnv(t, registrytest.Options{})
+	f := &fairway{env: h}
 	for _, yard := range []**gatetest.Yard{&f.near, &f.late} {
 		server := registrytest.Start(registrytest.Options{})
 		t.Cleanup(server.Close)

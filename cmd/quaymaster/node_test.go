@@ -13,7 +13,7 @@ import (
 
 // TestNodeVerify has quaymaster itself answer containerd, from files.
 func TestNodeVerify(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned, foreign := h.Build("shop/signed", "v1", "1"), h.Build("shop/unsigned", "v1", "2"), h.Build("other/app", "v1", "3")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger, NoLog: true}, nil))

@@ -33,7 +33,7 @@ func TestOffline(t *testing.T) {
 	if err := exec.Command("unshare", "-n", "true").Run(); err != nil {
 		t.Skipf("this machine makes no network namespace (unshare -n): %v", err)
 	}
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	images, file := h.pulled(t, signed, unsigned), h.path("bundle.tar.gz")
@@ -67,7 +67,7 @@ func TestOffline(t *testing.T) {
 // TestKeyInAnExcludedNamespace: of a namespace that the gateway is never asked about, its
 // policies say nothing, and what the command line asks counts all the same.
 func TestKeyInAnExcludedNamespace(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	file := h.path("gateway.tar.gz")

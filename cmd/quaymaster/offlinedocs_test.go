@@ -44,7 +44,7 @@ func saved(t *testing.T, folder string, image gatetest.Image) {
 func TestOfflineDocumentation(t *testing.T) {
 	page, err := os.ReadFile("../../docs/offline.md")
 	ok(t, err)
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, bare := h.Build("signed", "v1", "1"), h.Build("bare", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	saved(t, h.path("app"), signed)

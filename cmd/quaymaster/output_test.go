@@ -23,7 +23,7 @@ func piped(t *testing.T, in string, env map[string]string, args ...string) (code
 	return code, out.String(), errs.String()
 }
 
-func (h *harbor) read(t *testing.T, name string) string {
+func (h *env) read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(h.path(name))
 	ok(t, err)
@@ -31,7 +31,7 @@ func (h *harbor) read(t *testing.T, name string) string {
 }
 
 // everyFormat asks for all of them in files.
-func (h *harbor) everyFormat() []string {
+func (h *env) everyFormat() []string {
 	var args []string
 	for _, format := range output.Formats() {
 		args = append(args, "-o", format+"="+h.path("out."+format))
@@ -41,7 +41,7 @@ func (h *harbor) everyFormat() []string {
 
 // TestEveryFormat: all of them at once, of a run that denies, cannot look and allows.
 func TestEveryFormat(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2")
 	ok(t, h.SignBundle(signed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	manifest := h.file(t, "web.yaml", fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n  - {name: a, image: %q}\n  - {name: b, image: %q}\n  - {name: c, image: %q}\n",
@@ -72,7 +72,7 @@ func TestEveryFormat(t *testing.T) {
 // TestOutputsWithoutVerdict: a run that decides nothing leaves no file that looks clean,
 // nor one of a former run.
 func TestOutputsWithoutVerdict(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	h.file(t, "empty.yaml", "# nothing\n")
 	closed, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -107,7 +107,7 @@ func TestOutputsWithoutVerdict(t *testing.T) {
 
 // TestOutputFlags: what cannot be is refused before any work.
 func TestOutputFlags(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	image := h.Build("app", "v1", "1")
 	key := []string{"verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", image.Name}
 	both := h.path("both")
@@ -144,7 +144,7 @@ func TestOutputFlags(t *testing.T) {
 // TestEachImageOnce: an image that is named at five places of two files and of a rendered
 // chart costs what it costs at one, and all places are told.
 func TestEachImageOnce(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	unsigned := h.Build("unsigned", "v1", "2")
 	pod := func(name string, containers int) string {
 		var b strings.Builder

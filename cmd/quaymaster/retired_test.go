@@ -16,7 +16,7 @@ import (
 // TestRetiredKey: what a key signed after it was retired proves nothing, whether flags or
 // a gateway's settings say so, which a bundle carries.
 func TestRetiredKey(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, untimed := h.Build("signed", "v1", "1"), h.Build("untimed", "v1", "2")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key}, nil))
 	ok(t, h.SignLegacy(untimed, verifytest.Claim{Signer: h.key, NoLog: true}, nil))

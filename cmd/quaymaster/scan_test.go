@@ -196,7 +196,7 @@ func TestScanFiles(t *testing.T) {
 // TestScanSigner: what runs on the strength of a key, as a real inventory behind its real
 // handler remembers it, and nothing of another.
 func TestScanSigner(t *testing.T) {
-	h, err := gatetest.NewHarbor()
+	h, err := gatetest.NewEnv()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // TestServeRefusesConfigurations: what cannot be used ends at once with the status
 // for wrong use, and nothing is started.
 func TestServeRefusesConfigurations(t *testing.T) {
-	h := &harbor{folder: t.TempDir()}
+	h := &env{folder: t.TempDir()}
 	const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\nlisten: {address: '127.0.0.1:0', plain: '127.0.0.1:0'}\n"
 	h.file(t, "policies.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
 	h.file(t, "torn.yaml", "{")
@@ -45,7 +45,7 @@ func TestServeRefusesConfigurations(t *testing.T) {
 // TestServeThatCannotListen: the same configuration could serve elsewhere, and the
 // log says so in its own form.
 func TestServeThatCannotListen(t *testing.T) {
-	h := &harbor{folder: t.TempDir()}
+	h := &env{folder: t.TempDir()}
 	h.file(t, "policies.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
 	text := "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\nstandalone: true\npolicies: {folders: [" + h.path("policies.yaml") +
 		"]}\nlisten: {address: '192.0.2.1:1', plain: '127.0.0.1:0'}\n"

@@ -14,7 +14,7 @@ import (
 
 // TestClusterImagePolicy verifies by documents of Sigstore's policy-controller.
 func TestClusterImagePolicy(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	signed, unsigned, foreign := h.Build("signed", "v1", "1"), h.Build("unsigned", "v1", "2"), h.Build("foreign", "v1", "3")
 	ok(t, h.SignLegacy(signed, verifytest.Claim{Signer: h.key}, nil)) // with an entry in the log
 	ok(t, h.SignLegacy(foreign, verifytest.Claim{Signer: h.stranger}, nil))

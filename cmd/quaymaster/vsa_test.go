@@ -25,7 +25,7 @@ import (
 const ciID = "https://ci.example/verifier"
 
 // ci is who verifies: a key pair in files, as cosign generate-key-pair writes it.
-func (h *harbor) ci(t *testing.T) *verifytest.Signer {
+func (h *env) ci(t *testing.T) *verifytest.Signer {
 	t.Helper()
 	signer, err := verifytest.KeySigner(verifytest.KeyOptions{})
 	ok(t, err)
@@ -52,7 +52,7 @@ func statementIn(t *testing.T, line string) string {
 // TestSummaries: a summary is made, signed, stored and accepted; and what it says of an
 // image that failed, could not be looked at, or of which nobody asks anything.
 func TestSummaries(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	h.ci(t)
 	sesame := map[string]string{verify.CosignPassword: "open sesame"}
 	good, bad, none := h.Build("good", "v1", "1"), h.Build("bad", "v1", "2"), h.Registry.Host()+"/none:v1"
@@ -109,7 +109,7 @@ func policiesIn(t *testing.T, line string) string {
 // TestSummaryIsCheap: how much is asked of a registry, by a process that makes its first request
 // to it: tag, cosign's tag, referrers by the API and at the referrers tag, manifest, summary.
 func TestSummaryIsCheap(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	h.ci(t)
 	good := h.Build("good", "v1", "1")
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
@@ -129,7 +129,7 @@ func TestSummaryIsCheap(t *testing.T) {
 // TestAnotherNamesSummary: a summary of the same bytes under another name, or of other
 // bytes under the same, says nothing of an image; nor does one from the future.
 func TestAnotherNamesSummary(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	ci := h.ci(t)
 	summary := func(at time.Time, of gatetest.Image) map[string]any {
 		return map[string]any{
@@ -178,7 +178,7 @@ func repositoryOf(t *testing.T, name string) image.Repository {
 // TestUnsignedSummary: without a key a plain statement is written, and nobody takes it
 // for a signed one.
 func TestUnsignedSummary(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	good := h.Build("good", "v1", "1")
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
 	code, out, errs := quaymaster(t, "verify", "--key", h.path("key.pub"), "--insecure-ignore-tlog", "--vsa-verifier-id", ciID, "-o", "vsa", good.Name)
@@ -194,7 +194,7 @@ func TestUnsignedSummary(t *testing.T) {
 // TestSummariesRefuse: wrong use ends before any work is done, and a summary that cannot
 // be stored is no success.
 func TestSummariesRefuse(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	h.ci(t)
 	good := h.Build("good", "v1", "1")
 	ok(t, h.SignBundle(good, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
@@ -239,7 +239,7 @@ func TestSummariesRefuse(t *testing.T) {
 
 // TestSummaryPage: the commands of docs/vsa.md do what it says, one after the other.
 func TestSummaryPage(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	h.ci(t)
 	built := h.Build("shop/app", "v1", "1")
 	ok(t, h.SignLegacy(built, verifytest.Claim{Signer: h.key, NoLog: true}, nil))
@@ -270,7 +270,7 @@ func TestSummaryPage(t *testing.T) {
 // TestSummaryPolicyPage: the ImageValidatingPolicy of docs/vsa.md takes a summary or a
 // signature, and neither by another key.
 func TestSummaryPolicyPage(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	ci := h.ci(t)
 	page, err := os.ReadFile("../../docs/vsa.md")
 	ok(t, err)

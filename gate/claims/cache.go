@@ -90,10 +90,10 @@ type Cache struct {
 	tags   *Tags
 	// gone is the time at which the registry reported no evidence: facts verified before it
 	// are not used as stale entries. It and silent are nil where nothing outlives its age.
-	gone     *cache.Cache[noneKey, time.Time]
-	silent   *cache.Cache[Location, struct{}]
-	searches *cache.Flight[string, []policy.Answer]
-	recalls  *cache.Flight[string, map[string][]byte]
+	negative     *cache.Cache[noneKey, time.Time]
+	unresponsive *cache.Cache[Location, struct{}]
+	searches     *cache.Flight[string, []policy.Answer]
+	backfills    *cache.Flight[string, map[string][]byte]
 }
 
 // Entry is an answer with facts, and the time of its verification. Until fresh has
@@ -136,7 +136,7 @@ func New(config Config) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.recalls, err = cache.NewFlight[string, map[string][]byte](config.Timeout)
+	c.backfills, err = cache.NewFlight[string, map[string][]byte](config.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -149,11 +149,11 @@ func (c *Cache) newStale() (err error) {
 	if c.config.Stale == 0 {
 		return nil
 	}
-	c.gone, err = cache.New(cache.Options[noneKey, time.Time]{MaxCost: maxGone, MaxTTL: c.config.Stale, Now: c.config.Now})
+	c.negative, err = cache.New(cache.Options[noneKey, time.Time]{MaxCost: maxGone, MaxTTL: c.config.Stale, Now: c.config.Now})
 	if err != nil {
 		return err
 	}
-	c.silent, err = cache.New(cache.Options[Location, struct{}]{MaxCost: maxSilent, MaxTTL: silence, Now: c.config.Now})
+	c.unresponsive, err = cache.New(cache.Options[Location, struct{}]{MaxCost: maxSilent, MaxTTL: silence, Now: c.config.Now})
 	return err
 }
 
@@ -229,7 +229,7 @@ func (c *Cache) Stale(q Query, window time.Duration) (Entry, bool) {
 		return Entry{}, false
 	}
 	now := c.config.Now()
-	gone, isGone := c.gone.Get(q.none())
+	gone, isGone := c.negative.Get(q.none())
 	before, ok := c.facts.Get(q.Key)
 	if ok && (!isGone || gone.Before(before.At)) && isBefore(now, before.until) && passed(before.At, now) < window {
 		return before, true
@@ -239,17 +239,17 @@ func (c *Cache) Stale(q Query, window time.Duration) (Entry, bool) {
 
 // IsSilent reports whether a location did not answer recently.
 func (c *Cache) IsSilent(at Location) bool {
-	if c.silent == nil {
+	if c.unresponsive == nil {
 		return false
 	}
-	_, silent := c.silent.Get(at)
+	_, silent := c.unresponsive.Get(at)
 	return silent
 }
 
 // NoteSilence records that a location does not answer.
 func (c *Cache) NoteSilence(at Location) {
-	if c.silent != nil {
-		c.silent.Put(at, struct{}{}, silence)
+	if c.unresponsive != nil {
+		c.unresponsive.Put(at, struct{}{}, silence)
 	}
 }
 
@@ -288,8 +288,8 @@ func (c *Cache) keep(q Query, answer policy.Answer) {
 	case q.MaxAge < 0 || len(answer.Gaps) > 0:
 	case len(answer.Facts) == 0:
 		c.nones.Put(q.none(), answer, c.config.None)
-		if c.gone != nil {
-			c.gone.Put(q.none(), c.config.Now(), c.config.Stale)
+		if c.negative != nil {
+			c.negative.Put(q.none(), c.config.Now(), c.config.Stale)
 		}
 	default:
 		found := Entry{Answer: answer, At: c.config.Now()}

@@ -16,9 +16,9 @@ import (
 // implementation authenticates the answers (a MAC under the replicas' key), and bounds the
 // time.
 type Peers interface {
-	// Recall requests facts by their keys; missing facts are absent from the answer. It never
+	// Get requests facts by their keys; missing facts are absent from the answer. It never
 	// fails: a peer that does not answer counts as a miss.
-	Recall(ctx context.Context, keys []string) map[string][]byte
+	Get(ctx context.Context, keys []string) map[string][]byte
 }
 
 // Store is a cache that replicas share. An implementation authenticates that a replica
@@ -66,7 +66,7 @@ func (c *Cache) AskStore(ctx context.Context, queries []Query) []Adopted {
 	if c.config.Store == nil {
 		return nil
 	}
-	return c.askOthers(ctx, queries, others{layer: LayerStore, name: "store\n", decode: decodeKept, recall: c.config.Store.Recall})
+	return c.askOthers(ctx, queries, others{layer: LayerStore, name: "store\n", decode: decodeKept, get: c.config.Store.Get})
 }
 
 // AskPeers answers queries from peers, as AskStore does.
@@ -74,7 +74,7 @@ func (c *Cache) AskPeers(ctx context.Context, queries []Query) []Adopted {
 	if c.config.Peers == nil {
 		return nil
 	}
-	return c.askOthers(ctx, queries, others{layer: LayerPeers, decode: decode, recall: c.config.Peers.Recall})
+	return c.askOthers(ctx, queries, others{layer: LayerPeers, decode: decode, get: c.config.Peers.Get})
 }
 
 // others are the replicas, or their store.
@@ -82,7 +82,7 @@ type others struct {
 	layer  Layer
 	name   string // separates the calls that concurrent requests share
 	decode func(raw []byte, key Key, now time.Time) (Entry, error)
-	recall func(ctx context.Context, keys []string) map[string][]byte
+	get    func(ctx context.Context, keys []string) map[string][]byte
 }
 
 // askOthers answers queries with facts that other replicas verified. The facts go
@@ -97,7 +97,7 @@ func (c *Cache) askOthers(ctx context.Context, queries []Query, others others) [
 	if len(keys) == 0 {
 		return nil
 	}
-	known := c.recall(ctx, others, keys)
+	known := c.backfill(ctx, others, keys)
 	answers := make([]Adopted, len(queries))
 	for i, q := range queries {
 		if raw, ok := known[q.String()]; ok && q.mayAdopt() {
@@ -111,9 +111,9 @@ func (c *Cache) askOthers(ctx context.Context, queries []Query, others others) [
 }
 
 // recall asks for keys. Concurrent requests for the same keys share one call.
-func (c *Cache) recall(ctx context.Context, others others, keys []string) map[string][]byte {
-	known, err := c.recalls.Do(ctx, others.name+strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
-		return others.recall(ctx, keys), nil
+func (c *Cache) backfill(ctx context.Context, others others, keys []string) map[string][]byte {
+	known, err := c.backfills.Do(ctx, others.name+strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
+		return others.get(ctx, keys), nil
 	})
 	if err != nil { // one that does not answer counts as a miss
 		return nil

@@ -147,7 +147,7 @@ type keptGone struct {
 
 func (c *Cache) keptGone() []keptGone {
 	var list []keptGone
-	for key, at := range c.gone.All() {
+	for key, at := range c.negative.All() {
 		if found, ok := c.facts.Get(key.Key); !ok || at.Before(found.At) {
 			continue // verified since, or never
 		}
@@ -241,14 +241,14 @@ func (c *Cache) restoreGone(gone keptGone) bool {
 	}
 	key := noneKey{Key: fact, repository: repository, scope: gone.Scope}
 	at := c.config.past(time.Unix(0, gone.At))
-	if known, ok := c.gone.Get(key); ok && !c.config.past(known).Before(at) {
+	if known, ok := c.negative.Get(key); ok && !c.config.past(known).Before(at) {
 		return false
 	}
 	left := c.config.Stale - passed(at, c.config.Now())
 	if left <= 0 {
 		return false
 	}
-	c.gone.Put(key, at, left)
+	c.negative.Put(key, at, left)
 	return true
 }
 

@@ -24,7 +24,7 @@ var errNotAsked = errors.New("the cache has no answer, and no other source was q
 var errNeverAsked = errors.New("the claim query was never made; this is a defect")
 
 // question is a policy.Question about one digest, in comparable form.
-type question struct {
+type claimQuery struct {
 	digest    image.Digest
 	authority *verify.Authority
 	role      attest.Role
@@ -33,8 +33,8 @@ type question struct {
 	sources   string
 }
 
-func questionKey(digest image.Digest, q policy.Question) question {
-	return question{
+func claimQueryOf(digest image.Digest, q policy.Question) claimQuery {
+	return claimQuery{
 		digest: digest, authority: q.Authority, role: q.Role, predicate: q.Predicate,
 		artifact: q.Artifact, sources: sourcesKey(q.Sources),
 	}
@@ -64,13 +64,13 @@ func questionsOf(checks []*policy.Check) []policy.Question {
 // use.
 type answers struct {
 	mu    sync.Mutex
-	known map[question]policy.Answer
-	old   []question // answered from old cache entries
-	stale time.Time  // verification time of the oldest stale fact in use
+	known map[claimQuery]policy.Answer
+	old   []claimQuery // answered from old cache entries
+	stale time.Time    // verification time of the oldest stale fact in use
 }
 
 // has reports whether a query was answered.
-func (a *answers) has(key question) bool {
+func (a *answers) has(key claimQuery) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, ok := a.known[key]
@@ -78,7 +78,7 @@ func (a *answers) has(key question) bool {
 }
 
 // of returns the answer so far.
-func (a *answers) of(key question) policy.Answer {
+func (a *answers) of(key claimQuery) policy.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.known[key]
@@ -89,7 +89,7 @@ func (a *answers) about(digest image.Digest) policy.Answers {
 	return func(q policy.Question) policy.Answer {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		answer, ok := a.known[questionKey(digest, q)]
+		answer, ok := a.known[claimQueryOf(digest, q)]
 		if !ok {
 			answer.Gaps = []error{errNeverAsked}
 		}
@@ -97,21 +97,21 @@ func (a *answers) about(digest image.Digest) policy.Answers {
 	}
 }
 
-func (a *answers) set(key question, answer policy.Answer) {
+func (a *answers) set(key claimQuery, answer policy.Answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known[key] = answer
 }
 
 // merge adds the answer of a fallback to the earlier ones.
-func (a *answers) merge(key question, answer policy.Answer, from image.Repository) {
+func (a *answers) merge(key claimQuery, answer policy.Answer, from image.Repository) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known[key] = claims.Merge(a.known[key], answer, from)
 }
 
 // markOld records that an answer is only good to allow by.
-func (a *answers) markOld(key question) {
+func (a *answers) markOld(key claimQuery) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !slices.Contains(a.old, key) {
@@ -120,7 +120,7 @@ func (a *answers) markOld(key question) {
 }
 
 // dropOld drops the answer from an old cache entry, and reports whether it was one.
-func (a *answers) dropOld(key question) bool {
+func (a *answers) dropOld(key claimQuery) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	i := slices.Index(a.old, key)
@@ -161,7 +161,7 @@ func (a *answers) hasMisses() bool {
 func (a *answers) dropMisses() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.DeleteFunc(a.known, func(_ question, answer policy.Answer) bool { return isMiss(answer) })
+	maps.DeleteFunc(a.known, func(_ claimQuery, answer policy.Answer) bool { return isMiss(answer) })
 }
 
 func isMiss(answer policy.Answer) bool { return slices.Contains(answer.Gaps, errNotAsked) }
@@ -185,17 +185,17 @@ func (a *answers) markLate(ctx context.Context) {
 // facts returns all verified facts, of whatever digest, in the order of the questions, and why
 // the answer of one of the authorities is incomplete.
 func (a *answers) facts(questions []policy.Question, by func(*verify.Authority) bool) (facts []verify.Fact, gap error) {
-	first := map[question]int{} // reasons do not differ between requests
+	first := map[claimQuery]int{} // reasons do not differ between requests
 	for i, q := range slices.Backward(questions) {
-		first[questionKey(image.Digest{}, q)] = i
+		first[claimQueryOf(image.Digest{}, q)] = i
 	}
-	position := func(key question) int {
+	position := func(key claimQuery) int {
 		key.digest = image.Digest{}
 		return first[key]
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	keys := slices.SortedFunc(maps.Keys(a.known), func(x, y question) int {
+	keys := slices.SortedFunc(maps.Keys(a.known), func(x, y claimQuery) int {
 		return cmp.Or(cmp.Compare(position(x), position(y)), cmp.Compare(x.digest.String(), y.digest.String()))
 	})
 	for _, key := range keys {

@@ -131,10 +131,10 @@ func TestPlatforms(t *testing.T) {
 		{"a signed manifest", policy.Pass, unsigned, unsigned, index{}, policy.Pass, policy.Pass},
 		{"an unsigned manifest", policy.Fail, signed, signed, index{}, policy.Fail, policy.Fail},
 	} {
-		a := &answers{known: map[question]policy.Answer{}}
+		a := &answers{known: map[claimQuery]policy.Answer{}}
 		for _, q := range check.Questions() {
-			a.set(questionKey(one.Digest, q), c.first)
-			a.set(questionKey(two.Digest, q), c.next)
+			a.set(claimQueryOf(one.Digest, q), c.first)
+			a.set(claimQueryOf(two.Digest, q), c.next)
 		}
 		own := policy.Decision{Check: check, Result: c.own}
 		if got := eachPlatform(own, c.listed, a); got.Result != c.each {
@@ -148,8 +148,8 @@ func TestPlatforms(t *testing.T) {
 
 // TestAnswers: misses of the cache and answers of old entries are dropped, and no others.
 func TestAnswers(t *testing.T) {
-	a := &answers{known: map[question]policy.Answer{}}
-	found, miss, old := question{predicate: "found"}, question{predicate: "miss"}, question{predicate: "old"}
+	a := &answers{known: map[claimQuery]policy.Answer{}}
+	found, miss, old := claimQuery{predicate: "found"}, claimQuery{predicate: "miss"}, claimQuery{predicate: "old"}
 	a.set(found, policy.Answer{})
 	a.set(miss, policy.Answer{Gaps: []error{errNotAsked}})
 	a.set(old, policy.Answer{})

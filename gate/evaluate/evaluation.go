@@ -43,7 +43,7 @@ type Evaluation struct {
 func (e *Evaluator) Evaluate(ref Reference) *Evaluation {
 	scope := ref.Registry.Scope()
 	out := &Evaluation{
-		search:   search{Evaluator: e, prover: ref.Prover, generation: ref.Prover.Generation(), answers: answers{known: map[question]policy.Answer{}}},
+		search:   search{Evaluator: e, prover: ref.Prover, generation: ref.Prover.Generation(), answers: answers{known: map[claimQuery]policy.Answer{}}},
 		resolver: resolver{Evaluator: e, registry: ref.Registry, scope: scope, ref: ref.Ref, evidence: ref.Evidence},
 		content:  content{Evaluator: e, registry: ref.Registry, scope: scope},
 	}
@@ -146,7 +146,7 @@ func (e *Evaluation) cached(ctx context.Context) bool {
 	}
 	e.result.Pinned, e.result.data = pinned, data
 	for _, q := range questionsOf(e.result.checks) {
-		key := questionKey(pinned.Digest(), q)
+		key := claimQueryOf(pinned.Digest(), q)
 		if e.answers.has(key) {
 			continue
 		}
@@ -298,7 +298,7 @@ func (e *Evaluation) renew(ctx context.Context) {
 			continue
 		}
 		for _, q := range check.Questions() {
-			if e.answers.dropOld(questionKey(e.result.Pinned.Digest(), q)) {
+			if e.answers.dropOld(claimQueryOf(e.result.Pinned.Digest(), q)) {
 				again = append(again, q)
 			}
 		}

@@ -61,7 +61,7 @@ type search struct {
 // pendingQuery is a claim query with a resolved authority and no cached answer.
 type pendingQuery struct {
 	Query
-	key      question
+	key      claimQuery
 	query    claims.Query
 	at       *repository
 	registry Registry // for the repository
@@ -72,12 +72,12 @@ type pendingQuery struct {
 // each authority.
 func (s *search) run(ctx context.Context, at *repository, pinned image.Pinned, questions []policy.Question) {
 	var missing []*pendingQuery
-	var asked map[question]bool
+	var asked map[claimQuery]bool
 	if at.isFallback {
-		asked = map[question]bool{}
+		asked = map[claimQuery]bool{}
 	}
 	for _, q := range questions {
-		key := questionKey(pinned.Digest(), q)
+		key := claimQueryOf(pinned.Digest(), q)
 		switch {
 		case asked[key], !at.isFallback && s.answers.has(key):
 			continue
@@ -98,7 +98,7 @@ func (s *search) run(ctx context.Context, at *repository, pinned image.Pinned, q
 }
 
 // add records the answer of an evidence repository: the first one's, or an addition to it.
-func (s *search) add(from *repository, key question, answer policy.Answer) {
+func (s *search) add(from *repository, key claimQuery, answer policy.Answer) {
 	if from.isFallback {
 		s.answers.merge(key, answer, from.name)
 	} else {
@@ -113,7 +113,7 @@ func (s *search) lookup(ctx context.Context, at *repository, pinned image.Pinned
 		return nil, policy.Answer{Gaps: []error{err}}, true // it names the authority
 	}
 	pending := &pendingQuery{
-		Query: Query{Question: q, Resolved: authority, Key: s.claimKey(pinned, hash, q)}, key: questionKey(pinned.Digest(), q), at: at,
+		Query: Query{Question: q, Resolved: authority, Key: s.claimKey(pinned, hash, q)}, key: claimQueryOf(pinned.Digest(), q), at: at,
 	}
 	where := at
 	if len(q.Sources) > 0 { // the policy names them; the workload's Secrets do not count elsewhere
@@ -136,7 +136,7 @@ func (s *search) lookup(ctx context.Context, at *repository, pinned image.Pinned
 
 // cached returns cached facts about a digest. It does not wait for keys of an authority
 // that were never looked up.
-func (s *search) cached(ctx context.Context, pinned image.Pinned, key question, q policy.Question) (policy.Answer, bool) {
+func (s *search) cached(ctx context.Context, pinned image.Pinned, key claimQuery, q policy.Question) (policy.Answer, bool) {
 	if !s.Claims.IsHashed(q.Authority) {
 		return policy.Answer{}, false
 	}

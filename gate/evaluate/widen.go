@@ -96,7 +96,7 @@ func (e *Evaluation) searchFallbacks(ctx context.Context) {
 		gap := &image.Error{Kind: image.Bound, Op: "look for evidence about", On: e.resolver.ref.String(),
 			Err: fmt.Errorf("%d places, at most %d are looked at", e.unsearched+maxRepositories, maxRepositories)}
 		for _, q := range e.anywhere() {
-			e.answers.merge(questionKey(e.result.Pinned.Digest(), q), policy.Answer{Gaps: []error{gap}}, image.Repository{})
+			e.answers.merge(claimQueryOf(e.result.Pinned.Digest(), q), policy.Answer{Gaps: []error{gap}}, image.Repository{})
 		}
 		e.decide(ctx)
 	}

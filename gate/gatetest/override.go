@@ -12,7 +12,7 @@ import (
 
 // Overriding returns a gate of policies with one ImageOverride. The match is that of
 // its spec, in JSON.
-func (h *Harbor) Overriding(effect policy.OverrideEffect, match string, policies ...*policy.Policy) (*gate.Gate, error) {
+func (h *Env) Overriding(effect policy.OverrideEffect, match string, policies ...*policy.Policy) (*gate.Gate, error) {
 	text := fmt.Sprintf(`{"apiVersion": "quaymaster.dev/v1alpha1", "kind": "ImageOverride", "metadata": {"name": "bad-day"},
 		"spec": {"effect": %q, "reason": "INC-7", "expires": %q, "match": %s}}`, effect, time.Now().Add(time.Hour).UTC().Format(time.RFC3339), match)
 	made, err := override.Overrides{}.Compile([]byte(text), "test.yaml")

@@ -30,11 +30,11 @@ type Variant struct {
 	Name string
 }
 
-// Variants are a harbor's images with all kinds of evidence from real signers, untrusted
+// Variants are the images of an environment with all kinds of evidence from real signers, untrusted
 // signers and a failing registry. All are below shop.
 type Variants struct {
-	*Harbor
-	Second, Stranger *verifytest.Signer // keys, in addition to Harbor.Signer
+	*Env
+	Second, Stranger *verifytest.Signer // keys, in addition to Env.Signer
 	Notary, Other    *verifytest.Notary
 	Images           []Variant
 
@@ -43,10 +43,10 @@ type Variants struct {
 	faults  []registrytest.Fault
 }
 
-// NewVariants builds and signs the variants in a harbor, and makes its registry fail where
+// NewVariants builds and signs the variants in an environment, and makes its registry fail where
 // a variant requires it; its client does not wait for a recovery.
-func NewVariants(h *Harbor) (*Variants, error) {
-	v := &Variants{Harbor: h}
+func NewVariants(h *Env) (*Variants, error) {
+	v := &Variants{Env: h}
 	impatient, err := registry.New(registry.Config{}, registry.WithBackoff(time.Millisecond))
 	if err == nil {
 		h.Client.Close()

@@ -66,7 +66,7 @@ type opened struct {
 }
 
 // open opens a session. A panic in it becomes an error.
-func open(ctx context.Context, q Question, repository image.Repository) (s opened, err error) {
+func open(ctx context.Context, q Request, repository image.Repository) (s opened, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("internal error, which is a defect: %v", p)
@@ -110,7 +110,7 @@ func (c *Chooser) restOf(repository image.Repository) error {
 func (c *Chooser) request(ctx context.Context, s opened, k key) answer {
 	began := c.now()
 	descriptor, err := c.flights.Do(ctx, k, func(ctx context.Context) (image.Descriptor, error) {
-		return c.work(ctx, s, k)
+		return c.query(ctx, s, k)
 	})
 	if _, sorted := errors.AsType[image.Failure](err); err != nil && !sorted {
 		err = k.fail(image.Unavailable, err)
@@ -120,7 +120,7 @@ func (c *Chooser) request(ctx context.Context, s opened, k key) answer {
 
 // work asks a target, caches its answer, and reports the result to Health. A panic passes
 // through, to the flight: it is a defect of this program and not the registry's failure.
-func (c *Chooser) work(ctx context.Context, s opened, k key) (image.Descriptor, error) {
+func (c *Chooser) query(ctx context.Context, s opened, k key) (image.Descriptor, error) {
 	if n, ok := c.known.Get(k); ok { // by work that ended before this began
 		got := n.answer(k)
 		return got.descriptor, got.err
@@ -152,7 +152,7 @@ func (c *Chooser) work(ctx context.Context, s opened, k key) (image.Descriptor, 
 	return got, nil
 }
 
-func (c *Chooser) remembers(k key) bool {
+func (c *Chooser) isCached(k key) bool {
 	_, ok := c.known.Get(k)
 	return ok
 }

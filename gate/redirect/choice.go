@@ -28,7 +28,7 @@ type Health interface {
 }
 
 // Question is one image that a mirror matches.
-type Question struct {
+type Request struct {
 	Route *mirror.Route
 	// Open returns a session for a target's repository. An error means that the target could
 	// not be asked. It is called on the caller's goroutine, and must heed its context.

@@ -352,7 +352,7 @@ func TestFlight(t *testing.T) {
 // TestNothingToChooseFrom: a question without route or candidates has no answer.
 func TestNothingToChooseFrom(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, c *redirect.Chooser, f *fleet) {
-		for _, q := range []redirect.Question{{}, f.question(":v1"), f.question(":v1", always)} {
+		for _, q := range []redirect.Request{{}, f.question(":v1"), f.question(":v1", always)} {
 			if early := c.Begin(t.Context(), q); early != nil {
 				t.Error("Begin asks")
 			}

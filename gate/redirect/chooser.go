@@ -115,7 +115,7 @@ func (c *Chooser) Close() { c.known.Close() }
 // digest is known: for the reference's digest, else for its tag, and for the tag first
 // where that fills the target. It returns at once, if Open does. It sends no request, and
 // returns nil, where the cache suffices or the route requires no request.
-func (c *Chooser) Begin(ctx context.Context, q Question) *Early {
+func (c *Chooser) Begin(ctx context.Context, q Request) *Early {
 	if q.Route == nil || ctx.Err() != nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (c *Chooser) Begin(ctx context.Context, q Question) *Early {
 		return nil // Choose will find out, and say so
 	}
 	k.scope = s.scope
-	if c.remembers(k) || c.remembers(key{scope: k.scope, repository: k.repository, digest: q.Route.Candidates[i].Ref.Digest()}) {
+	if c.isCached(k) || c.isCached(key{scope: k.scope, repository: k.repository, digest: q.Route.Candidates[i].Ref.Digest()}) {
 		return nil
 	}
 	early := &Early{key: k, began: c.now(), done: make(chan struct{})}
@@ -188,8 +188,8 @@ func (e *Early) has(repository image.Repository) bool {
 // to another. Where the route is Always, the first candidate that does not rest is chosen
 // without a request, or else the first; one that a tag fills is asked for the tag all the
 // same, whatever the result.
-func (c *Chooser) Choose(ctx context.Context, q Question, early *Early, digest image.Digest) Choice {
-	choice, _ := (&round{Chooser: c, Question: q, early: early, digest: digest, asks: true}).choose(ctx)
+func (c *Chooser) Choose(ctx context.Context, q Request, early *Early, digest image.Digest) Choice {
+	choice, _ := (&round{Chooser: c, Request: q, early: early, digest: digest, asks: true}).choose(ctx)
 	return choice
 }
 
@@ -203,16 +203,16 @@ func (c *Chooser) Rest(registry string) (why string, resting bool) {
 }
 
 // Remembered is Choose from the cache alone, without a request.
-func (c *Chooser) Remembered(ctx context.Context, q Question, digest image.Digest) (Choice, bool) {
-	return (&round{Chooser: c, Question: q, digest: digest}).choose(ctx)
+func (c *Chooser) Remembered(ctx context.Context, q Request, digest image.Digest) (Choice, bool) {
+	return (&round{Chooser: c, Request: q, digest: digest}).choose(ctx)
 }
 
 // Resolve returns the digest that the reference resolves to at the first candidate that
 // answers; early may be nil. The error holds the cause of each candidate, and is
 // image.NotFound only if each of them answered. A reference with a digest resolves to
 // that, without a request.
-func (c *Chooser) Resolve(ctx context.Context, q Question, early *Early) (image.Descriptor, []Attempt, error) {
-	r := &round{Chooser: c, Question: q, early: early, asks: true}
+func (c *Chooser) Resolve(ctx context.Context, q Request, early *Early) (image.Descriptor, []Attempt, error) {
+	r := &round{Chooser: c, Request: q, early: early, asks: true}
 	attempts := r.attempts()
 	for i := range attempts {
 		if named := attempts[i].Target.Digest(); !named.IsZero() {

@@ -28,7 +28,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	question := redirect.Question{
+	question := redirect.Request{
 		Route: &mirror.Route{When: mirror.Verified, Candidates: []mirror.Candidate{
 			{Ref: image.MustParse("far.example/hub/library/nginx:1.27")},
 			{Ref: image.MustParse("near.example/hub/library/nginx:1.27")},

@@ -121,7 +121,7 @@ func (f *fleet) requests() string {
 
 // question is about app at the hosts m1, m2 and so on: as the source has it (with
 // :v1 or @digest or both), and with what changes the route.
-func (f *fleet) question(reference string, change ...func(*mirror.Route)) redirect.Question {
+func (f *fleet) question(reference string, change ...func(*mirror.Route)) redirect.Request {
 	route := &mirror.Route{Mirror: "RegistryMirror/test[0]", When: mirror.Verified, Otherwise: mirror.UseSource, Resolve: mirror.Source}
 	for i := range len(f.targets) {
 		route.Candidates = append(route.Candidates, mirror.Candidate{Ref: image.MustParse(fmt.Sprintf("m%d.example/app%s", i+1, reference))})
@@ -129,7 +129,7 @@ func (f *fleet) question(reference string, change ...func(*mirror.Route)) redire
 	for _, c := range change {
 		c(route)
 	}
-	return redirect.Question{Route: route, Open: f.Open}
+	return redirect.Request{Route: route, Open: f.Open}
 }
 
 func always(r *mirror.Route)   { r.When = mirror.Always }

@@ -11,7 +11,7 @@ import (
 // Pending is a question that is asked in parallel with the verification of the image: callers that
 // need its answer share its requests. It is safe for concurrent use.
 type Pending struct {
-	Question
+	Request
 	chooser *Chooser
 
 	once  sync.Once
@@ -22,11 +22,11 @@ type Pending struct {
 }
 
 // Pending prepares to ask a question.
-func (c *Chooser) Pending(q Question) *Pending { return &Pending{Question: q, chooser: c} }
+func (c *Chooser) Pending(q Request) *Pending { return &Pending{Request: q, chooser: c} }
 
 // Begin requests the first target in parallel with other work.
 func (p *Pending) Begin(ctx context.Context) {
-	p.once.Do(func() { p.early = p.chooser.Begin(ctx, p.Question) })
+	p.once.Do(func() { p.early = p.chooser.Begin(ctx, p.Request) })
 }
 
 // begun returns the result of Begin, nil if Begin was not called.
@@ -51,7 +51,7 @@ func (p *Pending) BeginChoice(ctx context.Context, digest image.Digest) {
 	var err error
 	go func() {
 		defer close(done)
-		err = panics.Catch(func() { choice = p.chooser.Choose(ctx, p.Question, p.begun(), digest) })
+		err = panics.Catch(func() { choice = p.chooser.Choose(ctx, p.Request, p.begun(), digest) })
 	}()
 	p.choosing[digest] = func() Choice {
 		<-done // Choose heeds ctx
@@ -70,16 +70,16 @@ func (p *Pending) Choose(ctx context.Context, digest image.Digest) Choice {
 	if wait != nil {
 		return wait()
 	}
-	return p.chooser.Choose(ctx, p.Question, p.begun(), digest)
+	return p.chooser.Choose(ctx, p.Request, p.begun(), digest)
 }
 
 // Cached returns the target of a digest from the cache alone.
 func (p *Pending) Cached(ctx context.Context, digest image.Digest) (choice Choice, known bool) {
-	return p.chooser.Remembered(ctx, p.Question, digest)
+	return p.chooser.Remembered(ctx, p.Request, digest)
 }
 
 // Resolve returns the digest that the reference resolves to at the first target that answers.
 func (p *Pending) Resolve(ctx context.Context) (image.Descriptor, error) {
-	found, _, err := p.chooser.Resolve(ctx, p.Question, p.begun())
+	found, _, err := p.chooser.Resolve(ctx, p.Request, p.begun())
 	return found, err
 }

@@ -48,12 +48,12 @@ func newChooser(t testing.TB, with ...redirect.Option) *redirect.Chooser {
 }
 
 // over is a question about app:v1 at real registries.
-func over(client *registry.Client, servers ...*registrytest.Server) redirect.Question {
+func over(client *registry.Client, servers ...*registrytest.Server) redirect.Request {
 	route := &mirror.Route{Mirror: "RegistryMirror/test[0]", When: mirror.Verified}
 	for _, server := range servers {
 		route.Candidates = append(route.Candidates, mirror.Candidate{Ref: image.MustParse(server.Host() + "/app:v1")})
 	}
-	return redirect.Question{Route: route, Open: func(context.Context, image.Repository) (redirect.Session, error) {
+	return redirect.Request{Route: route, Open: func(context.Context, image.Repository) (redirect.Session, error) {
 		return wired{client}, nil
 	}}
 }

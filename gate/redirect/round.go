@@ -15,7 +15,7 @@ import (
 // round goes through the candidates of one question once.
 type round struct {
 	*Chooser
-	Question
+	Request
 	early  *Early
 	digest image.Digest
 	asks   bool // else the cache alone
@@ -79,7 +79,7 @@ func (r *round) look(ctx context.Context, candidate mirror.Candidate, attempt *A
 	}
 	ctx, cancel := r.share(ctx)
 	defer cancel()
-	s, err := open(ctx, r.Question, repository)
+	s, err := open(ctx, r.Request, repository)
 	switch {
 	case err != nil && r.always(): // chosen whatever its answer
 		attempt.State = Chosen
@@ -131,7 +131,7 @@ func (r *round) resolve(ctx context.Context, attempt *Attempt) image.Descriptor 
 	}
 	ctx, cancel := r.share(ctx)
 	defer cancel()
-	s, err := open(ctx, r.Question, k.repository)
+	s, err := open(ctx, r.Request, k.repository)
 	if err != nil {
 		attempt.fail(err)
 		return image.Descriptor{}

@@ -83,7 +83,7 @@ func (f scanForgetter) Passed(ctx context.Context, p scan.Pass) {
 		}
 	}
 	for _, of := range gone {
-		if err := f.reports.Forget(ctx, of, p.Began); err != nil {
+		if err := f.reports.Remove(ctx, of, p.Began); err != nil {
 			f.failed(err)
 			return
 		}

@@ -15,7 +15,7 @@ type scanLog struct {
 	log     *slog.Logger
 	metrics Metrics
 	leftOut func(context.Context) ([]scan.LeftOut, error)
-	told    map[string]string // the logged reasons for omitted policies
+	logged  map[string]string // the logged reasons for omitted policies
 }
 
 // Began logs the omitted policies after a change.
@@ -29,10 +29,10 @@ func (l *scanLog) Began(p scan.Position) {
 	for _, each := range left {
 		now[each.Policy.ID()] = each.Why
 	}
-	if maps.Equal(l.told, now) {
+	if maps.Equal(l.logged, now) {
 		return
 	}
-	l.told = now
+	l.logged = now
 	for _, each := range left {
 		l.log.Info("a policy is left out of scans", slog.String("policy", each.Policy.ID()), slog.String("why", each.Why))
 	}

@@ -34,10 +34,10 @@ type Discovery struct {
 	log     *slog.Logger
 	known   chan struct{} // closed after the first discovery
 
-	listing sync.Mutex
-	current atomic.Pointer[[]configuration.Resource]
-	tell    sync.Once
-	missed  atomic.Bool // used before the first discovery
+	listing    sync.Mutex
+	current    atomic.Pointer[[]configuration.Resource]
+	reportOnce sync.Once
+	missed     atomic.Bool // used before the first discovery
 }
 
 // New makes the discovery. changed is called, from run, when the served resources differ from
@@ -113,7 +113,7 @@ func (s *Discovery) Run(ctx context.Context, defined gateway.Changing) {
 			s.changed()
 		}
 		if s.current.Load() != nil {
-			s.tell.Do(func() { close(s.known) })
+			s.reportOnce.Do(func() { close(s.known) })
 		}
 		select {
 		case <-ctx.Done():

@@ -58,7 +58,7 @@ type Entries struct {
 
 	mu      sync.Mutex
 	objects map[string]globalObject
-	said    map[string]string // last log entry for each name
+	logged  map[string]string // last log entry for each name
 }
 
 // globalObject is the object of an entry, for its status.
@@ -70,7 +70,7 @@ type globalObject struct {
 func newEntries(compiler *globalcontext.Compiler, store *globalcontext.Store, source globalSource, to *metrics.Metrics, log *slog.Logger) *Entries {
 	return &Entries{
 		compiler: compiler, Store: store, source: source, metrics: to, log: log, calling: make(chan struct{}, maxGlobalCalls),
-		objects: map[string]globalObject{}, said: map[string]string{},
+		objects: map[string]globalObject{}, logged: map[string]string{},
 	}
 }
 
@@ -83,7 +83,7 @@ func (g *Entries) Changed(_ context.Context, upserts []document.Document, delete
 		g.Store.Remove(key.Name)
 		g.mu.Lock()
 		delete(g.objects, key.Name)
-		delete(g.said, key.Name)
+		delete(g.logged, key.Name)
 		g.mu.Unlock()
 	}
 	g.metrics.SetGlobalContext(g.names())
@@ -266,8 +266,8 @@ func (g *Entries) note(name string, err error) {
 	}
 	g.StatusChanged.Notify()
 	g.mu.Lock()
-	before := g.said[name]
-	g.said[name] = said
+	before := g.logged[name]
+	g.logged[name] = said
 	g.mu.Unlock()
 	switch {
 	case before == said:

@@ -85,7 +85,7 @@ type Mirrors struct {
 	awaited   map[string]bool // sources with incomplete initial documents
 	documents map[string]*entry
 	current   *mirror.Set
-	said      map[string]string // last reported state of each document, by its key
+	logged    map[string]string // last reported state of each document, by its key
 	advised   map[string]bool   // reported findings
 	absent    map[string]bool   // ConfigMaps reported as missing
 }
@@ -94,7 +94,7 @@ type Mirrors struct {
 func New(state *gate.Current, to Metrics, log *slog.Logger, changed *gateway.Signal) *Mirrors {
 	return &Mirrors{
 		state: state, metrics: to, log: log, reporter: reporter{log: log, status: &gateway.Signal{}}, changed: changed, known: make(chan struct{}),
-		awaited: map[string]bool{}, documents: map[string]*entry{}, said: map[string]string{}, advised: map[string]bool{}, absent: map[string]bool{},
+		awaited: map[string]bool{}, documents: map[string]*entry{}, logged: map[string]string{}, advised: map[string]bool{}, absent: map[string]bool{},
 	}
 }
 
@@ -210,12 +210,12 @@ func (m *Mirrors) report() {
 		d := m.documents[key]
 		list = append(list, metrics.Mirror{ID: d.id(), State: d.state()})
 		said[key] = fmt.Sprint(d.state(), " ", d.object.UID, " ", d.why())
-		if m.said[key] != said[key] {
+		if m.logged[key] != said[key] {
 			m.reporter.write(d)
 			m.reporter.announce(d)
 		}
 	}
-	m.said = said
+	m.logged = said
 	m.metrics.SetMirrors(list)
 	m.reporter.status.Notify()
 	advised := map[string]bool{}

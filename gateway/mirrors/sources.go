@@ -152,17 +152,17 @@ func (f *files) follow(ctx context.Context) {
 
 // followed are ConfigMaps of pairs, looked up by their names.
 type followed struct {
-	names  []string // namespace/name
-	lookup kyverno.Lookup
-	into   *Mirrors
-	told   bool
+	names    []string // namespace/name
+	lookup   kyverno.Lookup
+	into     *Mirrors
+	reported bool
 }
 
 // follow looks them up until ctx ends. The first round waits for a response about each.
 func (c *followed) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := configMapInterval
-		if !c.look(ctx) && !c.told {
+		if !c.look(ctx) && !c.reported {
 			pause = configMapRetry
 		}
 		select {
@@ -212,8 +212,8 @@ func (c *followed) look(ctx context.Context) bool {
 			m.fail(key, source, f.err)
 		}
 	}
-	if (complete || c.told) && (!c.told || m.stamp(inConfigMaps) != before) {
-		c.told = true
+	if (complete || c.reported) && (!c.reported || m.stamp(inConfigMaps) != before) {
+		c.reported = true
 		m.published(inConfigMaps)
 	}
 	return complete

@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/rollout"
-	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/scan/dryrun"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
@@ -40,7 +40,7 @@ const (
 
 // DryRun evaluates policies against running workloads.
 type DryRun interface {
-	Try(ctx context.Context, now, before []*policy.Policy, most int) (trial.Result, error)
+	Run(ctx context.Context, now, before []*policy.Policy, most int) (dryrun.Result, error)
 }
 
 // Analysis is the component that evaluates policies that are not in force yet against running
@@ -111,7 +111,7 @@ func (t *Analysis) round(ctx context.Context, changed <-chan struct{}) error {
 	unwritten := err != nil
 	switch {
 	case errors.Is(err, errNone), errors.Is(err, errDamaged):
-		ledger = c.Effective.ledger.Load()
+		ledger = c.Effective.approvals.Load()
 		if ledger == nil { // the guard starts: existing policies are approved
 			ledger = rollout.New(versionsOf(there)...)
 			c.Log.Info("the guard begins: the policies that are there are approved", slog.Int("policies", len(there)), slog.String("since", err.Error()))
@@ -138,7 +138,7 @@ func (t *Analysis) round(ctx context.Context, changed <-chan struct{}) error {
 			return err
 		}
 	}
-	if !next.Equal(c.Effective.ledger.Load()) {
+	if !next.Equal(c.Effective.approvals.Load()) {
 		c.approve("", next)
 	}
 	return t.tryAll(ctx, changed, waiting, there)
@@ -164,7 +164,7 @@ func (t *Analysis) tryAll(ctx context.Context, changed <-chan struct{}, waiting 
 		if time.Now().Before(now.next) {
 			continue
 		}
-		approved, err := t.try(ctx, c, &now)
+		approved, err := t.analyze(ctx, c, &now)
 		t.of[id] = now
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -207,7 +207,7 @@ func (t *Analysis) approve(ctx context.Context, v rollout.Version) error {
 }
 
 // try evaluates one policy and records the result.
-func (t *Analysis) try(ctx context.Context, of candidate, now *tried) (approved bool, err error) {
+func (t *Analysis) analyze(ctx context.Context, of candidate, now *tried) (approved bool, err error) {
 	c := t.config
 	most := dryRunTime
 	if of.policy.Namespace != "" {
@@ -217,7 +217,7 @@ func (t *Analysis) try(ctx context.Context, of candidate, now *tried) (approved 
 	defer cancel()
 	now.next = time.Now().Add(retryPause)
 	list, before := c.withoutBefore(of.policy, of.version.ID)
-	found, err := t.dryRun.Try(ctx, list, before, 0)
+	found, err := t.dryRun.Run(ctx, list, before, 0)
 	if err != nil {
 		return false, err
 	}
@@ -248,7 +248,7 @@ func (t *Analysis) try(ctx context.Context, of candidate, now *tried) (approved 
 // nextSteps lists the remedies for a held policy.
 const nextSteps = "fix the listed workloads, set the policy to Audit, or accept it with the annotation " + rollout.Annotation + ": " + rollout.Accepted
 
-func heldNote(found trial.Result) string {
+func heldNote(found dryrun.Result) string {
 	note := "held: " + found.Summary()
 	for _, f := range first(found.Stopped) {
 		note += "\n" + f.String()
@@ -256,7 +256,7 @@ func heldNote(found trial.Result) string {
 	return note + "\nnext: " + nextSteps
 }
 
-func namesOf(list []trial.Found) []string {
+func namesOf(list []dryrun.Found) []string {
 	var lines []string
 	for _, f := range first(list) {
 		lines = append(lines, f.String())
@@ -264,7 +264,7 @@ func namesOf(list []trial.Found) []string {
 	return lines
 }
 
-func first(list []trial.Found) []trial.Found { return list[:min(len(list), maxNamed)] }
+func first(list []dryrun.Found) []dryrun.Found { return list[:min(len(list), maxNamed)] }
 
 // report writes an event about a policy.
 func (c Config) report(of candidate, reason, note string) {

@@ -25,7 +25,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/rollout"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
-	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/scan/dryrun"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
@@ -69,7 +69,7 @@ func TestLedgerIsDamaged(t *testing.T) {
 		reason string
 		secret []byte
 		knows  bool // what was approved
-		want   rollout.Standing
+		want   rollout.Effect
 	}{
 		{"damaged, and it is known what was approved", []byte("x"), true, rollout.Itself},
 		{"emptied", nil, true, rollout.Itself},
@@ -85,14 +85,14 @@ func TestLedgerIsDamaged(t *testing.T) {
 			}
 			v := there["ClusterPolicy/signed"].version
 			if row.knows {
-				now.ledger.Store(rollout.New(v))
+				now.approvals.Store(rollout.New(v))
 			}
 			tries.of[v.ID] = tried{hash: v.Hash, next: time.Now().Add(time.Hour)} // not now
 			if err := tries.round(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			ledger, _, err := tries.config.Approvals.load(t.Context())
-			if err != nil || ledger.Of(v, time.Now()) != row.want || !ledger.Equal(now.ledger.Load()) {
+			if err != nil || ledger.Of(v, time.Now()) != row.want || !ledger.Equal(now.approvals.Load()) {
 				t.Errorf("it is %s, want %s; %v", ledger.Of(v, time.Now()), row.want, err)
 			}
 		})
@@ -118,7 +118,7 @@ func TestNameIsUsedAgain(t *testing.T) {
 		reason string
 		went   time.Duration // ago
 		text   string
-		want   rollout.Standing
+		want   rollout.Effect
 		by     string
 		before int
 	}{
@@ -143,7 +143,7 @@ func TestNameIsUsedAgain(t *testing.T) {
 			}
 			tries.of[p.ID()] = tried{hash: all[0].Hash, next: time.Now().Add(time.Hour)} // not now
 			for _, when := range []string{"at once", "once it is noted"} {
-				c.approve("", now.ledger.Load())
+				c.approve("", now.approvals.Load())
 				p = c.Policies.Policies().Policies()[0]
 				if now.stands(p.ID()) != row.want || p.AuditedBy != row.by {
 					t.Errorf("%s: it is %s, by %q, want %s", when, now.stands(p.ID()), p.AuditedBy, row.want)
@@ -177,7 +177,7 @@ func TestWhatAuditsIsThere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		now.ledger.Store(rollout.New(all...))
+		now.approvals.Store(rollout.New(all...))
 		now.sources = []string{auditCluster}
 		found.Publish()
 		if row.remove {
@@ -186,7 +186,7 @@ func TestWhatAuditsIsThere(t *testing.T) {
 		if err := tries.round(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if before, known := now.ledger.Load().Before(all[0].ID); !known || before.Gone != row.gone {
+		if before, known := now.approvals.Load().Before(all[0].ID); !known || before.Gone != row.gone {
 			t.Errorf("%s: known %t, gone %t", row.reason, known, before.Gone)
 		}
 	}
@@ -213,20 +213,20 @@ func TestTenantsWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	harbor, err := gatetest.NewHarbor()
+	env, err := gatetest.NewEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer harbor.Close()
-	tries.dryRun, err = trial.New(trial.Options{
-		Cluster: scan.NewFiles(nil), Namespaces: unlabelled{}, State: gate.Fixed{Policies: empty, Prover: harbor.Prover},
+	defer env.Close()
+	tries.dryRun, err = dryrun.New(dryrun.Options{
+		Cluster: scan.NewFiles(nil), Namespaces: unlabelled{}, State: gate.Fixed{Policies: empty, Prover: env.Prover},
 		Decider: func(gate.State) (scan.Decider, func(), error) { return nil, func() {}, nil }, // there is nothing to judge
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Effective.ledger.Store(rollout.New())
-	for round, want := range []rollout.Standing{rollout.Audited, rollout.Itself} {
+	c.Effective.approvals.Store(rollout.New())
+	for round, want := range []rollout.Effect{rollout.Audited, rollout.Itself} {
 		if err := tries.round(t.Context(), c.Policies.Changed()); err != nil {
 			t.Fatal(err)
 		}

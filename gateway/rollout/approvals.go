@@ -45,7 +45,7 @@ func NewStore(secrets typed.SecretInterface) Store { return Store{secrets} }
 
 // load returns the ledger and its version; errNoLedger where there is none, and errDamaged with
 // the version of an invalid one.
-func (s Store) load(ctx context.Context) (*rollout.Ledger, string, error) {
+func (s Store) load(ctx context.Context) (*rollout.Approvals, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	secret, err := s.secrets.Get(ctx, approvalSecret, metav1.GetOptions{})
@@ -66,7 +66,7 @@ func (s Store) load(ctx context.Context) (*rollout.Ledger, string, error) {
 }
 
 // save writes the ledger over a version; an empty version means that there is none.
-func (s Store) save(ctx context.Context, ledger *rollout.Ledger, version string) error {
+func (s Store) save(ctx context.Context, ledger *rollout.Approvals, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	text, err := ledger.Encode()
@@ -116,7 +116,7 @@ func (a *Approvals) Run(ctx context.Context) error {
 		case errors.Is(err, errNone): // the loaded approvals stay valid
 		case err != nil:
 			c.failed("rollout approvals cannot be read; the loaded ones stay in use", err)
-		case !ledger.Equal(c.Effective.ledger.Load()):
+		case !ledger.Equal(c.Effective.approvals.Load()):
 			c.approve("", ledger)
 		}
 	})

@@ -43,8 +43,8 @@ type Events interface {
 }
 
 // approve puts approvals into force.
-func (c Config) approve(source string, ledger *rollout.Ledger) {
-	c.Effective.ledger.Store(ledger)
+func (c Config) approve(source string, ledger *rollout.Approvals) {
+	c.Effective.approvals.Store(ledger)
 	c.Policies.Republish(source)
 }
 

@@ -61,16 +61,16 @@ func isWithin(path, source string) bool {
 type Effective struct {
 	sources []string // with policies that only audit
 	// ledger is nil where nothing is held: without the guard, and until the approvals are loaded.
-	ledger  atomic.Pointer[rollout.Ledger]
-	compile func(catalog.Document) catalog.Entry
+	approvals atomic.Pointer[rollout.Approvals]
+	compile   func(catalog.Document) catalog.Entry
 	// beside makes the policies that follow from others.
 	beside func([]*policy.Policy) ([]*policy.Policy, error)
 	log    *slog.Logger
 
-	mu       sync.Mutex
-	versions map[*policy.Policy]rollout.Version
-	former   map[string]*policy.Policy   // compiled, by the hash of the approved version
-	standing map[string]rollout.Standing // of policies that are not in force themselves, by ID
+	mu         sync.Mutex
+	versions   map[*policy.Policy]rollout.Version
+	previousOf map[string]*policy.Policy // compiled, by the hash of the approved version
+	effects    map[string]rollout.Effect // of policies that are not in force themselves, by ID
 }
 
 // maxVersions bounds the cached versions, which may be of deleted policies.
@@ -80,7 +80,7 @@ const maxVersions = 10_000
 // cluster, folders, or the path of a folder.
 func NewEffective(sources []string, log *slog.Logger) *Effective {
 	f := &Effective{sources: sources, log: log}
-	f.Forget()
+	f.Reset()
 	if len(sources) > 0 {
 		log.Warn("policies of these sources audit only, regardless of their actions: they deny nothing (policies.audit)", slog.String("sources", strings.Join(sources, ", ")))
 	}
@@ -88,10 +88,10 @@ func NewEffective(sources []string, log *slog.Logger) *Effective {
 }
 
 // Forget empties the caches, because the inputs of compilation have changed.
-func (f *Effective) Forget() {
+func (f *Effective) Reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.versions, f.former, f.standing = map[*policy.Policy]rollout.Version{}, map[string]*policy.Policy{}, map[string]rollout.Standing{}
+	f.versions, f.previousOf, f.effects = map[*policy.Policy]rollout.Version{}, map[string]*policy.Policy{}, map[string]rollout.Effect{}
 }
 
 // Of is catalog.Options.InForce.
@@ -99,7 +99,7 @@ func (f *Effective) Of(key string, text []byte, p *policy.Policy) *policy.Policy
 	if audits(f.sources, key) {
 		return policy.Audited(p, BySetting)
 	}
-	ledger := f.ledger.Load()
+	ledger := f.approvals.Load()
 	if ledger == nil {
 		return p
 	}
@@ -121,18 +121,18 @@ func (f *Effective) Of(key string, text []byte, p *policy.Policy) *policy.Policy
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.standing, p.ID())
+	delete(f.effects, p.ID())
 	if standing != rollout.Itself {
-		f.standing[p.ID()] = standing
+		f.effects[p.ID()] = standing
 	}
 	return made
 }
 
 // previous is the previously approved version, compiled; nil if that is no longer possible.
-func (f *Effective) previous(key string, p *policy.Policy, ledger *rollout.Ledger) *policy.Policy {
+func (f *Effective) previous(key string, p *policy.Policy, ledger *rollout.Approvals) *policy.Policy {
 	before, _ := ledger.Before(p.ID())
 	f.mu.Lock()
-	made, known := f.former[before.Hash]
+	made, known := f.previousOf[before.Hash]
 	f.mu.Unlock()
 	if known {
 		return made
@@ -145,10 +145,10 @@ func (f *Effective) previous(key string, p *policy.Policy, ledger *rollout.Ledge
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.former) >= maxVersions {
-		clear(f.former)
+	if len(f.previousOf) >= maxVersions {
+		clear(f.previousOf)
 	}
-	f.former[before.Hash] = made
+	f.previousOf[before.Hash] = made
 	return made
 }
 
@@ -191,10 +191,10 @@ func (f *Effective) Count(entries []catalog.Entry) (source, guard int) {
 }
 
 // stands returns the effective version of a policy.
-func (f *Effective) stands(id string) rollout.Standing {
+func (f *Effective) stands(id string) rollout.Effect {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if standing, is := f.standing[id]; is {
+	if standing, is := f.effects[id]; is {
 		return standing
 	}
 	return rollout.Itself
@@ -221,7 +221,7 @@ func (f *Effective) Why(entry catalog.Entry) string {
 // Besides makes the policies that follow from others audit where these do: all from one source,
 // or held. Where it denies, a policy that only audits because of the guard does not exempt any
 // image.
-func (f *Effective) Besides(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {
+func (f *Effective) Merged(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {
 	f.beside = beside
 	return func(active []*policy.Policy) ([]*policy.Policy, error) {
 		by := ""

@@ -40,7 +40,7 @@ func newCatalog(t *testing.T, sources []string) (*Effective, *catalog.Catalog) {
 		t.Fatal(err)
 	}
 	now := NewEffective(sources, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	found, err := catalog.New(catalog.Options{Dialects: []catalog.Dialect{kyverno.Policies{Compiler: compiler}}, InForce: now.Of})
+	found, err := catalog.New(catalog.Options{Dialects: []catalog.Dialect{kyverno.Policies{Compiler: compiler}}, Effective: now.Of})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestInForce(t *testing.T) {
 	if err != nil || len(there) != 1 || len(all) != 1 {
 		t.Fatalf("%v of %v, %v", there, all, err)
 	}
-	now.ledger.Store(rollout.New(versionsOf(there)...))
+	now.approvals.Store(rollout.New(versionsOf(there)...))
 	changed := strings.Replace(labelPolicy, "team:", "tier:", 1)
 	if p := put(found, key, changed); p.AuditedBy != "" || !strings.Contains(p.Source, "as it was approved") || now.stands(p.ID()) != rollout.Previous {
 		t.Errorf("a change: %+v", p)
@@ -96,7 +96,7 @@ func TestInForce(t *testing.T) {
 	if _, guard := now.Count(found.Snapshot().Entries); guard != 1 || !strings.Contains(now.Why(found.Snapshot().Entries[0]), "the version before stays in force") {
 		t.Errorf("%d are held; %q", guard, now.Why(found.Snapshot().Entries[0]))
 	}
-	now.Forget() // what policies are compiled with has changed
+	now.Reset() // what policies are compiled with has changed
 	if p := found.Publish().Set.Policies()[0]; !strings.Contains(p.Source, "as it was approved") {
 		t.Errorf("after it was forgotten: %+v", p)
 	}
@@ -166,7 +166,7 @@ func TestBesides(t *testing.T) {
 			return []*policy.Policy{{Name: "rest"}}, nil
 		}
 		given := slices.Clone(c.active)
-		made, err := now.Besides(follows, c.chosen)(c.active)
+		made, err := now.Merged(follows, c.chosen)(c.active)
 		if err != nil || len(made) != 1 || made[0].AuditedBy != c.want || strings.Join(names, " ") != c.names || !slices.Equal(given, c.active) {
 			t.Errorf("%s: %+v of %q, %v", c.reason, made, names, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/rollout"
-	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/scan/dryrun"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
@@ -46,7 +46,7 @@ func (d *Review) Analyze(ctx context.Context, raw []byte) (warnings []string, er
 	if audits(now.sources, kinds.FromCluster+"/") {
 		return []string{"quaymaster: this policy only audits: the setting policies.audit names the cluster's policies"}, nil
 	}
-	ledger := now.ledger.Load()
+	ledger := now.approvals.Load()
 	v, err := rollout.Read(entry.Policy, raw)
 	if err != nil || ledger.Of(v, time.Now()) == rollout.Itself {
 		return nil, err
@@ -65,7 +65,7 @@ func (d *Review) Analyze(ctx context.Context, raw []byte) (warnings []string, er
 		return []string{waits}, nil
 	}
 	list, before := c.withoutBefore(entry.Policy, v.ID)
-	found, err := d.dryRun.Try(ctx, list, before, reviewObjects)
+	found, err := d.dryRun.Run(ctx, list, before, reviewObjects)
 	switch {
 	case err != nil:
 		c.failed("a policy cannot be tried", err)
@@ -80,7 +80,7 @@ func (d *Review) Analyze(ctx context.Context, raw []byte) (warnings []string, er
 }
 
 // refusal formats the message to the author of a policy.
-func refusal(found trial.Result) string {
+func refusal(found dryrun.Result) string {
 	text := found.Summary() + "\nnext: " + nextSteps + "\n"
 	for i, f := range found.Stopped {
 		if i == maxRefusal {

@@ -28,19 +28,19 @@ type otherEngine struct {
 	configurations []string
 	// deployments selects Deployments by labels; those with the word in the value of a label are
 	// its own.
-	deployments, word string
+	deployments, labelPart string
 }
 
 func otherEngines() []otherEngine {
 	return []otherEngine{
 		{
 			name: "Kyverno", groups: []string{kinds.KyvernoGroup, kinds.CELGroup}, configurations: []string{"kyverno-"},
-			deployments: "app.kubernetes.io/component=admission-controller", word: "kyverno",
+			deployments: "app.kubernetes.io/component=admission-controller", labelPart: "kyverno",
 		},
 		{
 			name: "policy-controller", groups: []string{kinds.SigstoreGroup},
 			configurations: []string{"policy.sigstore.dev", "validating.clusterimagepolicy.sigstore.dev", "defaulting.clusterimagepolicy.sigstore.dev"},
-			deployments:    "app.kubernetes.io/name=policy-controller", word: "policy-controller",
+			deployments:    "app.kubernetes.io/name=policy-controller", labelPart: "policy-controller",
 		},
 	}
 }
@@ -155,7 +155,7 @@ func (o *Owners) deployed(ctx context.Context, engine otherEngine) (bool, error)
 	}
 	return slices.ContainsFunc(list.Items, func(d metav1.PartialObjectMetadata) bool {
 		for _, value := range d.Labels {
-			if strings.Contains(value, engine.word) {
+			if strings.Contains(value, engine.labelPart) {
 				return true
 			}
 		}

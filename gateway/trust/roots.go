@@ -62,7 +62,7 @@ type rootTurn struct {
 	pause   time.Duration
 	reading bool
 	known   bool   // it was read once
-	said    string // last log entry
+	logged  string // last log entry
 }
 
 // Run reads until ctx ends, and returns when all reads have ended.
@@ -198,10 +198,10 @@ func (r *Roots) note(one rootRead, turn *rootTurn, err error) {
 		said = err.Error()
 		turn.next, turn.pause = time.Now().Add(turn.pause), min(2*turn.pause, longestRootPause)
 	}
-	if turn.said == said {
+	if turn.logged == said {
 		return
 	}
-	turn.said = said
+	turn.logged = said
 	if err != nil {
 		r.Log.Warn("the trusted root of a TUF repository could not be read; the previous root stays in use", slog.String("of", one.what), slog.String("error", said))
 	} else {

@@ -129,7 +129,7 @@ type Options struct {
 	// InForce returns the policy to activate in place of a policy: itself, one derived from
 	// it, or an earlier one of the same ID. It is called while the catalog is being changed,
 	// and must not call it except for Compile. nil means the policy itself.
-	InForce func(key string, text []byte, p *policy.Policy) *policy.Policy
+	Effective func(key string, text []byte, p *policy.Policy) *policy.Policy
 }
 
 // Catalog keeps the documents. It is safe for concurrent use.

@@ -223,7 +223,7 @@ func TestInForce(t *testing.T) {
 			return earlier
 		}, false},
 	} {
-		cat, _ := newCatalog(t, func(o *catalog.Options) { o.InForce = c.of })
+		cat, _ := newCatalog(t, func(o *catalog.Options) { o.Effective = c.of })
 		snapshot := cat.Put(document("a", good))
 		active, said := snapshot.Set.Policies(), snapshot.Entries[0].Policy
 		if len(active) != 1 || active[0] == nil || (active[0] == said) != c.same || said == earlier {

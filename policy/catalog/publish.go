@@ -28,7 +28,7 @@ func (c *Catalog) publish() *Snapshot {
 		}
 		next.Entries = append(next.Entries, entry)
 		if entry.Policy != nil {
-			policies = append(policies, c.inForce(key, entry.Policy))
+			policies = append(policies, c.effective(key, entry.Policy))
 		}
 		if entry.Exception != nil {
 			exceptions = append(exceptions, entry.Exception)
@@ -51,11 +51,11 @@ func (c *Catalog) publish() *Snapshot {
 	return next
 }
 
-func (c *Catalog) inForce(key string, p *policy.Policy) *policy.Policy {
-	if c.options.InForce == nil {
+func (c *Catalog) effective(key string, p *policy.Policy) *policy.Policy {
+	if c.options.Effective == nil {
 		return p
 	}
-	return c.options.InForce(key, c.entries[key].text, p)
+	return c.options.Effective(key, c.entries[key].text, p)
 }
 
 func (c *Catalog) join(policies []*policy.Policy, exceptions []*policy.Exception, overrides []*policy.Override) (*set.Set, error) {

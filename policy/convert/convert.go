@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/convert/connaisseur"
 	"github.com/quaymaster/quaymaster/policy/convert/containers"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/convert/kyverno"
 	"github.com/quaymaster/quaymaster/policy/convert/notation"
@@ -84,7 +84,7 @@ func Convert(data []byte, options Options) ([]byte, error) {
 	if len(c.Problems) > 0 {
 		return nil, &Refusal{Problems: c.Problems}
 	}
-	return said.Write(titles()[format], c.Notes, c.Policies)
+	return ivp.Write(titles()[format], c.Notes, c.Policies)
 }
 
 func readers() map[Format]func(*source.Conversion, []source.Document) {

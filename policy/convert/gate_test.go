@@ -34,9 +34,9 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// harbor is a gate with real parts: a registry on loopback, real signers, the
+// env is a gate with real parts: a registry on loopback, real signers, the
 // product's client and verifiers.
-type harbor struct {
+type env struct {
 	*gatetest.Yard
 	key, stranger    *verifytest.Signer
 	notary, other    *verifytest.Notary
@@ -57,11 +57,11 @@ func (session) Scope() string   { return "" }
 func (session) Cost() gate.Cost { return gate.Cost{RateLimitRemaining: -1} }
 
 // Open implements gate.Registries.
-func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+func (h *env) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
 	return session{h.client}, nil
 }
 
-func newHarbor(t testing.TB) *harbor {
+func newEnv(t testing.TB) *env {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
@@ -73,7 +73,7 @@ func newHarbor(t testing.TB) *harbor {
 	keyless := func(subject string) *verifytest.Signer {
 		return testkit.Must(sigstore.Keyless(verifytest.Identity{Issuer: "https://issuer.example.com", Email: subject}))(t)
 	}
-	h := &harbor{
+	h := &env{
 		Yard: gatetest.New(server, sigstore), key: key(), stranger: key(),
 		notary: notary("notary", false), other: notary("other", false), builder: notary("builder", true), visitor: notary("visitor", true),
 		ours: keyless("dev@example.com"), theirs: keyless("eve@example.com"),
@@ -89,14 +89,14 @@ func newHarbor(t testing.TB) *harbor {
 
 // files are what policies may name; NAME in a policy is a file's JSON text, and
 // base64:NAME its bytes in base64.
-func (h *harbor) files() map[string][]byte {
+func (h *env) files() map[string][]byte {
 	return map[string][]byte{
 		"KEY": h.key.PublicPEM(), "STRANGER": h.stranger.PublicPEM(), "NOTARY": h.notary.RootPEM(), "OTHER": h.other.RootPEM(),
 		"BUILDER": h.builder.RootPEM(), "VISITOR": h.visitor.RootPEM(), "FULCIO": h.Sigstore.CA.ChainPEM(), "REKOR": h.Sigstore.Rekor.PublicPEM(),
 	}
 }
 
-func (h *harbor) fill(text string) string {
+func (h *env) fill(text string) string {
 	text = strings.ReplaceAll(text, "HOST", h.Registry.Host())
 	for name, data := range h.files() {
 		quoted, _ := json.Marshal(string(data)) // of text: does not fail
@@ -106,7 +106,7 @@ func (h *harbor) fill(text string) string {
 }
 
 // gate converts a policy, compiles what was written, and makes a gate of it.
-func (h *harbor) gate(t testing.TB, text string) *gate.Gate {
+func (h *env) gate(t testing.TB, text string) *gate.Gate {
 	t.Helper()
 	root := fstest.MapFS{}
 	for name, data := range h.files() {
@@ -261,7 +261,7 @@ policy:
 // TestJudged signs images with real signers and asks the converted policies. Each
 // row that is admitted has a twin that is denied, with one thing wrong.
 func TestJudged(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	keyed := func(signers ...*verifytest.Signer) func(gatetest.Image) error {
 		return func(i gatetest.Image) error {
 			for _, s := range signers {

@@ -12,7 +12,7 @@ import (
 
 // TestLedgerOfNothing: one that is not there knows nothing, and is no other.
 func TestLedgerOfNothing(t *testing.T) {
-	var none *rollout.Ledger
+	var none *rollout.Approvals
 	if before, known := none.Before("a"); known || before.Hash != "" {
 		t.Errorf("it knows %+v", before)
 	}
@@ -34,7 +34,7 @@ func TestEqual(t *testing.T) {
 	hash.Hash, text.Text = "2", []byte("{}")
 	enforces := audits
 	enforces.Enforcing = true
-	for reason, other := range map[string]*rollout.Ledger{
+	for reason, other := range map[string]*rollout.Approvals{
 		"hash": rollout.New(hash), "text": rollout.New(text), "name": rollout.New(version("b", "1")), "number": rollout.New(),
 		"presence": one.There(day),
 	} {
@@ -60,7 +60,7 @@ func TestTextsThatNobodyNeeds(t *testing.T) {
 
 // TestNoRoom: where not even names and hashes have room, nothing is written.
 func TestNoRoom(t *testing.T) {
-	many := func(n int) *rollout.Ledger {
+	many := func(n int) *rollout.Approvals {
 		var versions []rollout.Version
 		for i := range n {
 			noise := make([]byte, 512<<10)

@@ -7,6 +7,6 @@
 // after the deletion of one of its name is new. An annotation in the policy (Annotation)
 // accepts a version at once; it requires write access to the policy.
 //
-// The package has no side effects: package scan/trial does the dry run, and the gateway
+// The package has no side effects: package scan/dryrun does the dry run, and the gateway
 // stores the Ledger.
 package rollout

@@ -93,13 +93,13 @@ func (c *Collector) audited(e *auditEvent) {
 	if _, is := workloads()[e.ObjectRef.Resource]; !is || e.Response.Code < 200 || e.Response.Code >= 300 {
 		return
 	}
-	c.take(said{engine: APIServer, object: of, word: Admit, message: "the request came through", at: e.At, where: InAuditLog})
+	c.take(engineVerdict{engine: APIServer, object: of, verdict: Admit, message: "the request came through", at: e.At, where: InAuditLog})
 	for key, webhook := range e.Annotations {
 		if !strings.HasPrefix(key, "failed-open.") {
 			continue
 		}
 		if engine, known := engineOf(webhook); known && engine != Quaymaster {
-			c.take(said{engine: engine, object: of, word: Error, message: "the webhook " + webhook + " gave no answer, and its failure policy admits",
+			c.take(engineVerdict{engine: engine, object: of, verdict: Error, message: "the webhook " + webhook + " gave no answer, and its failure policy admits",
 				at: e.At, where: InAuditLog})
 		}
 	}

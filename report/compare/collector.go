@@ -16,7 +16,7 @@ import (
 // Collector collects the verdicts of both engines. It is not safe for concurrent use. Create one
 // with New.
 type Collector struct {
-	ours, theirs map[id]*said
+	ours, theirs map[id]*engineVerdict
 	// owners are the controllers of objects, by UID and by name. changed is the time of a
 	// policy's last change, by kind, namespace and name.
 	owners  map[string]report.Owner
@@ -34,7 +34,7 @@ type Collector struct {
 // New returns an empty Collector.
 func New() *Collector {
 	return &Collector{
-		ours: map[id]*said{}, theirs: map[id]*said{}, owners: map[string]report.Owner{}, changed: map[policyName]time.Time{},
+		ours: map[id]*engineVerdict{}, theirs: map[id]*engineVerdict{}, owners: map[string]report.Owner{}, changed: map[policyName]time.Time{},
 		metrics: map[timingKey]timing{}, most: MaxVerdicts,
 	}
 }
@@ -47,7 +47,7 @@ func (c *Collector) Unreadable() int { return c.unreadable }
 func (c *Collector) Unread() { c.unreadable++ }
 
 // take stores a verdict if it is the newest of its kind.
-func (c *Collector) take(s said) {
+func (c *Collector) take(s engineVerdict) {
 	s.message = cut(strings.TrimSpace(s.message), maxMessage)
 	for _, text := range []*string{
 		&s.rule, &s.code, &s.container, &s.written, &s.digest, &s.policy.kind, &s.policy.namespace, &s.policy.name,
@@ -186,7 +186,7 @@ func (c *Collector) policyChange(o *object) {
 }
 
 // isStale reports whether a verdict is older than the last change of its policy.
-func (c *Collector) isStale(s *said) bool {
+func (c *Collector) isStale(s *engineVerdict) bool {
 	if s.policy.name == "" || s.at.IsZero() {
 		return false
 	}

@@ -10,13 +10,13 @@ import (
 
 // Compare compares the collected verdicts.
 func (c *Collector) Compare(at time.Time) Comparison {
-	for _, side := range []map[id]*said{c.ours, c.theirs} {
+	for _, side := range []map[id]*engineVerdict{c.ours, c.theirs} {
 		for _, s := range side {
 			s.stale = c.isStale(s)
 		}
 	}
 	r := &run{
-		Collector: c, images: images{}, rows: map[row]*Difference{}, heard: map[*said]bool{}, taken: map[*said]bool{}, named: map[*said][]imageName{},
+		Collector: c, images: images{}, rows: map[row]*Difference{}, heard: map[*engineVerdict]bool{}, taken: map[*engineVerdict]bool{}, named: map[*engineVerdict][]imageName{},
 		theirs: c.indexed(sorted(c.theirs)), ours: sorted(c.ours),
 	}
 	r.summary = Summary{Theirs: len(c.theirs), Ours: len(c.ours), Differ: map[Class]int{}, Unreadable: c.unreadable, LeftOut: c.leftOut}
@@ -34,8 +34,8 @@ func (c *Collector) Compare(at time.Time) Comparison {
 }
 
 // sorted orders verdicts, so that the result does not depend on map order.
-func sorted(side map[id]*said) []*said {
-	return slices.SortedFunc(maps.Values(side), func(a, b *said) int {
+func sorted(side map[id]*engineVerdict) []*engineVerdict {
+	return slices.SortedFunc(maps.Values(side), func(a, b *engineVerdict) int {
 		return cmp.Or(cmp.Compare(identity(a.object), identity(b.object)), cmp.Compare(a.policy.String(), b.policy.String()), cmp.Compare(a.rule, b.rule),
 			cmp.Compare(a.container, b.container), cmp.Compare(a.written, b.written), cmp.Compare(a.engine, b.engine), a.at.Compare(b.at))
 	})
@@ -46,18 +46,18 @@ type run struct {
 	*Collector
 	images images
 	theirs *index
-	ours   []*said
+	ours   []*engineVerdict
 	// heard are the other engine's verdicts that match one of ours, and taken those that were
 	// compared.
-	heard, taken map[*said]bool
-	named        map[*said][]imageName
+	heard, taken map[*engineVerdict]bool
+	named        map[*engineVerdict][]imageName
 	rows         map[row]*Difference
 	summary      Summary
 }
 
 // pair is one of our verdicts and its best match of the other engine.
 type pair struct {
-	ours, theirs *said
+	ours, theirs *engineVerdict
 	by           string
 }
 
@@ -65,15 +65,15 @@ type pair struct {
 // applies to an unknown image of its rule. It is compared with all of our verdicts of that rule
 // together.
 func (r *run) judge() {
-	whole := map[*said][]pair{}
-	var order []*said
+	whole := map[*engineVerdict][]pair{}
+	var order []*engineVerdict
 	for _, ours := range r.ours {
 		theirs, by := r.counterpart(ours)
 		switch {
 		case theirs == nil && ours.skipped:
 		case theirs == nil:
 			r.differ(OnlyHere, pair{ours: ours})
-		case theirs.word == Admit || len(r.imagesOf(theirs)) > 0:
+		case theirs.verdict == Admit || len(r.imagesOf(theirs)) > 0:
 			r.heard[theirs], r.taken[theirs] = true, true
 			r.weigh(pair{ours, theirs, by})
 		default:
@@ -105,7 +105,7 @@ func (r *run) judgeRest() {
 		case len(pairs) == 0 && !r.heard[theirs]:
 			r.differ(OnlyThere, pair{theirs: theirs})
 		case len(pairs) == 0:
-		case theirs.word == Admit || len(r.imagesOf(theirs)) > 0:
+		case theirs.verdict == Admit || len(r.imagesOf(theirs)) > 0:
 			for _, p := range pairs {
 				r.weigh(p)
 			}
@@ -116,7 +116,7 @@ func (r *run) judgeRest() {
 }
 
 // alike pairs a verdict of the other engine with our matching verdicts on one object.
-func (r *run) alike(theirs *said, all []*said, by string) []pair {
+func (r *run) alike(theirs *engineVerdict, all []*engineVerdict, by string) []pair {
 	var pairs []pair
 	for _, ours := range all {
 		if len(pairs) > 0 && identity(pairs[0].ours.object) != identity(ours.object) {
@@ -130,7 +130,7 @@ func (r *run) alike(theirs *said, all []*said, by string) []pair {
 }
 
 // nameOf is the name of our verdict's image; nil for a verdict on the object.
-func (r *run) nameOf(ours *said) *imageName {
+func (r *run) nameOf(ours *engineVerdict) *imageName {
 	if ours.written == "" {
 		return nil
 	}
@@ -140,10 +140,10 @@ func (r *run) nameOf(ours *said) *imageName {
 // weighWhole compares a denial that names no image with our nearest verdict. The other pairs add
 // nothing.
 func (r *run) weighWhole(pairs []pair) {
-	nearest := slices.MaxFunc(pairs, func(a, b pair) int { return cmp.Compare(a.ours.word.severity(), b.ours.word.severity()) })
-	if nearest.ours.word != Admit {
+	nearest := slices.MaxFunc(pairs, func(a, b pair) int { return cmp.Compare(a.ours.verdict.severity(), b.ours.verdict.severity()) })
+	if nearest.ours.verdict != Admit {
 		for _, p := range pairs {
-			if p.ours.word == nearest.ours.word {
+			if p.ours.verdict == nearest.ours.verdict {
 				r.weigh(p)
 			}
 		}
@@ -154,16 +154,16 @@ func (r *run) weighWhole(pairs []pair) {
 
 // counterpart returns the other engine's best match for one of our verdicts; of equal matches the
 // newest. nil: there is none.
-func (r *run) counterpart(ours *said) (*said, string) {
+func (r *run) counterpart(ours *engineVerdict) (*engineVerdict, string) {
 	all, by := r.theirs.of(ours.object, r.places(ours.object))
 	name := r.nameOf(ours)
-	var best, passes *said
+	var best, passes *engineVerdict
 	score := 0
 	for _, theirs := range all {
 		if ours.policy.name == "" {
 			// A verdict without a policy applies to the whole object, and so does the most severe
 			// counterpart.
-			if best == nil || theirs.word.severity() > best.word.severity() {
+			if best == nil || theirs.verdict.severity() > best.verdict.severity() {
 				best = theirs
 			}
 			r.heard[theirs] = true
@@ -171,7 +171,7 @@ func (r *run) counterpart(ours *said) (*said, string) {
 		}
 		s := speaks(theirs, r.imagesOf(theirs), ours, name)
 		if s < 0 {
-			if theirs.word == Admit && theirs.policy.name != "" && speaks(theirs, nil, ours, nil) >= 0 {
+			if theirs.verdict == Admit && theirs.policy.name != "" && speaks(theirs, nil, ours, nil) >= 0 {
 				passes = theirs // a passing rule passes for all images, whichever its message names
 			}
 			continue
@@ -189,7 +189,7 @@ func (r *run) counterpart(ours *said) (*said, string) {
 
 // isNearer reports whether a verdict is a better match than another. A match of the rule outranks
 // a match of the policy or the request, then the newer verdict, then a match of the image.
-func isNearer(a *said, score int, b *said, than int) bool {
+func isNearer(a *engineVerdict, score int, b *engineVerdict, than int) bool {
 	at, before := a.at.Truncate(time.Second), b.at.Truncate(time.Second)
 	switch {
 	case min(score, ofRule) != min(than, ofRule):
@@ -199,11 +199,11 @@ func isNearer(a *said, score int, b *said, than int) bool {
 	case score != than:
 		return score > than
 	}
-	return a.word.severity() > b.word.severity()
+	return a.verdict.severity() > b.verdict.severity()
 }
 
 // imagesOf are the images that a verdict of the other engine names.
-func (r *run) imagesOf(theirs *said) []imageName {
+func (r *run) imagesOf(theirs *engineVerdict) []imageName {
 	known, ok := r.named[theirs]
 	if !ok {
 		known = r.readImages(theirs)
@@ -212,7 +212,7 @@ func (r *run) imagesOf(theirs *said) []imageName {
 	return known
 }
 
-func (r *run) readImages(theirs *said) []imageName {
+func (r *run) readImages(theirs *engineVerdict) []imageName {
 	if theirs.written != "" {
 		if name := r.images.of(theirs.written, ""); name != nil {
 			return []imageName{*name}
@@ -227,11 +227,11 @@ func (r *run) readImages(theirs *said) []imageName {
 
 // weigh compares the verdicts of a pair.
 func (r *run) weigh(p pair) {
-	theirs, ours := p.theirs.word, p.ours.word
+	theirs, ours := p.theirs.verdict, p.ours.verdict
 	switch {
 	case theirs == Error && ours == Error:
 		r.summary.NeitherLooked++
-	case theirs == ours, p.theirs.engine == APIServer && p.ours.onlyTold:
+	case theirs == ours, p.theirs.engine == APIServer && p.ours.audited:
 		r.summary.Agree++
 	case ours == Error:
 		r.differ(ErrorHere, p)
@@ -250,7 +250,7 @@ type row struct {
 	workload, policy, rule               string
 	container, image                     string
 	theirEngine                          Engine
-	theirWord, ourWord                   Word
+	theirWord, ourWord                   Verdict
 	theirMessage, ourCode, ourMessage    string
 	theirsStale, oursStale, onlyToldHere bool
 }
@@ -259,8 +259,8 @@ type row struct {
 func (r *run) differ(class Class, p pair) {
 	r.summary.Differ[class]++
 	theirs, ours := p.theirs, p.ours
-	if ours != nil && !ours.onlyTold && class != DeniedOnlyThere && (theirs == nil || theirs.word != Deny) {
-		switch ours.word {
+	if ours != nil && !ours.audited && class != DeniedOnlyThere && (theirs == nil || theirs.verdict != Deny) {
+		switch ours.verdict {
 		case Deny:
 			r.summary.Newly++
 		case Error:
@@ -288,10 +288,10 @@ func (r *run) differ(class Class, p pair) {
 		container: leading.container, image: leading.written,
 	}
 	if theirs != nil {
-		key.theirEngine, key.theirWord, key.theirMessage, key.theirsStale = theirs.engine, theirs.word, theirs.message, theirs.stale
+		key.theirEngine, key.theirWord, key.theirMessage, key.theirsStale = theirs.engine, theirs.verdict, theirs.message, theirs.stale
 	}
 	if ours != nil {
-		key.ourWord, key.ourCode, key.ourMessage, key.oursStale, key.onlyToldHere = ours.word, ours.code, ours.message, ours.stale, ours.onlyTold
+		key.ourWord, key.ourCode, key.ourMessage, key.oursStale, key.onlyToldHere = ours.verdict, ours.code, ours.message, ours.stale, ours.audited
 	}
 	if have := r.rows[key]; have != nil {
 		have.Objects++
@@ -307,12 +307,12 @@ func (r *run) differ(class Class, p pair) {
 	r.rows[key] = made
 }
 
-func sideOf(s *said) *Side {
+func sideOf(s *engineVerdict) *Side {
 	if s == nil {
 		return nil
 	}
 	return &Side{
-		Engine: s.engine, Word: s.word, OnlyTold: s.onlyTold, Code: s.code, Message: s.message, Where: s.where, Time: s.at.UTC(), Stale: s.stale,
+		Engine: s.engine, Verdict: s.verdict, Audited: s.audited, Code: s.code, Message: s.message, Where: s.where, Time: s.at.UTC(), Stale: s.stale,
 	}
 }
 
@@ -328,7 +328,7 @@ func (r *run) differences() []Difference {
 			cmp.Compare(slices.Index(Classes(), a.Class), slices.Index(Classes(), b.Class)), cmp.Compare(a.rank(), b.rank()),
 			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
 			strings.Compare(a.Policy, b.Policy), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Container, b.Container), strings.Compare(a.Image, b.Image),
-			strings.Compare(a.words(), b.words()))
+			strings.Compare(a.differing(), b.differing()))
 	})
 	return all
 }
@@ -340,19 +340,19 @@ func (d *Difference) rank() int {
 		if side == nil {
 			continue
 		}
-		worst = max(worst, side.Word.severity())
-		if side.OnlyTold {
+		worst = max(worst, side.Verdict.severity())
+		if side.Audited {
 			told = 1
 		}
 	}
 	return told - 2*worst
 }
 
-func (d *Difference) words() string {
+func (d *Difference) differing() string {
 	text := ""
 	for _, side := range []*Side{d.Theirs, d.Ours} {
 		if side != nil {
-			text += string(side.Engine) + string(side.Word) + side.Code + side.Message
+			text += string(side.Engine) + string(side.Verdict) + side.Code + side.Message
 		}
 	}
 	return text

@@ -87,10 +87,10 @@ type Difference struct {
 
 // Side is the verdict of one engine.
 type Side struct {
-	Engine Engine `json:"engine"`
-	Word   Word   `json:"word"`
-	// OnlyTold: the rule is audited, and a failure denies no request.
-	OnlyTold bool `json:"onlyTold,omitempty"`
+	Engine  Engine  `json:"engine"`
+	Verdict Verdict `json:"verdict"`
+	// Audited: the rule is audited, and a failure denies no request.
+	Audited bool `json:"audited,omitempty"`
 	// Code is our reason code; other engines have none.
 	Code    string    `json:"code,omitempty"`
 	Message string    `json:"message,omitempty"`
@@ -111,11 +111,11 @@ type Cost struct {
 	Requests *int64 `json:"requests,omitempty"`
 }
 
-// Saved is the saving of a migration. Unreported values are nil, and Untold lists the reasons.
+// Saved is the saving of a migration. Unreported values are nil, and Unreported lists the reasons.
 type Saved struct {
 	// Milliseconds is the mean saving of a call, measured for both engines by the same source. It
 	// is negative where our calls take longer.
 	Milliseconds *float64 `json:"milliseconds,omitempty"`
 	By           Account  `json:"by,omitempty"`
-	Untold       []string `json:"untold,omitempty"`
+	Unreported   []string `json:"unreported,omitempty"`
 }

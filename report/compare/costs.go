@@ -34,7 +34,7 @@ func (c *Collector) costs() ([]Cost, Saved) {
 
 // saved compares two measurements of the same source. The API server's take precedence.
 func saved(mean map[timingKey]float64) Saved {
-	s := Saved{Untold: []string{"requests: no other engine counts its requests to registries"}}
+	s := Saved{Unreported: []string{"requests: no other engine counts its requests to registries"}}
 	for _, by := range []Account{ByAPIServer, ByItself} {
 		ours, told := mean[timingKey{Quaymaster, by}]
 		if !told {
@@ -48,6 +48,6 @@ func saved(mean map[timingKey]float64) Saved {
 			}
 		}
 	}
-	s.Untold = append(s.Untold, "milliseconds: no source reports the duration of both engines' calls")
+	s.Unreported = append(s.Unreported, "milliseconds: no source reports the duration of both engines' calls")
 	return s
 }

@@ -51,7 +51,7 @@ func TestCosts(t *testing.T) {
 		if got.Saved.Milliseconds != nil {
 			saved = *got.Saved.Milliseconds
 		}
-		if saved != row.want || got.Saved.By != row.by || len(got.Costs) != row.costs || len(got.Saved.Untold) == 0 {
+		if saved != row.want || got.Saved.By != row.by || len(got.Costs) != row.costs || len(got.Saved.Unreported) == 0 {
 			t.Errorf("%s: %+v, %+v", row.reason, got.Saved, got.Costs)
 		}
 		for _, cost := range got.Costs {

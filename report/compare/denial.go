@@ -10,17 +10,17 @@ import (
 // claim is the part of a denial for one policy.
 type claim struct {
 	policy, rule, image, message string
-	word                         Word
+	verdict                      Verdict
 }
 
 // denial parses the text in which the API server reports a webhook's denial or failure. The
 // webhooks of unknown engines are left out.
 func (c *Collector) denial(text string, of report.Resource, at time.Time, where Place) {
 	text = cut(text, maxDenial)
-	about := said{object: of, at: at, where: where}
+	about := engineVerdict{object: of, at: at, where: where}
 	if _, rest, ok := strings.Cut(text, `failed calling webhook "`); ok {
 		name, why, _ := strings.Cut(rest, `"`)
-		about.word, about.message = Error, "the webhook gave no answer"+cut(why, maxMessage)
+		about.verdict, about.message = Error, "the webhook gave no answer"+cut(why, maxMessage)
 		c.claims(about, name, nil)
 		return
 	}
@@ -31,12 +31,12 @@ func (c *Collector) denial(text string, of report.Resource, at time.Time, where 
 		return
 	}
 	message = strings.TrimSpace(strings.TrimPrefix(message, ":"))
-	about.word, about.message = Deny, message
+	about.verdict, about.message = Deny, message
 	c.claims(about, name, claimsOf(message))
 }
 
 // claims adds each policy that a denial names, or the denial itself where it names none.
-func (c *Collector) claims(about said, webhook string, claims []claim) {
+func (c *Collector) claims(about engineVerdict, webhook string, claims []claim) {
 	engine, known := engineOf(webhook)
 	if !known || engine == Quaymaster {
 		return
@@ -47,7 +47,7 @@ func (c *Collector) claims(about said, webhook string, claims []claim) {
 	}
 	for _, one := range claims {
 		s := about
-		s.policy.name, s.rule, s.written, s.message, s.word = one.policy, one.rule, one.image, one.message, one.word
+		s.policy.name, s.rule, s.written, s.message, s.verdict = one.policy, one.rule, one.image, one.message, one.verdict
 		if engine == PolicyController {
 			s.policy.kind = "ClusterImagePolicy"
 		}
@@ -86,7 +86,7 @@ func ruleClaims(list string) []claim {
 		case indent == 2 && policy != "" && len(all) < maxClaims:
 			rule, message, ok := strings.Cut(bare, ":")
 			if ok {
-				all = append(all, claim{policy: policy, rule: unquoted(rule), message: unquoted(strings.Trim(message, " |>-")), word: Deny})
+				all = append(all, claim{policy: policy, rule: unquoted(rule), message: unquoted(strings.Trim(message, " |>-")), verdict: Deny})
 			}
 		case indent > 2 && len(all) > 0:
 			last := &all[len(all)-1]
@@ -105,9 +105,9 @@ func policyClaims(message string) []claim {
 		part = strings.TrimPrefix(part, "Policy ")
 		name, rest, _ := strings.Cut(part, " ")
 		did, why, ok := strings.Cut(rest, ": ")
-		word, known := map[string]Word{"failed": Deny, "error": Error}[did]
+		word, known := map[string]Verdict{"failed": Deny, "error": Error}[did]
 		if ok && known && len(all) < maxClaims {
-			all = append(all, claim{policy: name, message: why, word: word})
+			all = append(all, claim{policy: name, message: why, verdict: word})
 		}
 	}
 	return all
@@ -124,12 +124,12 @@ func imageClaims(errors string) []claim {
 		case len(all) >= maxClaims:
 		case strings.HasPrefix(line, "failed policy: "):
 			name, _, _ := strings.Cut(strings.TrimPrefix(line, "failed policy: "), ": ")
-			all = append(all, claim{policy: name, message: line, word: Deny})
+			all = append(all, claim{policy: name, message: line, verdict: Deny})
 		case strings.HasPrefix(line, "invalid value: ") && strings.Contains(line, " must be an image digest"):
 			image, _, _ := strings.Cut(strings.TrimPrefix(line, "invalid value: "), " ")
-			all = append(all, claim{image: image, message: line, word: Deny})
+			all = append(all, claim{image: image, message: line, verdict: Deny})
 		case strings.HasPrefix(line, "no matching policies"):
-			all = append(all, claim{message: line, word: Deny})
+			all = append(all, claim{message: line, verdict: Deny})
 		case len(all) > 0 && all[len(all)-1].image == "":
 			last := &all[len(all)-1]
 			image, why, _ := strings.Cut(line, " ")
@@ -137,7 +137,7 @@ func imageClaims(errors string) []claim {
 				last.image = image
 			}
 			if why != "" {
-				last.message, last.word = why, wordOfCosign(why)
+				last.message, last.verdict = why, wordOfCosign(why)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func imageClaims(errors string) []claim {
 
 // wordOfCosign recognizes registry failures by their message: cosign's library has no other
 // marker for them.
-func wordOfCosign(message string) Word {
+func wordOfCosign(message string) Verdict {
 	for _, sign := range []string{
 		"unexpected status code", "dial tcp", "i/o timeout", "context deadline exceeded", "connection refused", "no such host", "UNAUTHORIZED",
 		"TOOMANYREQUESTS", "MANIFEST_UNKNOWN", "DENIED:",

@@ -97,29 +97,29 @@ func latest(times ...time.Time) time.Time {
 // kyvernoSaid parses an event's note. On a policy it is "Pod ns/name: [rule] fail (blocked);
 // message" or "Pod ns/name: pass", with the object in the related field. On an object it is
 // "policy name/rule fail: message".
-func kyvernoSaid(reason string, about, related reference, note string) (said, bool) {
+func kyvernoSaid(reason string, about, related reference, note string) (engineVerdict, bool) {
 	group, _, _ := strings.Cut(about.APIVersion, "/")
 	if !isPolicies(group) {
 		return onObject(about, note)
 	}
-	s := said{policy: policyName{about.Kind, about.Namespace, about.Name}, object: related.resource()}
+	s := engineVerdict{policy: policyName{about.Kind, about.Namespace, about.Name}, object: related.resource()}
 	if related.Kind == "" || related.Name == "" {
-		return said{}, false
+		return engineVerdict{}, false
 	}
 	if reason == reasonSkipped {
 		_, rest, _ := strings.Cut(note, " was skipped from rule ")
 		s.rule, _, _ = strings.Cut(rest, " ")
-		s.word, s.skipped, s.message = Admit, true, note
+		s.verdict, s.skipped, s.message = Admit, true, note
 		return s, s.rule != ""
 	}
 	_, rest, ok := strings.Cut(note, ": ")
 	if !ok {
-		return said{}, false
+		return engineVerdict{}, false
 	}
 	if ruled, is := strings.CutPrefix(rest, "["); is {
 		s.rule, rest, ok = strings.Cut(ruled, "] ")
 		if !ok {
-			return said{}, false
+			return engineVerdict{}, false
 		}
 	}
 	rest, s.message, _ = strings.Cut(rest, "; ")
@@ -127,31 +127,31 @@ func kyvernoSaid(reason string, about, related reference, note string) (said, bo
 	return s, s.means(status)
 }
 
-func onObject(about reference, note string) (said, bool) {
+func onObject(about reference, note string) (engineVerdict, bool) {
 	rest, ok := strings.CutPrefix(note, "policy ")
 	head, message, told := strings.Cut(rest, ": ")
 	named, status, stated := strings.Cut(head, " ")
 	name, rule, ruled := strings.Cut(named, "/")
 	if !ok || !told || !stated || !ruled || name == "" || about.Name == "" {
-		return said{}, false
+		return engineVerdict{}, false
 	}
-	s := said{object: about.resource(), policy: policyName{name: name}, rule: rule, message: message}
+	s := engineVerdict{object: about.resource(), policy: policyName{name: name}, rule: rule, message: message}
 	return s, s.means(status)
 }
 
 // means sets a rule's status and returns false for an unknown one.
-func (s *said) means(status string) bool {
+func (s *engineVerdict) means(status string) bool {
 	switch status {
 	case "pass":
-		s.word = Admit
+		s.verdict = Admit
 	case "skip":
-		s.word, s.skipped = Admit, true
+		s.verdict, s.skipped = Admit, true
 	case "fail":
-		s.word = Deny
+		s.verdict = Deny
 	case "warn":
-		s.word, s.onlyTold = Deny, true
+		s.verdict, s.audited = Deny, true
 	case "error":
-		s.word = Error
+		s.verdict = Error
 	default:
 		return false
 	}

@@ -20,7 +20,7 @@ func ExampleCollector_Compare() {
 		return
 	}
 	for _, d := range c.Compare(time.Now()).Differences {
-		fmt.Println(d.Class, d.Kind, d.Name, d.Image, d.Policy, d.Theirs.Word)
+		fmt.Println(d.Class, d.Kind, d.Name, d.Image, d.Policy, d.Theirs.Verdict)
 	}
 	// Output: only-there Pod web registry.example/web:1 ClusterPolicy/signed deny
 }

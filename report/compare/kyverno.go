@@ -64,7 +64,7 @@ func (c *Collector) foreignReport(text []byte) error {
 	for i := range r.Results {
 		entry := &r.Results[i]
 		kind, known := sources()[entry.Source]
-		word, ok := entry.word()
+		word, ok := entry.verdict()
 		if !known || !ok || entry.Policy == "" {
 			continue
 		}
@@ -85,14 +85,14 @@ func (c *Collector) foreignReport(text []byte) error {
 }
 
 // word returns the verdict of an entry without its object, and false for an unknown status.
-func (e *foreignEntry) word() (said, bool) {
-	s := said{engine: Kyverno, where: InReport, at: time.Unix(e.Timestamp.Seconds, e.Timestamp.Nanos).UTC()}
+func (e *foreignEntry) verdict() (engineVerdict, bool) {
+	s := engineVerdict{engine: Kyverno, where: InReport, at: time.Unix(e.Timestamp.Seconds, e.Timestamp.Nanos).UTC()}
 	status := result.Status(e.Result)
 	switch status {
 	case result.Pass, result.Fail, result.Warn, result.Error, result.Skip:
-		s.word, s.skipped, s.onlyTold = wordOfStatus(status)
+		s.verdict, s.skipped, s.audited = wordOfStatus(status)
 	default:
-		return said{}, false
+		return engineVerdict{}, false
 	}
 	return s, true
 }

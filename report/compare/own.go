@@ -19,15 +19,15 @@ func (c *Collector) ownReport(text []byte) error {
 	}
 	for i := range results {
 		r := &results[i]
-		s := said{
+		s := engineVerdict{
 			engine: Quaymaster, object: r.Resource, policy: policyName{r.Policy.Kind, r.Policy.Namespace, r.Policy.Name}, rule: r.Rule,
 			code: string(r.Code), message: r.Message, at: r.Time, where: InReport,
 		}
 		if r.Image != nil {
 			s.container, s.written, s.digest = r.Image.Container, r.Image.Written, r.Image.Digest
 		}
-		s.word, s.skipped, s.onlyTold = wordOfStatus(r.Status)
-		s.word = wordOf(s.word, s.code)
+		s.verdict, s.skipped, s.audited = wordOfStatus(r.Status)
+		s.verdict = wordOf(s.verdict, s.code)
 		c.take(s)
 	}
 	return nil
@@ -35,7 +35,7 @@ func (c *Collector) ownReport(text []byte) error {
 
 // wordOfStatus maps a report's status. A failure that is not enforced is still a failure, but
 // denies no request.
-func wordOfStatus(status result.Status) (word Word, skipped, onlyTold bool) {
+func wordOfStatus(status result.Status) (word Verdict, skipped, onlyTold bool) {
 	switch status {
 	case result.Fail:
 		return Deny, false, false
@@ -57,12 +57,12 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 		return
 	}
 	c.count(d)
-	about := said{engine: Quaymaster, object: d.Object, at: line.Time, where: InDecisionLog}
+	about := engineVerdict{engine: Quaymaster, object: d.Object, at: line.Time, where: InDecisionLog}
 	if d.Image != nil {
 		about.container, about.written, about.digest = d.Image.Container, d.Image.Written, d.Image.Digest
 	}
 	if d.Undecided != "" {
-		about.word, about.code, about.message = Error, d.Undecided, "not decided: "+d.Undecided
+		about.verdict, about.code, about.message = Error, d.Undecided, "not decided: "+d.Undecided
 		c.take(about)
 		return
 	}
@@ -70,41 +70,41 @@ func (c *Collector) Decision(line decisionlog.Entry) {
 	for i := range d.Rules {
 		s := about
 		c.ofRule(&s, &d.Rules[i])
-		held = held || s.word != Admit && !s.onlyTold
+		held = held || s.verdict != Admit && !s.audited
 		c.take(s)
 	}
 	if d.Result.Admits() || held {
 		return
 	}
 	// No rule decided: an override did, or the evaluation failed.
-	about.word = Error
+	about.verdict = Error
 	if len(d.Reasons) > 0 {
 		about.code, about.message = string(d.Reasons[0].Code), d.Reasons[0].Message
 	}
 	if d.Result == gate.Deny {
-		about.word = wordOf(Deny, about.code)
+		about.verdict = wordOf(Deny, about.code)
 	}
 	c.take(about)
 }
 
-func (c *Collector) ofRule(s *said, r *decisionlog.Rule) {
+func (c *Collector) ofRule(s *engineVerdict, r *decisionlog.Rule) {
 	s.policy, s.rule = policyOf(r.Policy), r.Rule
 	// A failure that a gateway setting only audits is enforced once that setting is removed.
-	s.onlyTold = r.AuditedBy == "" && (r.Action == policy.Audit || r.Action == policy.Warn)
+	s.audited = r.AuditedBy == "" && (r.Action == policy.Audit || r.Action == policy.Warn)
 	switch r.Result {
 	case policy.Pass:
-		s.word = Admit
+		s.verdict = Admit
 	case policy.Skipped:
-		s.word, s.skipped = Admit, true
+		s.verdict, s.skipped = Admit, true
 	case policy.Indeterminate:
-		s.word = Error
+		s.verdict = Error
 	default:
-		s.word = Deny
+		s.verdict = Deny
 	}
 	if r.Reason != nil {
 		s.code, s.message = string(r.Reason.Code), r.Reason.Message
 	}
-	s.word = wordOf(s.word, s.code)
+	s.verdict = wordOf(s.verdict, s.code)
 }
 
 // policyOf reads kind/name or kind/namespace/name.

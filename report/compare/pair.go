@@ -17,13 +17,13 @@ const (
 
 // index finds the verdicts of one side by object.
 type index struct {
-	uid, name, workload map[string][]*said
+	uid, name, workload map[string][]*engineVerdict
 }
 
 // indexed indexes verdicts by their objects. A verdict on a workload for all its pods is indexed
 // by the workload's name.
-func (c *Collector) indexed(all []*said) *index {
-	x := &index{uid: map[string][]*said{}, name: map[string][]*said{}, workload: map[string][]*said{}}
+func (c *Collector) indexed(all []*engineVerdict) *index {
+	x := &index{uid: map[string][]*engineVerdict{}, name: map[string][]*engineVerdict{}, workload: map[string][]*engineVerdict{}}
 	for _, s := range all {
 		o := s.object
 		if o.UID != "" {
@@ -46,12 +46,12 @@ func isNamed(o report.Resource) bool { return o.Name != "" && !strings.HasSuffix
 
 // of returns the verdicts on an object and the matching criterion: its UID, its name, or its
 // controller's name.
-func (x *index) of(o report.Resource, places []string) ([]*said, string) {
+func (x *index) of(o report.Resource, places []string) ([]*engineVerdict, string) {
 	if found := x.uid[identity(o)]; o.UID != "" && len(found) > 0 {
 		return found, byUID
 	}
 	if isNamed(o) {
-		found := slices.DeleteFunc(slices.Clone(x.name[nameOf(o.Kind, o.Namespace, o.Name)]), func(s *said) bool {
+		found := slices.DeleteFunc(slices.Clone(x.name[nameOf(o.Kind, o.Namespace, o.Name)]), func(s *engineVerdict) bool {
 			return o.UID != "" && s.object.UID != "" // another object with that name
 		})
 		if len(found) > 0 {
@@ -164,7 +164,7 @@ const (
 
 // speaks returns how well a verdict of the other engine matches one of ours. A negative score is
 // no match.
-func speaks(theirs *said, named []imageName, ours *said, name *imageName) int {
+func speaks(theirs *engineVerdict, named []imageName, ours *engineVerdict, name *imageName) int {
 	score := 0
 	if theirs.policy.name != "" {
 		if ours.policy.name == "" {

@@ -42,8 +42,8 @@ func (r Run) Unverified() string {
 // record makes the findings of one record.
 type record struct {
 	*report.Record
-	object Object
-	told   map[key]bool
+	object   Object
+	reported map[key]bool
 }
 
 // key identifies a reason. A reason of an image is not repeated for its object.
@@ -53,7 +53,7 @@ type key struct {
 }
 
 func ofRecord(r *report.Record) Object {
-	m := record{Record: r, told: map[key]bool{}, object: Object{
+	m := record{Record: r, reported: map[key]bool{}, object: Object{
 		Title: title(r), Source: report.Clean(r.Object.Source), Template: report.Clean(r.Object.Template),
 		Position: r.Object.Position, Result: r.Result,
 	}}
@@ -89,7 +89,7 @@ func title(r *report.Record) string {
 // add adds a finding with sanitized reasons.
 func (m *record) add(f Finding, reasons []policy.Reason) {
 	for _, r := range reasons {
-		m.told[key{r.Code, r.Message}] = true
+		m.reported[key{r.Code, r.Message}] = true
 		f.Reasons = append(f.Reasons, policy.Reason{
 			Code: policy.Code(report.Clean(string(r.Code))), Path: report.Clean(r.Path), Message: report.Clean(r.Message),
 			Expected: report.Clean(r.Expected), Found: report.Clean(r.Found), Where: report.Clean(r.Where), Hint: report.Clean(r.Hint),
@@ -106,8 +106,8 @@ func (m *record) add(f Finding, reasons []policy.Reason) {
 }
 
 // untold returns the reasons without a finding.
-func (m *record) untold(reasons []policy.Reason) []policy.Reason {
-	return slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool { return m.told[key{r.Code, r.Message}] })
+func (m *record) unreported(reasons []policy.Reason) []policy.Reason {
+	return slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool { return m.reported[key{r.Code, r.Message}] })
 }
 
 func worst(findings []Finding) Status {
@@ -130,11 +130,11 @@ func (m *record) image(v *report.Image) {
 	m.object.Images = append(m.object.Images, Image{
 		Place: about.Place, Written: about.Image, Digest: v.Digest.Short(), Result: v.Result, Position: v.Position,
 	})
-	before := m.told
-	m.told = map[key]bool{} // reasons of another image get findings of their own
+	before := m.reported
+	m.reported = map[key]bool{} // reasons of another image get findings of their own
 	defer func() {
-		maps.Copy(before, m.told)
-		m.told = before
+		maps.Copy(before, m.reported)
+		m.reported = before
 	}()
 	begin := len(m.object.Findings)
 	for _, said := range byRule(v.Decisions) {
@@ -142,7 +142,7 @@ func (m *record) image(v *report.Image) {
 		f.Status, f.Policy, f.Rule, f.Exception = said.status, said.policy, said.rule, said.exception
 		m.add(f, said.reasons)
 	}
-	rest := m.untold(v.Reasons)
+	rest := m.unreported(v.Reasons)
 	f := about
 	f.Status, f.Policy = statusOf(v.Result), v.Override
 	switch own := worst(m.object.Findings[begin:]); {
@@ -154,7 +154,7 @@ func (m *record) image(v *report.Image) {
 	default:
 		m.beside(about, rest)
 	}
-	for _, warning := range m.untold(v.Warnings) {
+	for _, warning := range m.unreported(v.Warnings) {
 		f := about
 		f.Status = Warn
 		m.add(f, []policy.Reason{warning})
@@ -208,22 +208,22 @@ func repository(reference string) string {
 }
 
 // The result of one rule for one image.
-type said struct {
+type ruleResult struct {
 	policy, rule, exception string
 	status                  Status
 	reasons                 []policy.Reason
 }
 
 // byRule joins the decisions of each rule. The worst of its entries determines the result.
-func byRule(decisions []report.Decision) []said {
-	var all []said
+func byRule(decisions []report.Decision) []ruleResult {
+	var all []ruleResult
 	for i := range decisions {
 		d := &decisions[i]
-		one := said{policy: d.Policy.String(), rule: d.Rule, status: effectOf(d), reasons: located(d)}
+		one := ruleResult{policy: d.Policy.String(), rule: d.Rule, status: effectOf(d), reasons: located(d)}
 		if d.Exception != nil {
 			one.exception = d.Exception.String()
 		}
-		same := slices.IndexFunc(all, func(s said) bool { return s.policy == one.policy && s.rule == one.rule })
+		same := slices.IndexFunc(all, func(s ruleResult) bool { return s.policy == one.policy && s.rule == one.rule })
 		switch {
 		case same < 0:
 			all = append(all, one)
@@ -320,7 +320,7 @@ func (m *record) unasked(r *report.Rule) (Status, []policy.Reason) {
 
 // tellsOf reports whether a finding contains an error.
 func (m *record) tellsOf(err string) bool {
-	for told := range m.told {
+	for told := range m.reported {
 		if strings.Contains(told.message, err) {
 			return true
 		}
@@ -342,7 +342,7 @@ func (m *record) each(status Status, reasons []policy.Reason) {
 // whole makes the findings of the object that belong to no single image or rule. It ensures that
 // the worst finding equals the answer.
 func (m *record) whole() {
-	rest := m.untold(m.Reasons)
+	rest := m.unreported(m.Reasons)
 	status := statusOf(m.Result)
 	switch own := worst(m.object.Findings); {
 	case !m.Result.Admits() && weight(status) > weight(own):
@@ -356,7 +356,7 @@ func (m *record) whole() {
 	default:
 		m.each(Note, rest)
 	}
-	m.each(Warn, m.untold(m.Warnings))
+	m.each(Warn, m.unreported(m.Warnings))
 	if len(m.object.Findings) == 0 {
 		m.add(Finding{Status: Skip}, []policy.Reason{{Code: policy.NotConcerned, Message: "it has no images, and no rule matches it"}})
 	}

@@ -33,7 +33,7 @@ type entry struct {
 type judgement struct {
 	policy string // its ID
 	rule   string
-	told   verdict.Kind
+	result verdict.Kind
 }
 
 // place is a workload.
@@ -314,7 +314,7 @@ func (i *Inventory) drop(e *entry) {
 
 // forget enforces the bounds. Images that no workload ran are evicted first, since requests for
 // them are free, and then the least recently seen.
-func (i *Inventory) forget(now time.Time) {
+func (i *Inventory) evict(now time.Time) {
 	full := func() bool {
 		return len(i.images) > MaxImages || i.uses > maxAllUses || i.evidence > maxAllEvidence
 	}

@@ -26,7 +26,7 @@ type Inventory struct {
 	replica string
 	now     func() time.Time
 	since   time.Time
-	waiting chan told
+	waiting chan queued
 	room    *report.Room
 	dropped atomic.Int64
 
@@ -61,14 +61,14 @@ func New(o Options) (*Inventory, error) {
 		return nil, fmt.Errorf("inventory: %w", err)
 	}
 	return &Inventory{
-		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan told, maxWaiting), room: report.NewRoom(maxHeld),
+		packer: packer, replica: o.Replica, now: o.Now, since: o.Now(), waiting: make(chan queued, maxWaiting), room: report.NewRoom(maxHeld),
 		images: map[string]*entry{}, order: list.New(), strange: list.New(), lone: newLone(),
 		places: map[place]map[*entry]struct{}{}, policies: map[string]*policyCount{},
 	}, nil
 }
 
 // An element of the queue: a decision, or the end of a scan.
-type told struct {
+type queued struct {
 	decided report.Decided
 	pass    *pass
 }
@@ -90,7 +90,7 @@ func (i *Inventory) Take(d report.Decided) {
 		return
 	}
 	select {
-	case i.waiting <- told{decided: d}:
+	case i.waiting <- queued{decided: d}:
 	default:
 		i.room.Leave(d)
 		i.dropped.Add(1)
@@ -105,7 +105,7 @@ func (i *Inventory) Passed(apiVersion, kind string, began time.Time, leftOut fun
 		leftOut = func(string) bool { return false }
 	}
 	select {
-	case i.waiting <- told{pass: &pass{apiVersion, kind, began, leftOut}}: // queued after the scan's decisions
+	case i.waiting <- queued{pass: &pass{apiVersion, kind, began, leftOut}}: // queued after the scan's decisions
 	default: // the next scan reports it again
 	}
 }
@@ -127,7 +127,7 @@ func (i *Inventory) Run(ctx context.Context) {
 
 // take processes one element. A record that causes a panic is dropped and counted, since only the
 // dashboard needs it.
-func (i *Inventory) take(next told) {
+func (i *Inventory) take(next queued) {
 	defer func() {
 		if recover() != nil {
 			i.dropped.Add(1)
@@ -181,7 +181,7 @@ func (i *Inventory) Add(o report.Occasion, r report.Record, about report.Resourc
 	}
 	i.countPolicies(o, r)
 	i.see(o, r, about)
-	i.forget(now)
+	i.evict(now)
 }
 
 // About describes the inventory's origin.

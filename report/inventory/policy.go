@@ -89,7 +89,7 @@ func (i *Inventory) Policies() []Policy {
 			if images[j.policy] == nil {
 				images[j.policy] = &Results{}
 			}
-			images[j.policy].Add(j.told)
+			images[j.policy].Add(j.result)
 		}
 	}
 	all := make([]Policy, 0, len(i.policies))

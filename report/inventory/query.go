@@ -146,7 +146,7 @@ func (q *ImageQuery) asksFor(e *entry) bool {
 		return false
 	}
 	return q.Policy == "" || slices.ContainsFunc(e.judgements, func(j judgement) bool {
-		return j.policy == q.Policy && (!q.Failed || j.told != verdict.Pass && j.told != verdict.Skip)
+		return j.policy == q.Policy && (!q.Failed || j.result != verdict.Pass && j.result != verdict.Skip)
 	})
 }
 

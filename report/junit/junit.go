@@ -40,15 +40,15 @@ type (
 		Value string `xml:"value,attr"`
 	}
 	testcase struct {
-		Name      string `xml:"name,attr"`
-		ClassName string `xml:"classname,attr"`
-		Skipped   *said  `xml:"skipped"`
-		Error     *said  `xml:"error"`
-		Failure   *said  `xml:"failure"`
+		Name      string  `xml:"name,attr"`
+		ClassName string  `xml:"classname,attr"`
+		Skipped   *detail `xml:"skipped"`
+		Error     *detail `xml:"error"`
+		Failure   *detail `xml:"failure"`
 		// Out is the output of a passing case.
 		Out string `xml:"system-out,omitempty"`
 	}
-	said struct {
+	detail struct {
 		Type    string `xml:"type,attr"`
 		Message string `xml:"message,attr"`
 		Text    string `xml:",chardata"`
@@ -89,9 +89,9 @@ func nothing(of finding.Run, why string) suite {
 	made := suite{Name: "quaymaster"}
 	one := testcase{Name: "something was verified", ClassName: "quaymaster"}
 	if of.Error != "" {
-		one.Error = &said{Type: "not-decided", Message: why, Text: why}
+		one.Error = &detail{Type: "not-decided", Message: why, Text: why}
 	} else {
-		one.Skipped = &said{Type: "nothing-verified", Message: why, Text: why}
+		one.Skipped = &detail{Type: "nothing-verified", Message: why, Text: why}
 	}
 	made.add(one)
 	return made
@@ -137,7 +137,7 @@ func ofFinding(o *finding.Object, f *finding.Finding) testcase {
 	case f.Status == finding.Note || f.Status == finding.Warn:
 		one.Name += ": " + string(f.Code())
 	}
-	told := &said{Type: string(f.Code()), Message: f.Sentence(*o), Text: strings.Join(f.Details(*o), "\n")}
+	told := &detail{Type: string(f.Code()), Message: f.Sentence(*o), Text: strings.Join(f.Details(*o), "\n")}
 	switch f.Status {
 	case finding.Deny:
 		one.Failure = told

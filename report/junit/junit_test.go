@@ -24,7 +24,7 @@ import (
 // attributes, and those that it must have. Elements without an entry hold text alone.
 type element struct{ holds, may, must []string }
 
-var said = element{may: []string{"type", "message"}}
+var detail = element{may: []string{"type", "message"}}
 
 var xsd = map[string]element{
 	"testsuites": {holds: []string{"testsuite"}, may: []string{"name", "time", "tests", "failures", "errors"}},
@@ -39,7 +39,7 @@ var xsd = map[string]element{
 	},
 	"properties": {holds: []string{"property"}},
 	"property":   {may: []string{"name", "value"}, must: []string{"name", "value"}},
-	"failure":    said, "error": said, "skipped": said, "system-out": {},
+	"failure":    detail, "error": detail, "skipped": detail, "system-out": {},
 }
 
 // counts are those of the cases in a suite, or in all.

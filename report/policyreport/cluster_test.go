@@ -24,18 +24,18 @@ var morning = time.Date(2026, 3, 14, 9, 26, 53, 589793238, time.UTC)
 
 // yard is a gate of real parts and what objects look like to it.
 type yard struct {
-	*gatetest.Harbor
+	*gatetest.Env
 	gate *gate.Gate
 }
 
 func newYard(t testing.TB, policies ...string) *yard {
 	t.Helper()
-	harbor, err := gatetest.NewHarbor()
+	env, err := gatetest.NewEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(harbor.Close)
-	y := &yard{Harbor: harbor}
+	t.Cleanup(env.Close)
+	y := &yard{Env: env}
 	y.set(t, policies...)
 	return y
 }

@@ -106,7 +106,7 @@ func TestPendingIsBounded(t *testing.T) {
 	p := newPending(3*changeCost, func() time.Time { return now })
 	add := func(ctx context.Context, name string) error {
 		c := newChange(policyreport.Place{Namespace: "shop", Name: name})
-		c.item(report.Resource{Kind: "Pod", Namespace: "shop", Name: name}).say(saidOf(result.Result{Rule: "r"}))
+		c.item(report.Resource{Kind: "Pod", Namespace: "shop", Name: name}).add(entryOf(result.Result{Rule: "r"}))
 		return p.add(ctx, c)
 	}
 	for _, name := range []string{"a", "b"} {

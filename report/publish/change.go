@@ -36,7 +36,7 @@ func (c *change) address() address { return address{c.at.Namespace, c.at.Name} }
 func (c *change) size() (results, bytes int) {
 	bytes = changeCost + wordCost*len(c.policies)
 	for _, i := range c.items {
-		results += len(i.words)
+		results += len(i.entries)
 		bytes += i.bytes()
 	}
 	return results, bytes
@@ -56,8 +56,8 @@ func (c *change) item(of report.Resource) *item {
 func (c *change) join(later *change) {
 	for _, each := range later.items {
 		to := c.item(each.of)
-		for _, s := range each.words {
-			to.say(s)
+		for _, s := range each.entries {
+			to.add(s)
 		}
 		if each.whole.After(to.whole) {
 			to.whole = each.whole

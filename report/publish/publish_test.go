@@ -375,7 +375,7 @@ func TestParts(t *testing.T) {
 		}
 		for i := range 30 {
 			at := report.Resource{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: fmt.Sprintf("pod-%02d", i), UID: fmt.Sprintf("uid-pod-%02d", i)}
-			if err := p.Forget(t.Context(), at, time.Now()); err != nil {
+			if err := p.Remove(t.Context(), at, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -47,7 +47,7 @@ func (p *Publisher) Put(ctx context.Context, d report.Decided) error {
 
 // Forget removes the results of an object that was deleted at a time. It does nothing if reports
 // are by policy, or if the object had a report of its own, which is deleted with it.
-func (p *Publisher) Forget(ctx context.Context, of report.Resource, at time.Time) error {
+func (p *Publisher) Remove(ctx context.Context, of report.Resource, at time.Time) error {
 	of = inPlace(of)
 	workload, err := p.workload(ctx, of)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 	}()
 	of := d.Resource()
 	if d.Outcome.Subject.Operation == "DELETE" {
-		return p.Forget(ctx, of, d.Occasion.Time)
+		return p.Remove(ctx, of, d.Occasion.Time)
 	}
 	of = inPlace(of)
 	workload, err := p.workload(ctx, of)
@@ -105,7 +105,7 @@ func (p *Publisher) sort(ctx context.Context, d report.Decided, justNow bool) (e
 		}
 		r.Resource = of
 		if c := to(r); c != nil {
-			c.item(of).say(saidOf(r))
+			c.item(of).add(entryOf(r))
 		}
 	}
 	if d.Occasion.Process == report.ProcessScan && p.options.Grouping != policyreport.ByPolicy {

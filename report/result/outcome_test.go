@@ -72,16 +72,16 @@ const signed = `{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name
 
 // TestOfOutcomes: what real gates decide about real images, as lines of reports.
 func TestOfOutcomes(t *testing.T) {
-	harbor, err := gatetest.NewHarbor()
+	env, err := gatetest.NewEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer harbor.Close()
-	good, err := harbor.Signed("good")
+	defer env.Close()
+	good, err := env.Signed("good")
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := harbor.Build("shop/bad", "1", "bad")
+	bad := env.Build("shop/bad", "1", "bad")
 	const everything = `{"repositories": ["*"]}`
 	for _, row := range []struct {
 		reason, action, image string
@@ -92,7 +92,7 @@ func TestOfOutcomes(t *testing.T) {
 		{"it is signed", "Enforce", good.ByDigest(), "", "", []string{"signed by-us pass verified"}},
 		{"it is not", "Enforce", bad.Name, "", "", []string{"signed by-us fail unsigned"}},
 		{"it is not, and that is only told", "Audit", bad.Name, "", "", []string{"signed by-us fail unsigned"}},
-		{"nobody has it", "Enforce", harbor.Registry.Host() + "/shop/none:1", "", "", []string{"signed by-us error image-not-found"}},
+		{"nobody has it", "Enforce", env.Registry.Host() + "/shop/none:1", "", "", []string{"signed by-us error image-not-found"}},
 		{"an override allows it", "Enforce", bad.Name, policy.OverrideAllow, everything, []string{"signed by-us skip override-allowed ImageOverride/bad-day"}},
 		{"what is only told needs none", "Audit", bad.Name, policy.OverrideAllow, everything, []string{"signed by-us fail unsigned"}},
 		{"an override of another image", "Enforce", bad.Name, policy.OverrideAllow, `{"repositories": ["other.example/*"]}`, []string{"signed by-us fail unsigned"}},
@@ -100,13 +100,13 @@ func TestOfOutcomes(t *testing.T) {
 		{"an override denies it", "Enforce", good.ByDigest(), policy.OverrideDeny, everything, []string{"signed by-us pass verified", "bad-day deny fail override-denied"}},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			p, err := harbor.Policy(strings.ReplaceAll(signed, "ACTION", row.action))
+			p, err := env.Policy(strings.ReplaceAll(signed, "ACTION", row.action))
 			if err != nil {
 				t.Fatal(err)
 			}
-			g, err := harbor.Gate(p)
+			g, err := env.Gate(p)
 			if row.override != "" {
-				g, err = harbor.Overriding(row.override, row.match, p)
+				g, err = env.Overriding(row.override, row.match, p)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -55,11 +55,11 @@ func Write(w io.Writer, of finding.Run, version string) error {
 
 // maker makes the one run.
 type maker struct {
-	run        run
-	invocation invocation
-	rules      map[policy.Code]int // the index in the driver's rules, by code
-	seen       map[string]int      // the number of results with a fingerprint
-	told       map[string]bool     // descriptors of notifications
+	run           run
+	invocation    invocation
+	rules         map[policy.Code]int // the index in the driver's rules, by code
+	seen          map[string]int      // the number of results with a fingerprint
+	notifications map[string]bool     // descriptors of notifications
 }
 
 func (m *maker) write(w io.Writer) error {
@@ -115,11 +115,11 @@ func text(o finding.Object, f finding.Finding) string {
 
 // notify adds a notification, and the descriptor of its kind.
 func (m *maker) notify(id, level, text string, at []location) {
-	if !m.told[id] {
-		if m.told == nil {
-			m.told = map[string]bool{}
+	if !m.notifications[id] {
+		if m.notifications == nil {
+			m.notifications = map[string]bool{}
 		}
-		m.told[id] = true
+		m.notifications[id] = true
 		m.run.Tool.Driver.Notifications = append(m.run.Tool.Driver.Notifications,
 			descriptor{ID: id, ShortDescription: message{strings.ReplaceAll(id, "-", " ")}})
 	}

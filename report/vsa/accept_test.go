@@ -30,18 +30,18 @@ const (
     {imageReferences: ["HOST/shop/*"], attestors: [{entries: [{keys: {publicKeys: KEY, rekor: {ignoreTlog: true}, ctlog: {ignoreSCT: true}}}]}]}]}]}}`
 )
 
-// port is a harbor with a verifier that signs summaries.
+// port is a env with a verifier that signs summaries.
 type port struct {
-	*gatetest.Harbor
+	*gatetest.Env
 	verifier, stranger vsa.Key
 	public             []byte // of the verifier
 }
 
 func newPort(t testing.TB) *port {
 	t.Helper()
-	harbor := testkit.Must(gatetest.NewHarbor())(t)
-	t.Cleanup(harbor.Close)
-	p := &port{Harbor: harbor}
+	env := testkit.Must(gatetest.NewEnv())(t)
+	t.Cleanup(env.Close)
+	p := &port{Env: env}
 	signer := testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t)
 	p.verifier, p.public = keyOf(t, signer), signer.PublicPEM()
 	p.stranger = keyOf(t, testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t))

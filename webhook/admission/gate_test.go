@@ -14,31 +14,31 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// harbor has a real gate, whose one rule it is.
-type harbor struct {
-	*gatetest.Harbor
+// env has a real gate, whose one rule it is.
+type env struct {
+	*gatetest.Env
 	gate *gate.Gate
 }
 
-func newHarbor(t testing.TB) *harbor {
+func newEnv(t testing.TB) *env {
 	t.Helper()
-	h := &harbor{Harbor: testkit.Must(gatetest.NewHarbor())(t)}
+	h := &env{Env: testkit.Must(gatetest.NewEnv())(t)}
 	t.Cleanup(h.Close)
 	h.gate = h.gateOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}})
 	return h
 }
 
 // gateOf returns a gate with a memory of its own.
-func (h *harbor) gateOf(t testing.TB, policies ...*policy.Policy) *gate.Gate {
+func (h *env) gateOf(t testing.TB, policies ...*policy.Policy) *gate.Gate {
 	t.Helper()
 	return testkit.Must(h.Gate(policies...))(t)
 }
 
-// Name, Extractors and Plan make the harbor a rule: every image is signed by its
+// Name, Extractors and Plan make the env a rule: every image is signed by its
 // signer, and pinned.
-func (h *harbor) Name() string                                  { return "check" }
-func (h *harbor) Extractors(*policy.Subject) []policy.Extractor { return nil }
-func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
+func (h *env) Name() string                                  { return "check" }
+func (h *env) Extractors(*policy.Subject) []policy.Extractor { return nil }
+func (h *env) Plan(_ context.Context, _ *policy.Subject, images []policy.Image) (policy.RulePlan, error) {
 	var plan policy.RulePlan
 	for _, found := range images {
 		plan.Checks = append(plan.Checks, policy.Check{
@@ -48,14 +48,14 @@ func (h *harbor) Plan(_ context.Context, _ *policy.Subject, images []policy.Imag
 	return plan, nil
 }
 
-func (h *harbor) signed(t testing.TB, name string) string {
+func (h *env) signed(t testing.TB, name string) string {
 	t.Helper()
 	return testkit.Must(h.Signed(name))(t).Name
 }
 
 // TestRealGate is the journey of a Pod through both doors.
 func TestRealGate(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad").ByDigest()
 	mutate, validate := endpoint(t, admission.Mutate, h.gate), endpoint(t, admission.Validate, h.gate)
 
@@ -91,7 +91,7 @@ func TestRealGate(t *testing.T) {
 }
 
 func BenchmarkRealGate(b *testing.B) {
-	h := newHarbor(b)
+	h := newEnv(b)
 	for name, now := range map[string]object{"eight": stored(), "one": small()} {
 		for i, entry := range now["spec"].(object)["containers"].([]any) {
 			entry.(object)["image"] = h.signed(b, string(rune('a'+i)))

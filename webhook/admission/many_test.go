@@ -43,9 +43,9 @@ func (c counted) Plan(ctx context.Context, s *policy.Subject, images []policy.Im
 	return c.Selective.Plan(ctx, s, images)
 }
 
-// policies are so many of Kyverno's, the first of which speaks of the harbor's
+// policies are so many of Kyverno's, the first of which speaks of the env's
 // images, and others of those of other teams, on the same registry and elsewhere.
-func (h *harbor) policies(t testing.TB, count int, asked *int) []*policy.Policy {
+func (h *env) policies(t testing.TB, count int, asked *int) []*policy.Policy {
 	t.Helper()
 	engine := testkit.Must(jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader}))(t)
 	compiler := testkit.Must(kyverno.New(kyverno.Options{Engine: engine}))(t)
@@ -74,7 +74,7 @@ func (h *harbor) policies(t testing.TB, count int, asked *int) []*policy.Policy 
 // TestOnlyPoliciesThatMatchAreAsked counts what a thousand policies cost, of which
 // one speaks of the image.
 func TestOnlyPoliciesThatMatchAreAsked(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	image := h.signed(t, "web")
 	var asked int
 	handler := endpoint(t, admission.Mutate, h.gateOf(t, h.policies(t, 1000, &asked)...))
@@ -99,7 +99,7 @@ func TestOnlyPoliciesThatMatchAreAsked(t *testing.T) {
 
 // BenchmarkPolicies compares one policy with a thousand.
 func BenchmarkPolicies(b *testing.B) {
-	h := newHarbor(b)
+	h := newEnv(b)
 	for _, containers := range []int{1, 8} {
 		now := stored()
 		list := now["spec"].(object)["containers"].([]any)[:containers]

@@ -11,7 +11,7 @@ import (
 
 // TestOverrides is the journey of pods through both doors on a bad day.
 func TestOverrides(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}
 	good, bad := testkit.Must(h.Signed("good"))(t), h.Build("shop/bad", "1", "bad")
 

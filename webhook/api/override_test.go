@@ -11,7 +11,7 @@ import (
 
 // TestOverrides: what CI systems and nodes are told on a bad day.
 func TestOverrides(t *testing.T) {
-	h := testkit.Must(gatetest.NewHarbor())(t)
+	h := testkit.Must(gatetest.NewEnv())(t)
 	t.Cleanup(h.Close)
 	good, other := h.Build("shop/good", "1", "good"), h.Build("shop/other", "1", "other")
 	endpoint := newEndpoint(t, testkit.Must(h.Overriding(policy.OverrideDeny, `{"digests": ["`+good.Manifest.Digest+`"]}`))(t))

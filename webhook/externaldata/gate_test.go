@@ -19,7 +19,7 @@ import (
 // TestRealGate is what keys come to, by policies, a registry and signatures that
 // are real.
 func TestRealGate(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad, elsewhere := h.signed(t, "good"), h.Build("shop/bad", "1", "bad"), h.Build("tools/x", "1", "x")
 	exact := good.Name + "@" + good.Manifest.Digest
 	labels := []string{"kinds: [Pod]", "kinds: [Pod], selector: {matchLabels: {a: b}}"}

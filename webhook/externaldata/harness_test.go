@@ -18,17 +18,17 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/externaldata"
 )
 
-// harbor is a real gate's, and fails the test on errors.
-type harbor struct{ *gatetest.Harbor }
+// env is a real gate's, and fails the test on errors.
+type env struct{ *gatetest.Env }
 
-func newHarbor(t testing.TB) *harbor {
+func newEnv(t testing.TB) *env {
 	t.Helper()
-	h := &harbor{testkit.Must(gatetest.NewHarbor())(t)}
+	h := &env{testkit.Must(gatetest.NewEnv())(t)}
 	t.Cleanup(h.Close)
 	return h
 }
 
-// signedImages wants the harbor's images below shop signed; changes replace texts
+// signedImages wants the environment's images below shop signed; changes replace texts
 // in it, two by two.
 const signedImages = `apiVersion: kyverno.io/v1
 kind: ClusterPolicy
@@ -46,13 +46,13 @@ spec:
 `
 
 // gate returns a gate with the policy.
-func (h *harbor) gate(t testing.TB, changes ...string) *gate.Gate {
+func (h *env) gate(t testing.TB, changes ...string) *gate.Gate {
 	t.Helper()
 	text := strings.NewReplacer(changes...).Replace(signedImages)
 	return testkit.Must(h.Gate(testkit.Must(h.Policy(text))(t)))(t)
 }
 
-func (h *harbor) signed(t testing.TB, name string) gatetest.Image {
+func (h *env) signed(t testing.TB, name string) gatetest.Image {
 	t.Helper()
 	return testkit.Must(h.Signed(name))(t)
 }

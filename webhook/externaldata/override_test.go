@@ -12,7 +12,7 @@ import (
 
 // TestOverrides: what keys come to on a bad day.
 func TestOverrides(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	signed := testkit.Must(h.Policy(signedImages))(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	digest := func(of string) string { return `{"digests": ["` + of + `"]}` }

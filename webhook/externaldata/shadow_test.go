@@ -78,7 +78,7 @@ func TestShadow(t *testing.T) {
 
 // TestShadowOfMutation: what the twin pins, a shadow leaves as it is.
 func TestShadowOfMutation(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	image := h.signed(t, "app")
 	engine := h.gate(t)
 	if values, errs := send(t, endpoint(t, externaldata.Mutate, engine), image.Name); errs[0] != "" || values[0] == image.Name {

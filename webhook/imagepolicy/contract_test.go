@@ -17,7 +17,7 @@ import (
 // TestContract asks as the API server's plugin does: with its codec, by client-go's
 // REST client, reading the answer into the object that was sent.
 func TestContract(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	server := httptest.NewTLSServer(endpoint(t, h.gate(t)))
 	t.Cleanup(server.Close)

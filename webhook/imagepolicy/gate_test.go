@@ -10,7 +10,7 @@ import (
 // TestRealGate is what a pod's images come to, by policies, a registry and
 // signatures that are real.
 func TestRealGate(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, other := h.signed(t, "good"), h.signed(t, "other")
 	bad := h.Build("shop/bad", "1", "bad")
 	elsewhere := h.Build("tools/x", "1", "x")
@@ -62,7 +62,7 @@ func TestRealGate(t *testing.T) {
 // TestUnknownNamespace holds that labels which could not be read are no match and
 // no miss.
 func TestUnknownNamespace(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good := h.signed(t, "good")
 	kept := &recorder{}
 	byLabel := h.gate(t, "kinds: [Pod]", "kinds: [Pod], namespaceSelector: {matchLabels: {team: b}}")
@@ -76,7 +76,7 @@ func TestUnknownNamespace(t *testing.T) {
 }
 
 func TestAudit(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	g := h.gate(t)
 	status := send(t, endpoint(t, g), "shop", good.ByDigest(), bad.Name)

@@ -10,7 +10,7 @@ import (
 
 // TestOverrides: the review of a pod's images on a bad day.
 func TestOverrides(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	signed := testkit.Must(h.Policy(signedImages))(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad")
 	elsewhere := h.Build("tools/x", "1", "x")

@@ -154,11 +154,11 @@ func (c *Client) connect(dialer *dial.Dialer) func(context.Context, string, stri
 	}
 }
 
-// Recall implements claims.Peers. It queries all replicas at once. It returns when every key is
+// Get implements claims.Peers. It queries all replicas at once. It returns when every key is
 // found, all replicas have answered, or the timeout expires. Requests that are still open then
 // continue until their own timeout: cancelling one would close its connection, and the next query
 // would need a new handshake.
-func (c *Client) Recall(ctx context.Context, keys []string) map[string][]byte {
+func (c *Client) Get(ctx context.Context, keys []string) map[string][]byte {
 	members := c.members()
 	if len(members) == 0 || len(keys) == 0 {
 		return nil

@@ -197,7 +197,7 @@ func TestABusyReplicaIsAskedAgain(t *testing.T) {
 		r := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) }))
 		asker := client(t, ourKey, nil, r)
 		for range 2 {
-			asker.Recall(t.Context(), []string{"a"})
+			asker.Get(t.Context(), []string{"a"})
 		}
 		if got := r.asked.Load(); got != c.asked {
 			t.Errorf("%s: asked %d times, want %d", c.reason, got, c.asked)
@@ -222,7 +222,7 @@ func TestKeysThatNobodyCouldHave(t *testing.T) {
 		{"more than a request takes", many, 0, 0},
 	} {
 		r := serve(t, path(t, ourKey, memory{just: []byte("A"), long: []byte("B")}))
-		got := client(t, ourKey, nil, r).Recall(t.Context(), c.keys)
+		got := client(t, ourKey, nil, r).Get(t.Context(), c.keys)
 		if len(got) != c.known || r.asked.Load() != c.asked {
 			t.Errorf("%s: %d known after %d questions", c.reason, len(got), r.asked.Load())
 		}

@@ -45,7 +45,7 @@ func TestConnectionsOutliveAnAnswer(t *testing.T) {
 	// has sent the response.
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(error) { ended <- struct{}{} }})
 	for range questions {
-		if got := c.Recall(ctx, []string{"a"}); len(got) != 1 {
+		if got := c.Get(ctx, []string{"a"}); len(got) != 1 {
 			t.Fatal("the fast replica's answer is lost")
 		}
 		release <- struct{}{}
@@ -76,7 +76,7 @@ func BenchmarkRecall(b *testing.B) {
 	}
 	c := client(b, ourKey, nil, replicas...)
 	for b.Loop() {
-		if got := c.Recall(b.Context(), []string{"a"}); len(got) != 1 {
+		if got := c.Get(b.Context(), []string{"a"}); len(got) != 1 {
 			b.Fatal("the answer is lost")
 		}
 	}

@@ -93,7 +93,7 @@ func client(t testing.TB, key []byte, with []peers.Option, replicas ...*replica)
 func TestReplicasTellOneAnotherWhatTheyKnow(t *testing.T) {
 	one := serve(t, path(t, ourKey, memory{"a": []byte("A"), "secret": []byte("not asked for")}))
 	two := serve(t, path(t, ourKey, memory{"b": {0, 255, '"'}}))
-	got := client(t, ourKey, nil, one, two).Recall(t.Context(), []string{"a", "b", "c"})
+	got := client(t, ourKey, nil, one, two).Get(t.Context(), []string{"a", "b", "c"})
 	want := map[string][]byte{"a": []byte("A"), "b": {0, 255, '"'}}
 	if !maps.EqualFunc(got, want, bytes.Equal) {
 		t.Errorf("got %q, want %q", got, want)
@@ -151,7 +151,7 @@ func TestAStrangerForgesNoFact(t *testing.T) {
 				}
 				return body
 			}}
-			got := client(t, ourKey, nil, serve(t, handler)).Recall(t.Context(), []string{"a"})
+			got := client(t, ourKey, nil, serve(t, handler)).Get(t.Context(), []string{"a"})
 			if _, known := got["a"]; known != c.known {
 				t.Errorf("known: %t, want %t", known, c.known)
 			}
@@ -168,7 +168,7 @@ func TestAReflectedQuestionIsNoAnswer(t *testing.T) {
 	}))
 	var reported atomic.Int64
 	c := client(t, ourKey, []peers.Option{peers.WithFailures(func(string, error) { reported.Add(1) })}, mirror)
-	if got := c.Recall(t.Context(), []string{"a"}); len(got) != 0 {
+	if got := c.Get(t.Context(), []string{"a"}); len(got) != 0 {
 		t.Errorf("got %q", got)
 	}
 	if reported.Load() != 1 {
@@ -227,7 +227,7 @@ func signed(t testing.TB, key []byte, at time.Time, keys ...string) *http.Reques
 	if len(keys) > peers.MaxKeys { // a client does not send them
 		return forged(key, at, keys)
 	}
-	client(t, key, []peers.Option{peers.WithClock(func() time.Time { return at })}, catcher).Recall(t.Context(), keys)
+	client(t, key, []peers.Option{peers.WithClock(func() time.Time { return at })}, catcher).Get(t.Context(), keys)
 	return request
 }
 
@@ -246,14 +246,14 @@ func TestADeadPeerIsLeftAlone(t *testing.T) {
 	}))
 	c := client(t, ourKey, []peers.Option{peers.WithClock(now)}, flaky)
 	for range 3 {
-		c.Recall(t.Context(), []string{"a"})
+		c.Get(t.Context(), []string{"a"})
 	}
 	if n := flaky.asked.Load(); n != 1 {
 		t.Errorf("asked %d times while it rests, want once", n)
 	}
 	down.Store(false)
 	ahead.Store(int64(5 * time.Second))
-	if got := c.Recall(t.Context(), []string{"a"}); len(got) != 1 {
+	if got := c.Get(t.Context(), []string{"a"}); len(got) != 1 {
 		t.Error("it is up again and not asked")
 	}
 }
@@ -271,7 +271,7 @@ func TestASilentPeerIsLeftAlone(t *testing.T) {
 	request := func() {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
-		c.Recall(ctx, []string{"a"})
+		c.Get(ctx, []string{"a"})
 	}
 	request()
 	select {
@@ -297,10 +297,10 @@ func TestASlowPeerCostsNoMoreThanTheTime(t *testing.T) {
 	fast := serve(t, path(t, ourKey, memory{"a": []byte("A")}))
 	c := client(t, ourKey, []peers.Option{peers.WithTimeout(300 * time.Millisecond)}, fast, slow)
 	started := time.Now()
-	if got := c.Recall(t.Context(), []string{"a"}); len(got) != 1 {
+	if got := c.Get(t.Context(), []string{"a"}); len(got) != 1 {
 		t.Error("the fast peer's answer is lost")
 	}
-	if got := c.Recall(t.Context(), []string{"a", "b"}); len(got) != 1 { // b: nobody but the slow one could know
+	if got := c.Get(t.Context(), []string{"a", "b"}); len(got) != 1 { // b: nobody but the slow one could know
 		t.Error("the fast peer's answer is lost for the slow one's")
 	}
 	if took := time.Since(started); took > 3*time.Second {
@@ -308,7 +308,7 @@ func TestASlowPeerCostsNoMoreThanTheTime(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := c.Recall(ctx, []string{"b"}); len(got) != 0 {
+	if got := c.Get(ctx, []string{"b"}); len(got) != 0 {
 		t.Error("an answer from nowhere")
 	}
 }
@@ -333,7 +333,7 @@ func TestWhomNotToAsk(t *testing.T) {
 			config := peers.Config{Key: ourKey, Members: members{foreign.address(), "nonsense", "169.254.169.254:443"}, Roots: roots{c.pool}, ServerName: c.name}
 			asker := testkit.Must(peers.New(config, append(c.with, peers.WithTimeout(5*time.Second))...))(t)
 			defer asker.Close()
-			if _, known := asker.Recall(t.Context(), []string{"a"})["a"]; known != c.known {
+			if _, known := asker.Get(t.Context(), []string{"a"})["a"]; known != c.known {
 				t.Errorf("known: %t, want %t", known, c.known)
 			}
 		})
@@ -352,7 +352,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	t.Cleanup(r.Close)
 	c := client(t, ourKey, nil, &replica{Server: r})
 	for range 5 {
-		c.Recall(t.Context(), []string{"a"})
+		c.Get(t.Context(), []string{"a"})
 	}
 	if n := opened.Load(); n != 1 {
 		t.Errorf("%d connections for five questions in a row", n)
@@ -410,6 +410,6 @@ func ExampleNew() {
 		Key: ourKey, Members: members{other.Listener.Addr().String()}, Roots: roots{pool}, ServerName: "example.com",
 	}, peers.WithLoopback(), peers.WithTimeout(5*time.Second))
 	defer client.Close()
-	fmt.Printf("%s\n", client.Recall(context.Background(), []string{"a", "b"}))
+	fmt.Printf("%s\n", client.Get(context.Background(), []string{"a", "b"}))
 	// Output: map[a:a fact]
 }

@@ -45,8 +45,8 @@ func (c *Configuration) check() error {
 	c.Policies.ClusterImagePolicies.check(&found)
 	c.Policies.Expressions.check(&found)
 	c.checkGuard(&found)
-	c.Listen.check(c.Doors, &found)
-	c.Doors.API.check(c.Standalone, &found)
+	c.Listen.check(c.Endpoints, &found)
+	c.Endpoints.API.check(c.Standalone, &found)
 	c.Mirrors.check(c.Standalone, &found)
 	found.refuse(time.Duration(*c.Ages.Stale) > policy.MaxStale, "ages.stale: want at most %s", policy.MaxStale)
 	c.Snapshot.check(&found)
@@ -74,7 +74,7 @@ func (c *Configuration) checkCertificate(found *complaints) {
 	found.refuse(c.Certificate.Folder != "" && !c.Standalone, "certificate.folder is for running standalone; in a cluster the certificate is in a Secret")
 }
 
-func (l Listen) check(doors Doors, found *complaints) {
+func (l Listen) check(doors Endpoints, found *complaints) {
 	for _, named := range [][2]string{{"listen.address", l.Address}, {"listen.plain", l.Plain}} {
 		_, _, err := net.SplitHostPort(named[1])
 		found.refuse(err != nil, "%s: want host:port: %w", named[0], err)
@@ -83,9 +83,9 @@ func (l Listen) check(doors Doors, found *complaints) {
 		address, err := netip.ParseAddrPort(l.Profiling)
 		found.refuse(err != nil || !address.Addr().IsLoopback(), "listen.profiling: %q: want a loopback address such as 127.0.0.1:6060; profiles tell much", l.Profiling)
 	}
-	found.refuse(len(l.ClientNames)+len(l.ClientDoors) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientEndpoints need listen.clientCA")
+	found.refuse(len(l.ClientNames)+len(l.ClientEndpoints) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientEndpoints need listen.clientCA")
 	found.refuse(l.Socket != "" && !filepath.IsAbs(l.Socket), "listen.socket: %q: want an absolute path", l.Socket)
-	for _, door := range l.ClientDoors {
+	for _, door := range l.ClientEndpoints {
 		found.refuse(!slices.Contains(doors.Paths(), door), "listen.clientEndpoints: there is no door %q, or it is not turned on: want some of %s", door, strings.Join(doors.Paths(), ", "))
 	}
 }

@@ -46,7 +46,7 @@ type Configuration struct {
 	Policies     Policies     `json:"policies,omitzero"`
 	Exceptions   Exceptions   `json:"exceptions,omitzero"`
 	Mirrors      Mirrors      `json:"mirrors,omitzero"`
-	Doors        Doors        `json:"endpoints,omitzero"`
+	Endpoints    Endpoints    `json:"endpoints,omitzero"`
 	Registries   Registries   `json:"registries,omitzero"`
 	Trust        Trust        `json:"trust,omitzero"`
 	Ages         Ages         `json:"ages,omitzero"`
@@ -95,7 +95,7 @@ type Listen struct {
 	// Endpoints that require a client certificate: /mutate, /validate, /policies, /shadow,
 	// /shadow/policies, /probe, and the enabled additional endpoints. Default: all of them. The
 	// endpoint of the replicas requires their key.
-	ClientDoors []string `json:"clientEndpoints,omitempty"`
+	ClientEndpoints []string `json:"clientEndpoints,omitempty"`
 	// Path of a unix socket, made with mode 0600, for /api/v1/verify without a token: the file's
 	// permissions control access. Default: none.
 	Socket string `json:"socket,omitempty"`
@@ -351,8 +351,8 @@ func (c *Configuration) fill() {
 	if c.Kubernetes.Burst == 0 {
 		c.Kubernetes.Burst = 100
 	}
-	if c.Doors.API.TokenReview && len(c.Doors.API.Audiences) == 0 {
-		c.Doors.API.Audiences = []string{"quaymaster"}
+	if c.Endpoints.API.TokenReview && len(c.Endpoints.API.Audiences) == 0 {
+		c.Endpoints.API.Audiences = []string{"quaymaster"}
 	}
 	c.Snapshot.fill()
 	c.DecisionLog.fill()

@@ -74,7 +74,7 @@ func TestDefaultsAreSafe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Doors.ImageReview || c.Doors.ExternalData || c.Doors.API.IsOpen() || c.Listen.Socket != "" || c.Mirrors.OpenShift || c.SharedMemory.Address != "" {
+	if c.Endpoints.ImageReview || c.Endpoints.ExternalData || c.Endpoints.API.IsOpen() || c.Listen.Socket != "" || c.Mirrors.OpenShift || c.SharedMemory.Address != "" {
 		t.Errorf("a door or a server that nobody asked for: %+v", c)
 	}
 	if c.Standalone || c.Webhooks.Disabled || len(c.Exceptions.Namespaces) > 0 || len(c.Registries.Providers) > 0 || c.Trust.Refresh {

@@ -19,7 +19,7 @@ const (
 
 // Paths are the active endpoints: those of the API server's webhooks, and the enabled optional
 // ones.
-func (d Doors) Paths() []string {
+func (d Endpoints) Paths() []string {
 	list := []string{configuration.MutatePath, configuration.ValidatePath, configuration.DocumentsPath,
 		configuration.ShadowPath, configuration.ShadowDocumentsPath, configuration.ProbePath}
 	if d.ImageReview {

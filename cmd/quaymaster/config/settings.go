@@ -55,7 +55,7 @@ type Expressions struct {
 
 // Doors is the set of optional endpoints, in addition to the API server's webhooks. Each is
 // disabled (404) by default.
-type Doors struct {
+type Endpoints struct {
 	// Serve the API server's ImagePolicyWebhook (imagepolicy.k8s.io/v1alpha1) at /imagereview.
 	ImageReview bool `json:"imageReview,omitempty"`
 	// Serve Gatekeeper's external data providers at /externaldata/verify and

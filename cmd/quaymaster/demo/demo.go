@@ -106,7 +106,7 @@ func runDemo(ctx context.Context, t command.Terminal, keep bool) error {
 	return demoGateway(ctx, t, folder, registry.Host(), func(dashboard string) error {
 		fmt.Fprintf(t.Out, "\nDone in %.1f s.\n", time.Since(started).Seconds())
 		if keep || command.IsTerminal(t.Out) {
-			return linger(ctx, t.Out, folder, dashboard, scenes)
+			return serveUntilEnd(ctx, t.Out, folder, dashboard, scenes)
 		}
 		fmt.Fprintf(t.Out, "The dashboard was at %s; with --keep it stays, and the images to try the command line on.\n", dashboard)
 		return nil
@@ -268,7 +268,7 @@ func demoFlags(folder string) string {
 }
 
 // linger keeps the registry running and prints commands to try.
-func linger(ctx context.Context, out io.Writer, folder, dashboard string, scenes []scene) error {
+func serveUntilEnd(ctx context.Context, out io.Writer, folder, dashboard string, scenes []scene) error {
 	fmt.Fprintf(out, `
 The registry and the gateway stay up until you interrupt them (Ctrl-C). In another
 terminal:

@@ -25,7 +25,7 @@ import (
 // call is one request that the demo sends to the gateway as an API server would.
 type call struct {
 	review  string // a file of the examples
-	door    string
+	path    string
 	story   string
 	allowed bool
 }
@@ -127,7 +127,7 @@ func (c call) send(ctx context.Context, out io.Writer, client *http.Client, addr
 		return err
 	}
 	body := bytes.ReplaceAll(text, []byte("REGISTRY"), []byte(registry))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+c.door+"?timeout=10s", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+address+c.path+"?timeout=10s", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (r answeredReview) tell(out io.Writer, c call) error {
 	if !r.Response.Allowed {
 		word = "denied"
 	}
-	fmt.Fprintf(out, "\n  %-9s %-42s POST %s\n", word, c.story, c.door)
+	fmt.Fprintf(out, "\n  %-9s %-42s POST %s\n", word, c.story, c.path)
 	if len(r.Response.Patch) > 0 {
 		var operations []workload.Operation
 		if err := json.Unmarshal(r.Response.Patch, &operations); err != nil {

@@ -201,12 +201,12 @@ func compile(t testing.TB, with engine.Compilers, v *gatetest.Variants, s spelli
 
 func newVariants(t testing.TB) *gatetest.Variants {
 	t.Helper()
-	harbor, err := gatetest.NewHarbor()
+	env, err := gatetest.NewEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(harbor.Close)
-	v, err := gatetest.NewVariants(harbor)
+	t.Cleanup(env.Close)
+	v, err := gatetest.NewVariants(env)
 	if err != nil {
 		t.Fatal(err)
 	}

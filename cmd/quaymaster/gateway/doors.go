@@ -52,7 +52,7 @@ func requireCertificates(l config.Listen, open []string, doors map[string]webhoo
 	if err != nil {
 		return fmt.Errorf("listen.clientCA %s: %w", l.ClientCA, err)
 	}
-	asking := l.ClientDoors
+	asking := l.ClientEndpoints
 	if len(asking) == 0 {
 		asking = open
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/report/result"
 	"github.com/quaymaster/quaymaster/scan"
-	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/scan/dryrun"
 )
 
 // MaxDryVerdicts bounds how long a start may wait for the verdicts on running workloads.
@@ -38,7 +38,7 @@ func (g *assembly) dryVerdicts(ctx context.Context, key []byte) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, g.options.DryVerdicts)
 	defer cancel()
-	known := trial.NewComparison()
+	known := dryrun.NewComparison()
 	from, err := g.saidBefore(ctx, known)
 	gateway.Warn(g.log, "dry verdicts: what was said before cannot be read")(err)
 	summary, err := g.dryRound(ctx, key, known)
@@ -99,7 +99,7 @@ func (g *assembly) dryRound(ctx context.Context, key []byte, into report.Sink) (
 
 // saidBefore reads the previous verdicts: from reports in the cluster, else from the decision log
 // of this replica. It returns the source.
-func (g *assembly) saidBefore(ctx context.Context, into *trial.Comparison) (string, error) {
+func (g *assembly) saidBefore(ctx context.Context, into *dryrun.Comparison) (string, error) {
 	failed := readAllReports(ctx, g.cluster.Client.Dynamic, func(results []result.Result) { into.Before(results...) })
 	if into.Known() > 0 {
 		return "reports say", failed

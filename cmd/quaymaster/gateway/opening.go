@@ -58,7 +58,7 @@ func (g *assembly) build() (map[string]webhook.Endpoint, error) {
 		return nil, nil
 	}
 	g.entrances = map[string]*endpoints.Placeholder{}
-	open := g.configuration.Doors.Paths()
+	open := g.configuration.Endpoints.Paths()
 	for _, path := range open {
 		g.entrances[path] = &endpoints.Placeholder{}
 	}

@@ -17,7 +17,7 @@ import (
 // otherDoors makes the enabled optional endpoints, by their paths.
 func (g *assembly) otherDoors(engine *gate.Gate, told reporting.Recorder) (map[string]http.Handler, error) {
 	made, shadow := map[string]http.Handler{}, g.configuration.Shadow()
-	if g.configuration.Doors.ImageReview {
+	if g.configuration.Endpoints.ImageReview {
 		door, err := imagepolicy.New(imagepolicy.Config{
 			Decider: engine, Namespaces: g.around.Namespaces, Failure: endpoints.Failure{State: g.state}, Queue: g.queue,
 			Recorder: reporting.ImageRecorder{Recorder: told, Shadow: shadow}, Shadow: shadow,
@@ -27,7 +27,7 @@ func (g *assembly) otherDoors(engine *gate.Gate, told reporting.Recorder) (map[s
 		}
 		made[config.ImageReviewPath] = door
 	}
-	if g.configuration.Doors.ExternalData {
+	if g.configuration.Endpoints.ExternalData {
 		for path, door := range map[string]externaldata.Endpoint{config.DataVerifyPath: externaldata.Verify, config.DataMutatePath: externaldata.Mutate} {
 			handler, err := externaldata.New(externaldata.Config{
 				Endpoint: door, Decider: engine, Namespaces: g.around.Namespaces, Queue: g.queue,
@@ -39,7 +39,7 @@ func (g *assembly) otherDoors(engine *gate.Gate, told reporting.Recorder) (map[s
 			made[path] = handler
 		}
 	}
-	if settings := g.configuration.Doors.API; settings.IsOpen() {
+	if settings := g.configuration.Endpoints.API; settings.IsOpen() {
 		whose, err := g.authenticator(settings)
 		if err != nil {
 			return nil, err

@@ -65,7 +65,7 @@ func (g *assembly) scanEngine(key []byte, lookups *cluster.Lookups, view *scan.V
 type besides struct{ of *gate.Gate }
 
 // Recall implements claims.Peers.
-func (b besides) Recall(_ context.Context, keys []string) map[string][]byte {
+func (b besides) Get(_ context.Context, keys []string) map[string][]byte {
 	return b.of.Remembered(keys)
 }
 

@@ -54,8 +54,8 @@ func newSharedMemory(c config.SharedMemory, key []byte, to *metrics.Metrics) (*r
 // sharedMetrics counts the events of entries; it implements redis.Observer.
 type sharedMetrics struct{ to *metrics.Metrics }
 
-// Recalled implements redis.Observer, as do the methods below.
-func (s sharedMetrics) Recalled(asked, known int) {
+// Requested implements redis.Observer, as do the methods below.
+func (s sharedMetrics) Requested(asked, known int) {
 	s.to.SharedMemory("hit", known)
 	s.to.SharedMemory("miss", asked-known)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/scan"
-	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/scan/dryrun"
 )
 
 // looking holds the inputs of an evaluation of all running workloads, without the decider.
@@ -67,7 +67,7 @@ func (g *assembly) dryRun(key []byte, busy func() bool) (made rollout.DryRun, en
 	if err != nil {
 		return nil, end, err
 	}
-	made, err = trial.New(trial.Options{
+	made, err = dryrun.New(dryrun.Options{
 		Cluster: l.lister, Namespaces: g.around.Namespaces, State: g.state, Decider: g.decider(l), Excluded: g.outside(), Busy: busy,
 	})
 	return made, end, err

@@ -151,7 +151,7 @@ func judged(r *report.Redirection, route *mirror.Route, outcome gate.Outcome) {
 
 // ask resolves the digest at the authoritative side, and finds the targets that serve it.
 func (l *looking) ask(ctx context.Context, r *report.Redirection, ref image.Ref, route *mirror.Route) {
-	question := redirect.Question{Route: route, Open: func(ctx context.Context, at image.Repository) (redirect.Session, error) {
+	question := redirect.Request{Route: route, Open: func(ctx context.Context, at image.Repository) (redirect.Session, error) {
 		session, err := l.sources.Open(ctx, gate.Access{}, at)
 		return target{session}, err
 	}}
@@ -210,7 +210,7 @@ func without(route *mirror.Route, silent bool) report.Redirect {
 }
 
 // digest resolves the digest at the authoritative side.
-func (l *looking) digest(ctx context.Context, ref image.Ref, question redirect.Question, early *redirect.Early) (image.Digest, []redirect.Attempt, error) {
+func (l *looking) digest(ctx context.Context, ref image.Ref, question redirect.Request, early *redirect.Early) (image.Digest, []redirect.Attempt, error) {
 	if !ref.Digest().IsZero() {
 		return ref.Digest(), nil, nil
 	}

@@ -113,11 +113,11 @@ func sideText(s *compare.Side) string {
 	if s == nil {
 		return "-"
 	}
-	words := []string{string(s.Word)}
+	words := []string{string(s.Verdict)}
 	if s.Engine != compare.Quaymaster {
-		words = []string{string(s.Engine) + " " + string(s.Word)}
+		words = []string{string(s.Engine) + " " + string(s.Verdict)}
 	}
-	if s.OnlyTold {
+	if s.Audited {
 		words[0] += " (audit)"
 	}
 	if s.Stale {
@@ -157,7 +157,7 @@ func (c *compared) close(b *strings.Builder) {
 	if saved := c.comparison.Saved; saved.Milliseconds != nil {
 		fmt.Fprintf(b, "saved: %.1f ms a call, by %s\n", *saved.Milliseconds, account(saved.By))
 	}
-	for _, untold := range c.comparison.Saved.Untold {
+	for _, untold := range c.comparison.Saved.Unreported {
 		fmt.Fprintf(b, "not told: %s\n", untold)
 	}
 	fmt.Fprintf(b, "%d verdicts of ours, %d of theirs: %d agree, %d could be looked at by neither\n", s.Ours, s.Theirs, s.Agree, s.NeitherLooked)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
@@ -148,8 +148,8 @@ func failOpen(kubernetes json.RawMessage) bool {
 }
 
 // features returns the common part of all policies.
-func (c reader) features(f features, path string) said.Policy {
-	var template said.Policy
+func (c reader) features(f features, path string) ivp.Policy {
+	var template ivp.Policy
 	if f.DetectionMode {
 		template.Actions = []string{"Warn"}
 	}
@@ -168,12 +168,12 @@ func (c reader) features(f features, path string) said.Policy {
 	const label = "securesystemsengineering.connaisseur/webhook"
 	if n := f.NamespacedValidation; n != nil && (n.Enabled == nil || *n.Enabled) {
 		at := path + ".namespacedValidation.mode"
-		template.Match = said.Pods()
+		template.Match = ivp.Pods()
 		switch n.Mode {
 		case "", "ignore":
-			template.Match.NamespaceSelector = &said.Selector{MatchExpressions: []said.LabelRequirement{{Key: label, Operator: "NotIn", Values: []string{"ignore"}}}}
+			template.Match.NamespaceSelector = &ivp.Selector{MatchExpressions: []ivp.LabelRequirement{{Key: label, Operator: "NotIn", Values: []string{"ignore"}}}}
 		case "validate":
-			template.Match.NamespaceSelector = &said.Selector{MatchExpressions: []said.LabelRequirement{{Key: label, Operator: "In", Values: []string{"validate"}}}}
+			template.Match.NamespaceSelector = &ivp.Selector{MatchExpressions: []ivp.LabelRequirement{{Key: label, Operator: "In", Values: []string{"validate"}}}}
 		default:
 			c.Refuse(at, fmt.Sprintf("%q", n.Mode), "want ignore or validate")
 		}
@@ -185,7 +185,7 @@ func (c reader) features(f features, path string) said.Policy {
 // rules makes a policy of each rule. Of Connaisseur's rules exactly one
 // judges an image, the most specific; so each policy leaves out the images that a
 // more specific rule takes.
-func (c reader) rules(a application, prefix string, template said.Policy) {
+func (c reader) rules(a application, prefix string, template ivp.Policy) {
 	if len(a.Policy) == 0 || len(a.Policy) > source.MaxRules {
 		c.Refuse(source.Below(prefix, "policy"), fmt.Sprintf("%d rules", len(a.Policy)), fmt.Sprintf("want 1 to %d", source.MaxRules))
 		return
@@ -209,7 +209,7 @@ func (c reader) rules(a application, prefix string, template said.Policy) {
 		p := template
 		p.Name = "connaisseur-" + rule.Pattern
 		comment := fmt.Sprintf("The images of the pattern %q (%s), without those that a more specific pattern takes.", rule.Pattern, at)
-		p.Images = []said.ImageReference{patterns.selection(i).Reference(comment)}
+		p.Images = []ivp.ImageReference{patterns.selection(i).Reference(comment)}
 		if c.judge(&p, a.Validators[v], rule, source.Index(source.Below(prefix, "validators"), v), at) {
 			c.Say(&p)
 		}
@@ -220,7 +220,7 @@ func (c reader) rules(a application, prefix string, template said.Policy) {
 		}
 	}
 	if !total {
-		p := said.Deny("connaisseur-unmatched", patterns.unmatched().Reference("The images that no pattern takes."),
+		p := ivp.Deny("connaisseur-unmatched", patterns.unmatched().Reference("The images that no pattern takes."),
 			"no rule of the policy matches this image", "Connaisseur denies an image that none of its patterns takes.")
 		p.Match, p.Actions, p.FailurePolicy = template.Match, template.Actions, template.FailurePolicy
 		c.Say(p)
@@ -228,12 +228,12 @@ func (c reader) rules(a application, prefix string, template said.Policy) {
 }
 
 // judge sets the attestors; false if no signature is required.
-func (c reader) judge(p *said.Policy, v validator, rule rule, at, ruleAt string) bool {
+func (c reader) judge(p *ivp.Policy, v validator, rule rule, at, ruleAt string) bool {
 	w := rule.With
 	switch w.Mode {
 	case "", "mutate":
 	case "insecureValidateOnly":
-		p.Pin = &said.Pinning{Required: true}
+		p.Pin = &ivp.Pinning{Required: true}
 		p.About = append(p.About, "The tag stays in the object (mode insecureValidateOnly): the verified image may differ from the running one.")
 	default:
 		c.Refuse(ruleAt+".with.mode", fmt.Sprintf("%q", w.Mode), "want mutate or insecureValidateOnly")
@@ -258,7 +258,7 @@ func (c reader) judge(p *said.Policy, v validator, rule rule, at, ruleAt string)
 	return true
 }
 
-func (c reader) static(p *said.Policy, v validator, rule rule, at, ruleAt string) bool {
+func (c reader) static(p *ivp.Policy, v validator, rule rule, at, ruleAt string) bool {
 	w := rule.With
 	if w.TrustRoot != "" || w.Threshold != nil || len(w.Required) > 0 || w.VerifyTLog != nil ||
 		w.VerifySCT != nil || w.VerificationLevel != "" || w.VerifyTimestamp != "" {
@@ -272,21 +272,21 @@ func (c reader) static(p *said.Policy, v validator, rule rule, at, ruleAt string
 			"Connaisseur puts a * before each pattern, so that this one matches the same text below any other registry, too.", rule.Pattern, v.Name)
 		return false
 	default:
-		p.Pin = &said.Pinning{}
-		p.Validations = []said.Validation{{Expression: said.Denied(), Message: fmt.Sprintf("the policy denies images of %s", rule.Pattern)}}
+		p.Pin = &ivp.Pinning{}
+		p.Validations = []ivp.Validation{{Expression: ivp.Denied(), Message: fmt.Sprintf("the policy denies images of %s", rule.Pattern)}}
 	}
 	return true
 }
 
-func (c reader) auth(p *said.Policy, auth *auth, at string) {
+func (c reader) auth(p *ivp.Policy, auth *auth, at string) {
 	switch {
 	case auth == nil:
 	case auth.Username != "" || auth.Password != "" || auth.Registry != "":
 		c.Refuse(at, "a credential stands in the policy", "put it into a Secret of type kubernetes.io/dockerconfigjson, and name that in secretName")
 	case auth.SecretName != "":
-		p.Credentials = &said.Credentials{Secrets: []string{auth.SecretName}}
+		p.Credentials = &ivp.Credentials{Secrets: []string{auth.SecretName}}
 		p.About = append(p.About, fmt.Sprintf("The Secret %s must lie in the gateway's namespace, and hold a .dockerconfigjson.", strings.TrimSpace(auth.SecretName)))
 	case auth.UseKeychain:
-		p.Credentials = &said.Credentials{Providers: []string{"default", "google", "azure", "amazon", "github"}}
+		p.Credentials = &ivp.Credentials{Providers: []string{"default", "google", "azure", "amazon", "github"}}
 	}
 }

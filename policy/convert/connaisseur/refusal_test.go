@@ -118,7 +118,7 @@ func TestTold(t *testing.T) {
 		{"a pattern, and a rule", exchanged(first, `{pattern: "[ab].io/*"}`, second, "validator: nobody}"), []string{"policy[0].pattern", `policy[1].validator: names "nobody"`}},
 		{"a host, and a trust root", exchanged("type: cosign,", "type: cosign, host: 1,", single, "key: x"), []string{"validators[1].host: want an object", "trustRoots[0].key: no PEM block"}},
 	} {
-		if err := converttest.Told(row.text, row.parts...); err != nil {
+		if err := converttest.ExpectRefusal(row.text, row.parts...); err != nil {
 			t.Errorf("%s: %v", row.reason, err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
@@ -29,7 +29,7 @@ func (c reader) trustRoots(v validator, name, at, ruleAt string) []int {
 	return found
 }
 
-func (c reader) cosign(p *said.Policy, v validator, w with, at, ruleAt string) {
+func (c reader) cosign(p *ivp.Policy, v validator, w with, at, ruleAt string) {
 	if w.VerificationLevel != "" || w.VerifyTimestamp != "" {
 		c.Refuse(ruleAt, "verificationLevel or verifyTimestamp", "belong to notation validators: remove them")
 	}
@@ -37,7 +37,7 @@ func (c reader) cosign(p *said.Policy, v validator, w with, at, ruleAt string) {
 	if len(v.Host) > 0 {
 		c.Decode(v.Host, &host, at+".host")
 	}
-	log := said.CTLog{
+	log := ivp.CTLog{
 		URL: host.Rekor, IgnoreTlog: w.VerifyTLog != nil && !*w.VerifyTLog, IgnoreSCT: w.VerifySCT != nil && !*w.VerifySCT,
 		RekorKey: c.OptionalPEM(host.RekorPubkey, source.PublicKey, at+".host.rekorPubkey"),
 		CTKey:    c.OptionalPEM(host.CTLogPubkey, source.PublicKey, at+".host.ctLogPubkey"),
@@ -48,7 +48,7 @@ func (c reader) cosign(p *said.Policy, v validator, w with, at, ruleAt string) {
 	for _, i := range chosen {
 		root := v.TrustRoots[i]
 		one := c.signer(root, roots, source.Index(at+".trustRoots", i))
-		one.Name = said.AttestorName(root.Name, taken)
+		one.Name = ivp.AttestorName(root.Name, taken)
 		if one.Cosign != nil {
 			own := log
 			one.Cosign.CTLog = &own
@@ -60,7 +60,7 @@ func (c reader) cosign(p *said.Policy, v validator, w with, at, ruleAt string) {
 }
 
 // count sets the number of required signatures.
-func (c reader) count(p *said.Policy, w with, names map[string]string, roots int, at string) {
+func (c reader) count(p *ivp.Policy, w with, names map[string]string, roots int, at string) {
 	var everyone []string
 	for _, a := range p.Attestors {
 		everyone = append(everyone, a.Name)
@@ -69,7 +69,7 @@ func (c reader) count(p *said.Policy, w with, names map[string]string, roots int
 		if w.Threshold != nil || len(w.Required) > 0 {
 			c.Refuse(at, "threshold or required beside a single trust root, which Connaisseur does not count", `remove it, or say trustRoot "*"`)
 		}
-		p.Validations = append(p.Validations, said.Validation{Expression: said.Every(said.Signed(everyone, 1)),
+		p.Validations = append(p.Validations, ivp.Validation{Expression: ivp.Every(ivp.Signed(everyone, 1)),
 			Message: "no signature by the trust root of the policy"})
 		return
 	}
@@ -84,8 +84,8 @@ func (c reader) count(p *said.Policy, w with, names map[string]string, roots int
 		required = append(required, names[name])
 	}
 	if len(required) > 0 {
-		p.Validations = append(p.Validations, said.Validation{
-			Expression: said.Every(said.Signed(required, len(required))), Message: "a signature that the policy requires is missing",
+		p.Validations = append(p.Validations, ivp.Validation{
+			Expression: ivp.Every(ivp.Signed(required, len(required))), Message: "a signature that the policy requires is missing",
 		})
 	}
 	threshold := roots
@@ -99,32 +99,32 @@ func (c reader) count(p *said.Policy, w with, names map[string]string, roots int
 	}
 	// Connaisseur looks at no more than the required ones if they are enough.
 	if threshold > len(required) {
-		p.Validations = append(p.Validations, said.Validation{
-			Expression: said.Every(said.Signed(everyone, threshold)), Message: "fewer signatures than the policy asks for",
+		p.Validations = append(p.Validations, ivp.Validation{
+			Expression: ivp.Every(ivp.Signed(everyone, threshold)), Message: "fewer signatures than the policy asks for",
 			Comment: "Each attestor counts once, however often it has signed.",
 		})
 	}
 }
 
 // signer is one trust root of a cosign validator.
-func (c reader) signer(root trustRoot, roots, at string) said.Attestor {
+func (c reader) signer(root trustRoot, roots, at string) ivp.Attestor {
 	if root.Name == "" {
 		c.Refuse(at+".name", "is missing", "name the trust root")
 	}
 	if root.Cert != "" || root.TSCert != "" || (root.Key != "") == (root.Keyless != nil) {
 		c.Refuse(at, "is not exactly one of key and keyless", "a cosign validator's trust root is one of them")
-		return said.Attestor{}
+		return ivp.Attestor{}
 	}
 	if root.Key != "" {
-		return said.Attestor{Cosign: &said.Cosign{Key: c.SigningKey(root.Key, at+".key")}}
+		return ivp.Attestor{Cosign: &ivp.Cosign{Key: c.SigningKey(root.Key, at+".key")}}
 	}
 	k := root.Keyless
-	one := said.Identity{Issuer: k.Issuer, IssuerRegExp: k.IssuerRegex, Subject: k.Subject, SubjectRegExp: k.SubjectRegex}
+	one := ivp.Identity{Issuer: k.Issuer, IssuerRegExp: k.IssuerRegex, Subject: k.Subject, SubjectRegExp: k.SubjectRegex}
 	c.CheckIdentity(one, at+".keyless")
-	return said.Attestor{Comment: source.Anchored(one), Cosign: &said.Cosign{Keyless: &said.Keyless{Identities: []said.Identity{one}, Roots: roots}}}
+	return ivp.Attestor{Comment: source.Anchored(one), Cosign: &ivp.Cosign{Keyless: &ivp.Keyless{Identities: []ivp.Identity{one}, Roots: roots}}}
 }
 
-func (c reader) notation(p *said.Policy, v validator, w with, at, ruleAt string) {
+func (c reader) notation(p *ivp.Policy, v validator, w with, at, ruleAt string) {
 	if w.Threshold != nil || len(w.Required) > 0 || w.VerifyTLog != nil || w.VerifySCT != nil {
 		c.Refuse(ruleAt, "threshold, required, verifyInTransparencyLog or verifySCT", "belong to cosign validators: remove them")
 	}
@@ -145,6 +145,6 @@ func (c reader) notation(p *said.Policy, v validator, w with, at, ruleAt string)
 			tsa = append(tsa, c.PEM(root.TSCert, source.Certificate, path+".tsCert")...)
 		}
 	}
-	p.Attestors = []said.Attestor{{Name: "notary", Notary: said.TrustStore(certs, tsa)}}
-	p.Validations = []said.Validation{{Expression: said.Every(said.Signed([]string{"notary"}, 1)), Message: "no notation signature by the policy's certificates"}}
+	p.Attestors = []ivp.Attestor{{Name: "notary", Notary: ivp.TrustStore(certs, tsa)}}
+	p.Validations = []ivp.Validation{{Expression: ivp.Every(ivp.Signed([]string{"notary"}, 1)), Message: "no notation signature by the policy's certificates"}}
 }

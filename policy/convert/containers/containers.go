@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
@@ -97,7 +97,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 // scope makes policies of one scope. The most specific scope alone decides, so
 // that images of scopes within it are left out.
 func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json.RawMessage, at string) {
-	p := &said.Policy{Name: "containers-" + string(s)}
+	p := &ivp.Policy{Name: "containers-" + string(s)}
 	if s == "" {
 		p.Name = "containers-default"
 	}
@@ -106,7 +106,7 @@ func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json
 		comment = "The images that no scope matches."
 	}
 	images := images.Selection{Spelling: images.ByIdentity, Takes: s.Test(), Before: images.ScopesWithin(scopes, s)}.Reference(comment)
-	p.Images = []said.ImageReference{images}
+	p.Images = []ivp.ImageReference{images}
 	if len(requirements) == 0 {
 		c.Refuse(at, "is empty", "containers-policy.json(5) wants at least one requirement")
 		return
@@ -137,7 +137,7 @@ func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json
 	}
 	switch {
 	case rejected: // whatever else is asked
-		c.Say(said.Deny(p.Name, images, fmt.Sprintf("the policy rejects images of the scope %q", string(s))))
+		c.Say(ivp.Deny(p.Name, images, fmt.Sprintf("the policy rejects images of the scope %q", string(s))))
 	case len(p.Validations) > 0:
 		c.Say(p)
 	default:
@@ -146,7 +146,7 @@ func (c reader) scope(s images.Scope, scopes []images.Scope, requirements []json
 }
 
 // sigstoreSigned adds one requirement: a signature by any of its keys.
-func (c reader) sigstoreSigned(p *said.Policy, r requirement, at string, taken map[string]bool) {
+func (c reader) sigstoreSigned(p *ivp.Policy, r requirement, at string, taken map[string]bool) {
 	keys := c.contents(at, source.PublicKey, contents{"keyPath", r.KeyPath}, contents{"keyData", r.KeyData},
 		lists{"keyPaths", r.KeyPaths}, lists{"keyDatas", r.KeyDatas})
 	rekor := c.contents(at, source.PublicKey, contents{"rekorPublicKeyPath", r.RekorPublicKeyPath}, contents{"rekorPublicKeyData", r.RekorPublicKeyData},
@@ -156,11 +156,11 @@ func (c reader) sigstoreSigned(p *said.Policy, r requirement, at string, taken m
 		c.Refuse(at+".pki", "is given", "an ImageValidatingPolicy's certificate attestors do not compare the signer's name: keep this scope on the node")
 		return
 	}
-	var signers []said.Attestor
+	var signers []ivp.Attestor
 	switch {
 	case len(keys) > 0 && r.Fulcio == nil:
 		for i, one := range keys {
-			signers = append(signers, said.Attestor{Name: fmt.Sprintf("key_%d", i+1), Cosign: &said.Cosign{Key: &said.Key{Data: one}}})
+			signers = append(signers, ivp.Attestor{Name: fmt.Sprintf("key_%d", i+1), Cosign: &ivp.Cosign{Key: &ivp.Key{Data: one}}})
 		}
 	case len(keys) == 0 && r.Fulcio != nil:
 		if len(rekor) == 0 {
@@ -170,7 +170,7 @@ func (c reader) sigstoreSigned(p *said.Policy, r requirement, at string, taken m
 		if len(roots) == 0 {
 			c.Refuse(at+".fulcio.caPath", "gives no certificate", "give those of the authority, as caPath or caData")
 		}
-		signers = append(signers, c.fulcioSigner(roots, said.Identity{Issuer: r.Fulcio.OIDCIssuer, Subject: r.Fulcio.SubjectEmail}, at+".fulcio"))
+		signers = append(signers, c.fulcioSigner(roots, ivp.Identity{Issuer: r.Fulcio.OIDCIssuer, Subject: r.Fulcio.SubjectEmail}, at+".fulcio"))
 	default:
 		c.Refuse(at, "is not exactly one of keys and fulcio", "name the required signers")
 		return
@@ -179,19 +179,19 @@ func (c reader) sigstoreSigned(p *said.Policy, r requirement, at string, taken m
 }
 
 // logged adds the signers, each once for each key of a transparency log.
-func (c reader) logged(p *said.Policy, signers []said.Attestor, rekor []string, taken map[string]bool) {
+func (c reader) logged(p *ivp.Policy, signers []ivp.Attestor, rekor []string, taken map[string]bool) {
 	var names []string
 	for _, one := range signers {
-		logs := []said.CTLog{{IgnoreTlog: true, IgnoreSCT: one.Cosign.Keyless != nil}}
+		logs := []ivp.CTLog{{IgnoreTlog: true, IgnoreSCT: one.Cosign.Keyless != nil}}
 		if len(rekor) > 0 {
 			logs = nil
 		}
 		for _, k := range rekor {
-			logs = append(logs, said.CTLog{RekorKey: k, IgnoreSCT: one.Cosign.Keyless != nil})
+			logs = append(logs, ivp.CTLog{RekorKey: k, IgnoreSCT: one.Cosign.Keyless != nil})
 		}
 		for _, log := range logs {
 			signer := one
-			signer.Name = said.AttestorName(one.Name, taken)
+			signer.Name = ivp.AttestorName(one.Name, taken)
 			signing := *one.Cosign
 			signing.CTLog = &log
 			signer.Cosign = &signing
@@ -199,14 +199,14 @@ func (c reader) logged(p *said.Policy, signers []said.Attestor, rekor []string, 
 			p.Attestors = append(p.Attestors, signer)
 		}
 	}
-	p.Validations = append(p.Validations, said.Validation{Expression: said.Every(said.Signed(names, 1)), Message: "no signature that the policy accepts"})
+	p.Validations = append(p.Validations, ivp.Validation{Expression: ivp.Every(ivp.Signed(names, 1)), Message: "no signature that the policy accepts"})
 }
 
 // fulcioSigner is a signer by an authority of short-lived certificates.
-func (c reader) fulcioSigner(roots []string, who said.Identity, at string) said.Attestor {
+func (c reader) fulcioSigner(roots []string, who ivp.Identity, at string) ivp.Attestor {
 	c.CheckIdentity(who, at)
-	return said.Attestor{
-		Name: "fulcio", Cosign: &said.Cosign{Keyless: &said.Keyless{Identities: []said.Identity{who}, Roots: strings.Join(roots, "")}},
+	return ivp.Attestor{
+		Name: "fulcio", Cosign: &ivp.Cosign{Keyless: &ivp.Keyless{Identities: []ivp.Identity{who}, Roots: strings.Join(roots, "")}},
 		Comment: "No certificate timestamp is asked for (insecureIgnoreSCT), as containers/image asks for none.",
 	}
 }
@@ -264,7 +264,7 @@ func (c reader) contents(at, kind string, fields ...interface{ each() (string, [
 
 // signedIdentity is which name a signature must have been made for. An
 // ImageValidatingPolicy cannot say it.
-func (c reader) signedIdentity(p *said.Policy, raw json.RawMessage, at string) {
+func (c reader) signedIdentity(p *ivp.Policy, raw json.RawMessage, at string) {
 	var what struct {
 		Type        string `json:"type"`
 		MatchPolicy string `json:"matchPolicy"`

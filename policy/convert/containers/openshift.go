@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
@@ -105,7 +105,7 @@ func (c reader) scopes(list []imagePolicyDocument) {
 		if len(d.Spec.Scopes) == 0 {
 			c.Refuse(at, "is empty", "say which images are meant")
 		}
-		p := &said.Policy{Name: d.meta.Name, Namespace: d.meta.Namespace}
+		p := &ivp.Policy{Name: d.meta.Name, Namespace: d.meta.Namespace}
 		rivals := slices.Concat(clusters[""], clusters[d.meta.Namespace])
 		if d.meta.Namespace == "" {
 			rivals = clusters[""]
@@ -129,7 +129,7 @@ func (c reader) scopes(list []imagePolicyDocument) {
 	}
 }
 
-func (c reader) rootOfTrust(p *said.Policy, demand demand, at string) {
+func (c reader) rootOfTrust(p *ivp.Policy, demand demand, at string) {
 	root, place := demand.RootOfTrust, at+".rootOfTrust"
 	c.signedIdentity(p, demand.SignedIdentity, at+".signedIdentity")
 	given := 0
@@ -142,7 +142,7 @@ func (c reader) rootOfTrust(p *said.Policy, demand demand, at string) {
 		c.Refuse(place, "is not exactly one of publicKey, fulcioCAWithRekor and pki", "name the required signers")
 		return
 	}
-	var signer said.Attestor
+	var signer ivp.Attestor
 	var rekor []string
 	switch {
 	case root.PolicyType == "PublicKey" && root.PublicKey != nil:
@@ -156,13 +156,13 @@ func (c reader) rootOfTrust(p *said.Policy, demand demand, at string) {
 		if len(keys) == 0 {
 			return
 		}
-		signer = said.Attestor{Name: "key", Cosign: &said.Cosign{Key: &said.Key{Data: keys[0]}}}
+		signer = ivp.Attestor{Name: "key", Cosign: &ivp.Cosign{Key: &ivp.Key{Data: keys[0]}}}
 	case root.PolicyType == "FulcioCAWithRekor" && root.Fulcio != nil:
 		f := root.Fulcio
 		at := place + ".fulcioCAWithRekor"
 		rekor = c.EncodedPEM(f.RekorKeyData, source.PublicKey, at+".rekorKeyData")
 		roots := c.EncodedPEM(f.FulcioCAData, source.Certificate, at+".fulcioCAData")
-		signer = c.fulcioSigner(roots, said.Identity{Issuer: f.FulcioSubject.OIDCIssuer, Subject: f.FulcioSubject.SignedEmail}, at+".fulcioSubject")
+		signer = c.fulcioSigner(roots, ivp.Identity{Issuer: f.FulcioSubject.OIDCIssuer, Subject: f.FulcioSubject.SignedEmail}, at+".fulcioSubject")
 	case root.PolicyType == "PKI":
 		c.Refuse(place+".pki", "is given", "an ImageValidatingPolicy's certificate attestors do not compare the signer's name: keep this policy on the nodes")
 		return
@@ -170,5 +170,5 @@ func (c reader) rootOfTrust(p *said.Policy, demand demand, at string) {
 		c.Refuse(place+".policyType", fmt.Sprintf("%q", root.PolicyType), "want PublicKey or FulcioCAWithRekor, and the field of that name")
 		return
 	}
-	c.logged(p, []said.Attestor{signer}, rekor, map[string]bool{})
+	c.logged(p, []ivp.Attestor{signer}, rekor, map[string]bool{})
 }

@@ -97,7 +97,7 @@ func TestTold(t *testing.T) {
 		{"OpenShift's that cannot be read", strings.Replace(openshiftBase, "ClusterImagePolicy", "[x]", 1), []string{"kind: want a text"}},
 		{"one of several documents", strings.Replace(openshiftBase, "ClusterImagePolicy", "Other", 1) + "---\n" + strings.Replace(other, "[a.io]", `["*"]`, 1), []string{`document 1: kind: "Other"`, "document 2: spec.scopes[0]"}},
 	} {
-		if err := converttest.Told(row.text, row.parts...); err != nil {
+		if err := converttest.ExpectRefusal(row.text, row.parts...); err != nil {
 			t.Errorf("%s: %v", row.reason, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 )
@@ -18,7 +18,7 @@ const maxDepth = 10
 // builder makes the attestors of an entry, and the conditions on them.
 type builder struct {
 	reader
-	said  *said.Policy
+	ivp   *ivp.Policy
 	entry imageverification.Entry
 	taken map[string]bool
 }
@@ -62,9 +62,9 @@ func (b *builder) set(set imageverification.AttestorSet, attestation, at string,
 
 func asked(attestation string, names []string, least int) string {
 	if attestation == "" {
-		return said.Signed(names, least)
+		return ivp.Signed(names, least)
 	}
-	return said.Attested(attestation, names, least)
+	return ivp.Attested(attestation, names, least)
 }
 
 // member adds the attestors of one entry: several for several keys, each of which
@@ -83,11 +83,11 @@ func (b *builder) member(one imageverification.Attestor, at string) []string {
 	if b.entry.Type == "Notary" {
 		return b.notary(one, at)
 	}
-	var list []said.Attestor
+	var list []ivp.Attestor
 	switch {
 	case one.Keys != nil:
 		for _, k := range b.keys(*one.Keys, one.SignatureAlgorithm, at+".keys") {
-			list = append(list, said.Attestor{Name: "key", Cosign: &said.Cosign{Key: &k, CTLog: b.logs(one.Keys.Rekor, one.Keys.CTLog, at+".keys")}})
+			list = append(list, ivp.Attestor{Name: "key", Cosign: &ivp.Cosign{Key: &k, CTLog: b.logs(one.Keys.Rekor, one.Keys.CTLog, at+".keys")}})
 		}
 	case one.Keyless != nil:
 		list = append(list, b.keyless(*one.Keyless, at+".keyless"))
@@ -100,12 +100,12 @@ func (b *builder) member(one imageverification.Attestor, at string) []string {
 	}
 	var names []string
 	for _, a := range list {
-		a.Name = said.AttestorName(a.Name, b.taken)
+		a.Name = ivp.AttestorName(a.Name, b.taken)
 		a.Cosign.Annotations = one.Annotations
 		if repository != "" {
-			a.Cosign.Source = &said.Location{Repository: repository}
+			a.Cosign.Source = &ivp.Location{Repository: repository}
 		}
-		b.said.Attestors = append(b.said.Attestors, a)
+		b.ivp.Attestors = append(b.ivp.Attestors, a)
 		names = append(names, a.Name)
 	}
 	return names
@@ -123,8 +123,8 @@ func (b *builder) notary(one imageverification.Attestor, at string) []string {
 	if len(certs) == 0 {
 		b.Refuse(at+".certificates", "is empty", "give cert or certChain")
 	}
-	name := said.AttestorName("notary", b.taken)
-	b.said.Attestors = append(b.said.Attestors, said.Attestor{Name: name, Notary: said.TrustStore(certs, nil)})
+	name := ivp.AttestorName("notary", b.taken)
+	b.ivp.Attestors = append(b.ivp.Attestors, ivp.Attestor{Name: name, Notary: ivp.TrustStore(certs, nil)})
 	return []string{name}
 }
 
@@ -136,7 +136,7 @@ func (b *builder) blocks(text, at string) []string {
 }
 
 // keys returns each key; a Secret stays a reference.
-func (b *builder) keys(k imageverification.Keys, algorithm, at string) []said.Key {
+func (b *builder) keys(k imageverification.Keys, algorithm, at string) []ivp.Key {
 	if k.SignatureAlgorithm != "" {
 		algorithm = k.SignatureAlgorithm
 	}
@@ -156,25 +156,25 @@ func (b *builder) keys(k imageverification.Keys, algorithm, at string) []said.Ke
 	case k.Secret != nil && (k.Secret.Name == "" || k.Secret.Namespace == ""):
 		b.Refuse(at+".secret", "has no name or no namespace", "give both")
 	case k.Secret != nil:
-		return []said.Key{{KMS: "k8s://" + k.Secret.Namespace + "/" + k.Secret.Name, Hash: algorithm}}
+		return []ivp.Key{{KMS: "k8s://" + k.Secret.Namespace + "/" + k.Secret.Name, Hash: algorithm}}
 	case k.KMS != "" && !source.IsKMS(k.KMS):
 		b.Refuse(at+".kms", fmt.Sprintf("%q", k.KMS), "want awskms://, azurekms://, gcpkms:// or hashivault://")
 	case k.KMS != "":
-		return []said.Key{{KMS: k.KMS, Hash: algorithm}}
+		return []ivp.Key{{KMS: k.KMS, Hash: algorithm}}
 	case source.IsKMS(text) || regexp.MustCompile(`^k8s://[^/\s]+/[^/\s]+$`).MatchString(text):
-		return []said.Key{{KMS: text, Hash: algorithm}}
+		return []ivp.Key{{KMS: text, Hash: algorithm}}
 	default:
-		var list []said.Key
+		var list []ivp.Key
 		for _, block := range b.PEM(text, source.PublicKey, at+".publicKeys") {
-			list = append(list, said.Key{Data: block, Hash: algorithm})
+			list = append(list, ivp.Key{Data: block, Hash: algorithm})
 		}
 		return list
 	}
 	return nil
 }
 
-func (b *builder) keyless(k imageverification.Keyless, at string) said.Attestor {
-	one := said.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}
+func (b *builder) keyless(k imageverification.Keyless, at string) ivp.Attestor {
+	one := ivp.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}
 	one.Issuer, one.IssuerRegExp = letters(k.Issuer, k.IssuerRegExp)
 	one.Subject, one.SubjectRegExp = letters(k.Subject, k.SubjectRegExp)
 	if k.Issuer != "" && k.IssuerRegExp != "" || k.Subject != "" && k.SubjectRegExp != "" {
@@ -182,10 +182,10 @@ func (b *builder) keyless(k imageverification.Keyless, at string) said.Attestor 
 	} else {
 		b.CheckIdentity(one, at)
 	}
-	return said.Attestor{Name: "keyless", Comment: source.Anchored(said.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}),
-		Cosign: &said.Cosign{
-			Keyless: &said.Keyless{
-				Identities: []said.Identity{one}, Extensions: k.AdditionalExtensions,
+	return ivp.Attestor{Name: "keyless", Comment: source.Anchored(ivp.Identity{IssuerRegExp: k.IssuerRegExp, SubjectRegExp: k.SubjectRegExp}),
+		Cosign: &ivp.Cosign{
+			Keyless: &ivp.Keyless{
+				Identities: []ivp.Identity{one}, Extensions: k.AdditionalExtensions,
 				Roots: strings.Join(b.blocks(k.Roots, at+".roots"), ""),
 			},
 			CTLog: b.logs(k.Rekor, k.CTLog, at),
@@ -201,26 +201,26 @@ func letters(text, expression string) (string, string) {
 	return "", anyOf([]string{text})
 }
 
-func (b *builder) certificates(k imageverification.Certificates, algorithm, at string) said.Attestor {
+func (b *builder) certificates(k imageverification.Certificates, algorithm, at string) ivp.Attestor {
 	if algorithm != "" && algorithm != "sha256" {
 		b.Refuse(at, fmt.Sprintf("the signatureAlgorithm %q", algorithm), "a certificate attestor has sha256 alone")
 	}
 	cert, chain := b.blocks(k.Certificate, at+".cert"), b.blocks(k.CertificateChain, at+".certChain")
-	c := &said.Certificates{}
+	c := &ivp.Certificates{}
 	if len(cert) > 0 {
-		c.Certificate = &said.Value{Value: strings.Join(cert, "")}
+		c.Certificate = &ivp.Value{Value: strings.Join(cert, "")}
 	}
 	if len(chain) > 0 {
-		c.Chain = &said.Value{Value: strings.Join(chain, "")}
+		c.Chain = &ivp.Value{Value: strings.Join(chain, "")}
 	}
 	if k.Certificate == "" && k.CertificateChain == "" {
 		b.Refuse(at, "is empty", "give cert or certChain")
 	}
-	return said.Attestor{Name: "certificate", Cosign: &said.Cosign{Certificate: c, CTLog: b.logs(k.Rekor, k.CTLog, at)}}
+	return ivp.Attestor{Name: "certificate", Cosign: &ivp.Cosign{Certificate: c, CTLog: b.logs(k.Rekor, k.CTLog, at)}}
 }
 
-func (b *builder) logs(rekor *imageverification.Rekor, ctlog *imageverification.CTLog, at string) *said.CTLog {
-	out := &said.CTLog{}
+func (b *builder) logs(rekor *imageverification.Rekor, ctlog *imageverification.CTLog, at string) *ivp.CTLog {
+	out := &ivp.CTLog{}
 	if rekor != nil {
 		out.URL, out.IgnoreTlog = rekor.URL, rekor.IgnoreTlog
 		out.RekorKey = b.OptionalPEM(rekor.PublicKey, source.PublicKey, at+".rekor.pubkey")
@@ -230,7 +230,7 @@ func (b *builder) logs(rekor *imageverification.Rekor, ctlog *imageverification.
 		out.CTKey = b.OptionalPEM(ctlog.PublicKey, source.PublicKey, at+".ctlog.pubkey")
 		out.TSAChain = b.OptionalPEM(ctlog.TSACertChain, source.Certificate, at+".ctlog.tsaCertChain")
 	}
-	if *out == (said.CTLog{}) {
+	if *out == (ivp.CTLog{}) {
 		return nil
 	}
 	return out
@@ -260,16 +260,16 @@ func (b *builder) attestations(at string) {
 		if name == "" {
 			name = "attestation"
 		}
-		one := said.Attestation{Name: said.AttestorName(name, names)}
+		one := ivp.Attestation{Name: ivp.AttestorName(name, names)}
 		if b.entry.Type == "Notary" {
-			one.Referrer = &said.OfType{Type: kind}
+			one.Referrer = &ivp.OfType{Type: kind}
 		} else {
-			one.InToto = &said.OfType{Type: kind}
+			one.InToto = &ivp.OfType{Type: kind}
 		}
-		b.said.Attestations = append(b.said.Attestations, one)
+		b.ivp.Attestations = append(b.ivp.Attestations, one)
 		for j, set := range a.Attestors {
 			if demand := b.set(set, one.Name, source.Index(place+".attestors", j), 0); demand != "" {
-				b.said.Validations = append(b.said.Validations, said.Validation{Expression: said.Every(demand),
+				b.ivp.Validations = append(b.ivp.Validations, ivp.Validation{Expression: ivp.Every(demand),
 					Message: "no statement of the type " + kind + " by a signer that the policy accepts"})
 			}
 		}

@@ -3,7 +3,7 @@ package kyverno
 import (
 	"encoding/json"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 )
 
 // document is a ClusterPolicy or Policy of kyverno.io with its verifyImages fields. Fields
@@ -30,9 +30,9 @@ type spec struct {
 }
 
 type webhook struct {
-	FailurePolicy   string           `json:"failurePolicy"`
-	TimeoutSeconds  int              `json:"timeoutSeconds"`
-	MatchConditions []said.Condition `json:"matchConditions"`
+	FailurePolicy   string          `json:"failurePolicy"`
+	TimeoutSeconds  int             `json:"timeoutSeconds"`
+	MatchConditions []ivp.Condition `json:"matchConditions"`
 }
 
 type rule struct {
@@ -42,7 +42,7 @@ type rule struct {
 	Exclude                *match            `json:"exclude"`
 	ImageExtractors        json.RawMessage   `json:"imageExtractors"`
 	Preconditions          json.RawMessage   `json:"preconditions"`
-	CELPreconditions       []said.Condition  `json:"celPreconditions"`
+	CELPreconditions       []ivp.Condition   `json:"celPreconditions"`
 	Mutate                 json.RawMessage   `json:"mutate"`
 	Validate               json.RawMessage   `json:"validate"`
 	Generate               json.RawMessage   `json:"generate"`
@@ -70,7 +70,7 @@ type resources struct {
 	Names             []string          `json:"names"`
 	Namespaces        []string          `json:"namespaces"`
 	Annotations       map[string]string `json:"annotations"`
-	Selector          *said.Selector    `json:"selector"`
-	NamespaceSelector *said.Selector    `json:"namespaceSelector"`
+	Selector          *ivp.Selector     `json:"selector"`
+	NamespaceSelector *ivp.Selector     `json:"namespaceSelector"`
 	Operations        []string          `json:"operations"`
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
@@ -38,7 +38,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 		case m.Name == "":
 			c.Refuse(d.At("metadata.name"), "is missing", "name the policy")
 		}
-		template := said.Policy{Name: m.Name}
+		template := ivp.Policy{Name: m.Name}
 		if doc.Kind == "Policy" {
 			template.Namespace = m.Namespace
 			if m.Namespace == "" {
@@ -50,7 +50,7 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 }
 
 // spec carries the settings, and each rule.
-func (c reader) spec(s spec, template said.Policy, at string) {
+func (c reader) spec(s spec, template ivp.Policy, at string) {
 	for _, field := range []struct {
 		given      bool
 		name, what string
@@ -104,7 +104,7 @@ func (c reader) action(text, otherwise, at string) []string {
 
 // rule makes a policy of each entry of verifyImages, for each filter of its
 // match: all of them must agree, as the entries must.
-func (c reader) rule(rule rule, template said.Policy, at string) {
+func (c reader) rule(rule rule, template ivp.Policy, at string) {
 	for _, field := range []struct {
 		raw  json.RawMessage
 		name string
@@ -189,7 +189,7 @@ func (c reader) variables(raw json.RawMessage, at string) bool {
 	return found
 }
 
-func (c reader) entry(p *said.Policy, e imageverification.Entry, at string) {
+func (c reader) entry(p *ivp.Policy, e imageverification.Entry, at string) {
 	if e.Image != "" || e.Key != "" || e.Roots != "" || e.Subject != "" || e.Issuer != "" || len(e.AdditionalExtensions)+len(e.Annotations) > 0 {
 		c.Refuse(at, "has image, key, roots, subject, issuer, additionalExtensions or annotations, which Kyverno deprecated", "write imageReferences and attestors")
 	}
@@ -212,16 +212,16 @@ func (c reader) entry(p *said.Policy, e imageverification.Entry, at string) {
 		p.Actions = c.action(e.FailureAction, "", at+".failureAction")
 	}
 	is := func(b *bool) bool { return b == nil || *b }
-	p.Pin = &said.Pinning{Mutate: is(e.MutateDigest), Verify: is(e.VerifyDigest), Required: is(e.Required)}
+	p.Pin = &ivp.Pinning{Mutate: is(e.MutateDigest), Verify: is(e.VerifyDigest), Required: is(e.Required)}
 	if e.ImageRegistryCredentials != nil {
-		own := said.Credentials(*e.ImageRegistryCredentials)
+		own := ivp.Credentials(*e.ImageRegistryCredentials)
 		p.Credentials = &own
 	}
 	c.images(p, e, at)
-	b := &builder{reader: c, said: p, entry: e, taken: map[string]bool{}}
+	b := &builder{reader: c, ivp: p, entry: e, taken: map[string]bool{}}
 	for i, set := range e.Attestors {
 		if demand := b.set(set, "", source.Index(at+".attestors", i), 0); demand != "" {
-			p.Validations = append(p.Validations, said.Validation{Expression: said.Every(demand), Message: "no signature that the policy accepts"})
+			p.Validations = append(p.Validations, ivp.Validation{Expression: ivp.Every(demand), Message: "no signature that the policy accepts"})
 		}
 	}
 	b.attestations(at + ".attestations")
@@ -231,12 +231,12 @@ func (c reader) entry(p *said.Policy, e imageverification.Entry, at string) {
 	if p.Pin.Required {
 		c.Refuse(at, "requires a verification and has no attestors", "name attestors, or say required: false if only the digest matters")
 	}
-	p.Validations = []said.Validation{{Expression: "true", Comment: "Nothing is asked but a digest (validationConfigurations)."}}
+	p.Validations = []ivp.Validation{{Expression: "true", Comment: "Nothing is asked but a digest (validationConfigurations)."}}
 }
 
 // images selects the images of imageReferences without those of
 // skipImageReferences.
-func (c reader) images(p *said.Policy, e imageverification.Entry, at string) {
+func (c reader) images(p *ivp.Policy, e imageverification.Entry, at string) {
 	if len(e.ImageReferences) == 0 {
 		c.Refuse(at+".imageReferences", "is missing", "say which images are meant")
 	}
@@ -256,13 +256,13 @@ func (c reader) images(p *said.Policy, e imageverification.Entry, at string) {
 	}
 	if len(skips) == 0 {
 		for _, text := range e.ImageReferences {
-			p.Images = append(p.Images, said.ImageReference{Glob: text})
+			p.Images = append(p.Images, ivp.ImageReference{Glob: text})
 		}
 		return
 	}
 	comment := "The images of " + strings.Join(e.ImageReferences, ", ")
 	comment += ", without those of " + strings.Join(e.SkipImageReferences, ", ")
-	p.Images = []said.ImageReference{images.Selection{Spelling: images.ByIdentity, Takes: takes, Before: skips}.Reference(comment + ".")}
+	p.Images = []ivp.ImageReference{images.Selection{Spelling: images.ByIdentity, Takes: takes, Before: skips}.Reference(comment + ".")}
 }
 
 // wildcardPattern is a pattern of imageReferences as a question about a name by its

@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
 // matches returns the template once for each filter of match, of which any
 // may hold.
-func (c reader) matches(rule rule, template said.Policy, at string) []said.Policy {
+func (c reader) matches(rule rule, template ivp.Policy, at string) []ivp.Policy {
 	at = source.Below(at, "match")
 	if rule.Exclude != nil {
 		c.exclude(&template, *rule.Exclude, strings.TrimSuffix(at, "match")+"exclude")
@@ -30,7 +30,7 @@ func (c reader) matches(rule rule, template said.Policy, at string) []said.Polic
 	case len(rule.Match.Any) == 0:
 		filters, place = []filter{rule.Match.filter}, at
 	}
-	var list []said.Policy
+	var list []ivp.Policy
 	for i, f := range filters {
 		where := place
 		if place != at {
@@ -44,7 +44,7 @@ func (c reader) matches(rule rule, template said.Policy, at string) []said.Polic
 	return list
 }
 
-func (c reader) filter(p *said.Policy, f filter, at string) {
+func (c reader) filter(p *ivp.Policy, f filter, at string) {
 	c.onlyResources(f, at)
 	r, at := f.Resources, at+".resources"
 	if len(r.Kinds) == 0 {
@@ -55,7 +55,7 @@ func (c reader) filter(p *said.Policy, f filter, at string) {
 			c.Refuse(source.Index(at+".kinds", i), fmt.Sprintf("%q", kind), "these policies evaluate pods of every controller: match Pod, or keep the rule as it is")
 		}
 	}
-	match := said.Pods()
+	match := ivp.Pods()
 	if len(r.Operations) > 0 {
 		match.ResourceRules[0].Operations = r.Operations
 	}
@@ -67,7 +67,7 @@ func (c reader) filter(p *said.Policy, f filter, at string) {
 	match.ObjectSelector = c.plainSelector(r.Selector, at+".selector")
 	match.NamespaceSelector = c.plainSelector(r.NamespaceSelector, at+".namespaceSelector")
 	if len(r.Namespaces) > 0 {
-		p.Conditions = append(p.Conditions, said.Condition{Name: "namespaces", Expression: "request.namespace.matches(" + images.Quote(anyOf(r.Namespaces)) + ")"})
+		p.Conditions = append(p.Conditions, ivp.Condition{Name: "namespaces", Expression: "request.namespace.matches(" + images.Quote(anyOf(r.Namespaces)) + ")"})
 	}
 	p.Match = match
 }
@@ -85,7 +85,7 @@ func (c reader) onlyResources(f filter, at string) {
 }
 
 // exclude carries filters for namespaces, of which none may hold.
-func (c reader) exclude(p *said.Policy, m match, at string) {
+func (c reader) exclude(p *ivp.Policy, m match, at string) {
 	filters, place := m.Any, at+".any"
 	switch {
 	case len(m.All) > 0:
@@ -106,14 +106,14 @@ func (c reader) exclude(p *said.Policy, m match, at string) {
 			c.Refuse(where+".resources", "excludes by something other than namespaces", "write a matchCondition into the new policy by hand, or keep the rule as it is")
 			continue
 		}
-		p.Conditions = append(p.Conditions, said.Condition{
+		p.Conditions = append(p.Conditions, ivp.Condition{
 			Name: "not-excluded-" + strconv.Itoa(i+1), Expression: "!request.namespace.matches(" + images.Quote(anyOf(r.Namespaces)) + ")",
 		})
 	}
 }
 
 // plainSelector refuses wildcards, which Kubernetes' selectors do not have.
-func (c reader) plainSelector(s *said.Selector, at string) *said.Selector {
+func (c reader) plainSelector(s *ivp.Selector, at string) *ivp.Selector {
 	if s == nil {
 		return nil
 	}

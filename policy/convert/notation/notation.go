@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
@@ -78,7 +78,7 @@ func (c reader) trustPolicies(doc Document, at, prefix string, certificates Stor
 	}
 	named, global := c.registryScopes(doc, at)
 	for i, policy := range doc.TrustPolicies {
-		p := &said.Policy{Name: prefix + policy.Name}
+		p := &ivp.Policy{Name: prefix + policy.Name}
 		s := images.Selection{Spelling: images.ByIdentity, Takes: images.Some(named[i])}
 		if global == i {
 			var taken []images.Test
@@ -87,7 +87,7 @@ func (c reader) trustPolicies(doc Document, at, prefix string, certificates Stor
 			}
 			s = images.Others(images.ByIdentity, taken)
 		}
-		p.Images = []said.ImageReference{s.Reference(fmt.Sprintf("The repositories of trust policy %q.", policy.Name))}
+		p.Images = []ivp.ImageReference{s.Reference(fmt.Sprintf("The repositories of trust policy %q.", policy.Name))}
 		if c.trustPolicy(p, policy, source.Index(at, i), certificates) {
 			c.Say(p)
 		}
@@ -97,7 +97,7 @@ func (c reader) trustPolicies(doc Document, at, prefix string, certificates Stor
 		for _, tests := range named {
 			taken = append(taken, tests...)
 		}
-		c.Say(said.Deny(prefix+"unmatched", images.Others(images.ByIdentity, taken).Reference("The repositories that no trust policy names."),
+		c.Say(ivp.Deny(prefix+"unmatched", images.Others(images.ByIdentity, taken).Reference("The repositories that no trust policy names."),
 			"no trust policy matches this repository", "notation refuses the images of a repository that no trust policy names."))
 	}
 }
@@ -133,7 +133,7 @@ func (c reader) registryScopes(doc Document, at string) (named [][]images.Test, 
 }
 
 // trustPolicy sets the required signers; false if there are none.
-func (c reader) trustPolicy(p *said.Policy, policy Policy, at string, certificates Stores) bool {
+func (c reader) trustPolicy(p *ivp.Policy, policy Policy, at string, certificates Stores) bool {
 	if policy.Name == "" {
 		c.Refuse(at+".name", "is missing", "name the trust policy")
 	}
@@ -184,10 +184,10 @@ func (c reader) trustPolicy(p *said.Policy, policy Policy, at string, certificat
 }
 
 // notarySigner fills in a notary attestor, and the check that it has signed.
-func (c reader) notarySigner(p *said.Policy, certs, tsa, identities []string, at string) {
+func (c reader) notarySigner(p *ivp.Policy, certs, tsa, identities []string, at string) {
 	certs, remark := c.pinned(certs, identities, at)
-	p.Attestors = []said.Attestor{{Name: "notary", Notary: said.TrustStore(certs, tsa), Comment: remark}}
-	p.Validations = []said.Validation{{Expression: said.Every(said.Signed([]string{"notary"}, 1)), Message: "no notation signature that the trust policy accepts"}}
+	p.Attestors = []ivp.Attestor{{Name: "notary", Notary: ivp.TrustStore(certs, tsa), Comment: remark}}
+	p.Validations = []ivp.Validation{{Expression: ivp.Every(ivp.Signed([]string{"notary"}, 1)), Message: "no notation signature that the trust policy accepts"}}
 }
 
 // Pinned returns the certificates that sign for the trusted identities, and a comment on

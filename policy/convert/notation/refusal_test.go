@@ -52,7 +52,7 @@ func TestRefused(t *testing.T) {
 
 // TestTold tells all that is wrong, and nothing that merely follows from it.
 func TestTold(t *testing.T) {
-	if err := converttest.Told(base+"\n---\n"+base, "2 documents"); err != nil {
+	if err := converttest.ExpectRefusal(base+"\n---\n"+base, "2 documents"); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/convert/notation"
 )
@@ -133,7 +133,7 @@ func (c reader) executors(list []document) {
 		taken = append(taken, s.test)
 	}
 	for i, d := range list {
-		p := &said.Policy{Name: d.meta.Name}
+		p := &ivp.Policy{Name: d.meta.Name}
 		for _, text := range specs[i].Scopes {
 			own, rank, _ := executorScope(text)
 			s := images.Selection{Spelling: images.ByIdentity, Takes: own}
@@ -147,11 +147,11 @@ func (c reader) executors(list []document) {
 		c.executor(p, specs[i], source.Below(d.at, "spec"))
 		c.Say(p)
 	}
-	c.Say(said.Deny("ratify-unmatched", images.Others(images.ByIdentity, taken).Reference("The images of no Executor's scope."),
+	c.Say(ivp.Deny("ratify-unmatched", images.Others(images.ByIdentity, taken).Reference("The images of no Executor's scope."),
 		"no Executor's scope holds this image", "Ratify answers with an error for an image of no Executor's scope, and Gatekeeper denies it."))
 }
 
-func (c reader) executor(p *said.Policy, spec executorSpec, at string) {
+func (c reader) executor(p *ivp.Policy, spec executorSpec, at string) {
 	c.stores(p, spec.Stores, at+".stores")
 	if spec.Concurrency != nil {
 		c.Note("Left out, since it is no policy: %s.concurrency.", at)
@@ -161,7 +161,7 @@ func (c reader) executor(p *said.Policy, spec executorSpec, at string) {
 	taken := map[string]bool{}
 	for i, v := range spec.Verifiers {
 		place := source.Index(at+".verifiers", i)
-		var signer said.Attestor
+		var signer ivp.Attestor
 		switch v.Type {
 		case "notation":
 			signer = c.executorNotation(v, spec.Scopes, place+".parameters")
@@ -173,15 +173,15 @@ func (c reader) executor(p *said.Policy, spec executorSpec, at string) {
 		if who[v.Name] != "" || v.Name == "" {
 			c.Refuse(place+".name", fmt.Sprintf("%q is missing or there twice", v.Name), "give each verifier a name of its own")
 		}
-		signer.Name = said.AttestorName(v.Name, taken)
+		signer.Name = ivp.AttestorName(v.Name, taken)
 		p.Attestors = append(p.Attestors, signer)
-		who[v.Name] = said.Signed([]string{signer.Name}, 1)
+		who[v.Name] = ivp.Signed([]string{signer.Name}, 1)
 	}
 	c.threshold(p, spec.PolicyEnforcer, who, at+".policyEnforcer")
 }
 
 // threshold is the number of verifiers that must be satisfied.
-func (c reader) threshold(p *said.Policy, enforcer *executorPart, who map[string]string, at string) {
+func (c reader) threshold(p *ivp.Policy, enforcer *executorPart, who map[string]string, at string) {
 	var parameters struct {
 		Policy thresholdRule `json:"policy"`
 	}
@@ -223,8 +223,8 @@ func (c reader) threshold(p *said.Policy, enforcer *executorPart, who map[string
 			c.Note("Left out, since no rule of the threshold policy names it: verifier %q.", name)
 		}
 	}
-	p.Attestors = slices.DeleteFunc(p.Attestors, func(a said.Attestor) bool {
-		return !slices.ContainsFunc(demands, func(d string) bool { return strings.Contains(d, said.ListOf([]string{a.Name})) })
+	p.Attestors = slices.DeleteFunc(p.Attestors, func(a ivp.Attestor) bool {
+		return !slices.ContainsFunc(demands, func(d string) bool { return strings.Contains(d, ivp.ListOf([]string{a.Name})) })
 	})
 	expression := strings.Join(demands, " && ")
 	switch {
@@ -233,7 +233,7 @@ func (c reader) threshold(p *said.Policy, enforcer *executorPart, who map[string
 	case n > 1 && n < len(demands):
 		expression = "[" + strings.Join(demands, ", ") + "].filter(met, met).size() >= " + strconv.Itoa(n)
 	}
-	p.Validations = []said.Validation{{Expression: said.Every(expression), Message: "fewer verifiers are satisfied than the policy asks for"}}
+	p.Validations = []ivp.Validation{{Expression: ivp.Every(expression), Message: "fewer verifiers are satisfied than the policy asks for"}}
 }
 
 // covers reports whether scopes of a verifier are those of its Executor.
@@ -241,10 +241,10 @@ func covers(scopes, executor []string) bool {
 	return len(scopes) == 0 || slices.Equal(slices.Sorted(slices.Values(scopes)), slices.Sorted(slices.Values(executor)))
 }
 
-func (c reader) executorNotation(v executorPart, scopes []string, at string) said.Attestor {
+func (c reader) executorNotation(v executorPart, scopes []string, at string) ivp.Attestor {
 	var n executorNotation
 	if !c.Decode(v.Parameters, &n, at) {
-		return said.Attestor{}
+		return ivp.Attestor{}
 	}
 	if !covers(n.Scopes, scopes) && !slices.Equal(n.Scopes, []string{"*"}) {
 		c.Refuse(at+".scopes", "are not the Executor's", "write an Executor for each scope")
@@ -270,7 +270,7 @@ func (c reader) executorNotation(v executorPart, scopes []string, at string) sai
 	if len(byType["ca"]) == 0 {
 		c.Refuse(at+".certificates", "has none of the type ca", "give those of the signers' authority")
 	}
-	return said.Attestor{Notary: said.TrustStore(certs, byType["tsa"]), Comment: remark}
+	return ivp.Attestor{Notary: ivp.TrustStore(certs, byType["tsa"]), Comment: remark}
 }
 
 // inline returns the PEM blocks of an inline provider, and refuses others.
@@ -296,20 +296,20 @@ func (c reader) inline(providers map[string]json.RawMessage, kind, at string) []
 	return blocks
 }
 
-func (c reader) executorCosign(v executorPart, scopes []string, at string) said.Attestor {
+func (c reader) executorCosign(v executorPart, scopes []string, at string) ivp.Attestor {
 	var r executorCosign
 	if !c.Decode(v.Parameters, &r, at) {
-		return said.Attestor{}
+		return ivp.Attestor{}
 	}
 	if len(r.TrustPolicies) != 1 || !covers(r.TrustPolicies[0].Scopes, scopes) {
 		c.Refuse(at+".trustPolicies", "are several, or of other scopes than the Executor's", "write an Executor for each scope, with one trust policy")
-		return said.Attestor{}
+		return ivp.Attestor{}
 	}
 	policy, place := r.TrustPolicies[0], source.Index(at+".trustPolicies", 0)
 	if policy.IgnoreTimes {
 		c.Refuse(place+".ignoreObserverTimestamps", "is true", "a certificate counts only with a proof of when it was used: remove it")
 	}
-	signer := said.Cosign{CTLog: &said.CTLog{IgnoreTlog: policy.IgnoreTLog, IgnoreSCT: policy.IgnoreCTLog}}
+	signer := ivp.Cosign{CTLog: &ivp.CTLog{IgnoreTlog: policy.IgnoreTLog, IgnoreSCT: policy.IgnoreCTLog}}
 	if len(policy.Keys) > 0 {
 		if policy.Identity+policy.IdentityRegex+policy.Issuer+policy.IssuerRegex != "" {
 			c.Refuse(place, "has keys and an identity", "give one of them")
@@ -317,19 +317,19 @@ func (c reader) executorCosign(v executorPart, scopes []string, at string) said.
 		keys := c.inline(policy.Keys, source.PublicKey, place+".keys")
 		if len(keys) != 1 {
 			c.Refuse(place+".keys", fmt.Sprintf("%d keys", len(keys)), "give one, inline")
-			return said.Attestor{}
+			return ivp.Attestor{}
 		}
-		signer.Key = &said.Key{Data: keys[0]}
-		return said.Attestor{Cosign: &signer}
+		signer.Key = &ivp.Key{Data: keys[0]}
+		return ivp.Attestor{Cosign: &signer}
 	}
-	who := said.Identity{Issuer: policy.Issuer, IssuerRegExp: policy.IssuerRegex, Subject: policy.Identity, SubjectRegExp: policy.IdentityRegex}
+	who := ivp.Identity{Issuer: policy.Issuer, IssuerRegExp: policy.IssuerRegex, Subject: policy.Identity, SubjectRegExp: policy.IdentityRegex}
 	c.CheckIdentity(who, place)
-	signer.Keyless = &said.Keyless{Identities: []said.Identity{who}}
-	return said.Attestor{Cosign: &signer, Comment: source.Anchored(who)}
+	signer.Keyless = &ivp.Keyless{Identities: []ivp.Identity{who}}
+	return ivp.Attestor{Cosign: &signer, Comment: source.Anchored(who)}
 }
 
 // stores converts the registry settings that an ImageValidatingPolicy supports.
-func (c reader) stores(p *said.Policy, list []executorStore, at string) {
+func (c reader) stores(p *ivp.Policy, list []executorStore, at string) {
 	for i, s := range list {
 		place := source.Index(at, i)
 		if s.Type != "registry-store" {
@@ -344,7 +344,7 @@ func (c reader) stores(p *said.Policy, list []executorStore, at string) {
 			c.Note("Left out, since the gateway has bounds of its own and looks for signatures in every place: userAgent, maxBlobBytes, maxManifestBytes and allowCosignTag of %s.", place)
 		}
 		if p.Credentials == nil && (o.PlainHTTP || o.Credential != nil) {
-			p.Credentials = &said.Credentials{}
+			p.Credentials = &ivp.Credentials{}
 		}
 		if o.PlainHTTP {
 			p.Credentials.AllowInsecureRegistry = true

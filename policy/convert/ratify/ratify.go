@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/convert/notation"
 )
@@ -262,13 +262,13 @@ func (c reader) cosign(raw json.RawMessage, at string, providers map[string]keyM
 		if i == global {
 			s = images.Others(images.ByIdentity, taken)
 		}
-		p := &said.Policy{Name: "ratify-" + policy.Name}
-		p.Images = []said.ImageReference{s.Reference(fmt.Sprintf("The scopes of trust policy %q.", policy.Name))}
+		p := &ivp.Policy{Name: "ratify-" + policy.Name}
+		p.Images = []ivp.ImageReference{s.Reference(fmt.Sprintf("The scopes of trust policy %q.", policy.Name))}
 		c.trustPolicy(p, policy, source.Index(at+".trustPolicies", i), providers)
 		c.Say(p)
 	}
 	if global < 0 {
-		c.Say(said.Deny("ratify-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no trust policy matches."),
+		c.Say(ivp.Deny("ratify-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no trust policy matches."),
 			"no trust policy matches this image", "Ratify's cosign verifier fails for an image that no trust policy matches."))
 	}
 }
@@ -317,7 +317,7 @@ func overlap(a, b string) bool {
 	return a == b || wildA && strings.HasPrefix(shortB, shortA) || wildB && strings.HasPrefix(shortA, shortB)
 }
 
-func (c reader) trustPolicy(p *said.Policy, policy trustPolicy, at string, providers map[string]keyManagementProvider) {
+func (c reader) trustPolicy(p *ivp.Policy, policy trustPolicy, at string, providers map[string]keyManagementProvider) {
 	if policy.Version != "" && policy.Version != "1.0.0" {
 		c.Refuse(at+".version", fmt.Sprintf("%q", policy.Version), "want 1.0.0")
 	}
@@ -328,19 +328,19 @@ func (c reader) trustPolicy(p *said.Policy, policy trustPolicy, at string, provi
 		c.Refuse(at, "is not exactly one of keys and keyless", "name the required signers")
 		return
 	}
-	log := said.CTLog{URL: policy.RekorURL, IgnoreTlog: policy.TLogVerify != nil && !*policy.TLogVerify}
+	log := ivp.CTLog{URL: policy.RekorURL, IgnoreTlog: policy.TLogVerify != nil && !*policy.TLogVerify}
 	var names []string
 	taken := map[string]bool{}
-	add := func(name, comment string, signer said.Cosign) {
+	add := func(name, comment string, signer ivp.Cosign) {
 		signer.CTLog = &log
-		p.Attestors = append(p.Attestors, said.Attestor{Name: said.AttestorName(name, taken), Cosign: &signer, Comment: comment})
+		p.Attestors = append(p.Attestors, ivp.Attestor{Name: ivp.AttestorName(name, taken), Cosign: &signer, Comment: comment})
 		names = append(names, p.Attestors[len(p.Attestors)-1].Name)
 	}
 	if k := policy.Keyless; k != nil {
 		log.IgnoreSCT = k.CTLogVerify != nil && !*k.CTLogVerify
-		who := said.Identity{Issuer: k.OIDCIssuer, IssuerRegExp: k.OIDCIssueRegExp, Subject: k.Identity, SubjectRegExp: k.IdentityRegExp}
+		who := ivp.Identity{Issuer: k.OIDCIssuer, IssuerRegExp: k.OIDCIssueRegExp, Subject: k.Identity, SubjectRegExp: k.IdentityRegExp}
 		c.CheckIdentity(who, at+".keyless")
-		add("keyless", source.Anchored(who), said.Cosign{Keyless: &said.Keyless{Identities: []said.Identity{who}}})
+		add("keyless", source.Anchored(who), ivp.Cosign{Keyless: &ivp.Keyless{Identities: []ivp.Identity{who}}})
 	}
 	for i, k := range policy.Keys {
 		place := source.Index(at+".keys", i)
@@ -366,8 +366,8 @@ func (c reader) trustPolicy(p *said.Policy, policy trustPolicy, at string, provi
 			text = value
 		}
 		for _, block := range c.PEM(text, source.PublicKey, place) {
-			add("key-"+strconv.Itoa(i+1), "", said.Cosign{Key: &said.Key{Data: block}})
+			add("key-"+strconv.Itoa(i+1), "", ivp.Cosign{Key: &ivp.Key{Data: block}})
 		}
 	}
-	p.Validations = []said.Validation{{Expression: said.Every(said.Signed(names, 1)), Message: "no cosign signature that the trust policy accepts"}}
+	p.Validations = []ivp.Validation{{Expression: ivp.Every(ivp.Signed(names, 1)), Message: "no cosign signature that the trust policy accepts"}}
 }

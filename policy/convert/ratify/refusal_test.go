@@ -189,7 +189,7 @@ func TestTold(t *testing.T) {
 		if !strings.Contains(row.base, row.found) {
 			t.Errorf("%s: the base has no %q", row.reason, row.found)
 		}
-		if err := converttest.Told(strings.Replace(row.base, row.found, row.instead, 1), row.parts...); err != nil {
+		if err := converttest.ExpectRefusal(strings.Replace(row.base, row.found, row.instead, 1), row.parts...); err != nil {
 			t.Errorf("%s: %v", row.reason, err)
 		}
 	}

@@ -72,7 +72,7 @@ func TestTold(t *testing.T) {
 		{"a document that cannot be read", head + "spec: 1\n", []string{"spec: want an object"}},
 		{"nobody who may sign, and no pods", strings.NewReplacer("[{"+key+"}]", "[]", "spec:", "spec:\n  match: [{version: v1, resource: jobs}]").Replace(base), []string{"spec.authorities: 0 authorities", "spec.match[0]"}},
 	} {
-		if err := converttest.Told(row.text, row.parts...); err != nil {
+		if err := converttest.ExpectRefusal(row.text, row.parts...); err != nil {
 			t.Errorf("%s: %v", row.reason, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/images"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/clusterimagepolicy"
 	"github.com/quaymaster/quaymaster/policy/lang/reference"
@@ -45,24 +45,24 @@ func Read(conversion *source.Conversion, documents []source.Document) {
 	c.Note("Namespaces are judged that have the label %s: \"true\", as policy-controller's webhook has it unless it was installed otherwise.", included)
 	c.Note("policy-controller denies an image that no ClusterImagePolicy matches, unless its no-match-policy is warn or allow: convert all of them together, and remove the last policy if it is allow.")
 	c.Note("policy-controller evaluates workloads such as Deployments, too. These policies evaluate the pods of every controller.")
-	p := said.Deny("sigstore-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no ClusterImagePolicy matches."),
+	p := ivp.Deny("sigstore-unmatched", images.Others(images.ByIdentity, taken).Reference("The images that no ClusterImagePolicy matches."),
 		"no ClusterImagePolicy matches this image")
 	p.Match = includedPods()
 	c.Say(p)
 }
 
-func includedPods() *said.MatchConstraints {
-	m := said.Pods()
-	m.NamespaceSelector = &said.Selector{MatchLabels: map[string]string{included: "true"}}
+func includedPods() *ivp.MatchConstraints {
+	m := ivp.Pods()
+	m.NamespaceSelector = &ivp.Selector{MatchLabels: map[string]string{included: "true"}}
 	return m
 }
 
 // policy makes a policy for each entry of match, and returns the images that it matches.
 func (c reader) policy(s clusterimagepolicy.Spec, name, at string) []images.Test {
 	globs := c.images(s, at)
-	p := said.Policy{Name: name}
+	p := ivp.Policy{Name: name}
 	comment := "The images of the policy's globs."
-	p.Images = []said.ImageReference{images.Selection{Spelling: images.ByIdentity, Takes: images.Some(globs)}.Reference(comment)}
+	p.Images = []ivp.ImageReference{images.Selection{Spelling: images.ByIdentity, Takes: images.Some(globs)}.Reference(comment)}
 	switch s.Mode {
 	case "", "enforce":
 	case "warn":
@@ -148,7 +148,7 @@ func globbed(glob string) string {
 
 // authorities converts the authorities, of which one suffices; true if one passes without
 // verification.
-func (c reader) authorities(p *said.Policy, list []clusterimagepolicy.Authority, at string) bool {
+func (c reader) authorities(p *ivp.Policy, list []clusterimagepolicy.Authority, at string) bool {
 	if len(list) == 0 || len(list) > source.MaxRules {
 		c.Refuse(at, fmt.Sprintf("%d authorities", len(list)), fmt.Sprintf("want 1 to %d", source.MaxRules))
 		return false
@@ -172,7 +172,7 @@ func (c reader) authorities(p *said.Policy, list []clusterimagepolicy.Authority,
 			name = "authority-" + strconv.Itoa(i)
 		}
 		one := c.authority(a, place)
-		one.Name = said.AttestorName(name, taken)
+		one.Name = ivp.AttestorName(name, taken)
 		p.Attestors = append(p.Attestors, one)
 		if len(a.Attestations) == 0 {
 			signers = append(signers, one.Name)
@@ -189,19 +189,19 @@ func (c reader) authorities(p *said.Policy, list []clusterimagepolicy.Authority,
 		demands = append(demands, demand)
 	}
 	if len(signers) > 0 {
-		demands = append([]string{said.Signed(signers, 1)}, demands...)
+		demands = append([]string{ivp.Signed(signers, 1)}, demands...)
 	}
-	expression := said.Denied()
+	expression := ivp.Denied()
 	if len(demands) > 0 {
-		expression = said.Every(strings.Join(demands, "\n    || "))
+		expression = ivp.Every(strings.Join(demands, "\n    || "))
 	} else {
-		p.Pin = &said.Pinning{}
+		p.Pin = &ivp.Pinning{}
 	}
-	p.Validations = []said.Validation{{Expression: expression, Message: "no authority of the policy is satisfied"}}
+	p.Validations = []ivp.Validation{{Expression: expression, Message: "no authority of the policy is satisfied"}}
 	return passes
 }
 
-func (c reader) attestation(p *said.Policy, a clusterimagepolicy.Attestation, signer string, taken map[string]bool, at string) string {
+func (c reader) attestation(p *ivp.Policy, a clusterimagepolicy.Attestation, signer string, taken map[string]bool, at string) string {
 	if a.Policy != nil {
 		c.Refuse(at+".policy", "a policy in CUE or Rego",
 			"write it in CEL into the new policy by hand, over extractPayload(image, attestations.NAME), or keep this one as it is (this gateway takes it, too)")
@@ -210,16 +210,16 @@ func (c reader) attestation(p *said.Policy, a clusterimagepolicy.Attestation, si
 	if !strings.Contains(kind, ":") {
 		c.Refuse(at+".predicateType", fmt.Sprintf("%q", a.PredicateType), "want a URI, or one of cosign's short names")
 	}
-	one := said.Attestation{Name: said.AttestorName(a.Name, taken), InToto: &said.OfType{Type: kind}}
+	one := ivp.Attestation{Name: ivp.AttestorName(a.Name, taken), InToto: &ivp.OfType{Type: kind}}
 	p.Attestations = append(p.Attestations, one)
-	return said.Attested(one.Name, []string{signer}, 1)
+	return ivp.Attested(one.Name, []string{signer}, 1)
 }
 
 // authority is one signer.
-func (c reader) authority(a clusterimagepolicy.Authority, at string) said.Attestor {
+func (c reader) authority(a clusterimagepolicy.Authority, at string) ivp.Attestor {
 	if (a.Key != nil) == (a.Keyless != nil) {
 		c.Refuse(at, "is not exactly one of key, keyless and static", "name the required signers")
-		return said.Attestor{}
+		return ivp.Attestor{}
 	}
 	if a.RFC3161Timestamp != nil {
 		c.Refuse(at+".rfc3161timestamp", "names a TrustRoot", "write the authority's certificates into ctlog.tsaCertChain of the new policy by hand")
@@ -227,7 +227,7 @@ func (c reader) authority(a clusterimagepolicy.Authority, at string) said.Attest
 	if a.SignatureFormat != "" {
 		c.Note("Left out, since a signature counts in either form: signatureFormat.")
 	}
-	one := &said.Cosign{CTLog: &said.CTLog{}}
+	one := &ivp.Cosign{CTLog: &ivp.CTLog{}}
 	if a.CTLog != nil {
 		if a.CTLog.TrustRootRef != "" {
 			c.Refuse(at+".ctlog.trustRootRef", "names a TrustRoot", "write the log's key into ctlog.rekorPubKey of the new policy by hand")
@@ -243,7 +243,7 @@ func (c reader) authority(a clusterimagepolicy.Authority, at string) said.Attest
 		if a.CTLog == nil {
 			remark = "policy-controller asks for no log entry of a key without ctlog, and so does this."
 		}
-		return said.Attestor{Cosign: one, Comment: remark}
+		return ivp.Attestor{Cosign: one, Comment: remark}
 	}
 	k, at := a.Keyless, at+".keyless"
 	if k.TrustRootRef != "" {
@@ -256,30 +256,30 @@ func (c reader) authority(a clusterimagepolicy.Authority, at string) said.Attest
 		c.Note("Left out, since nothing is asked of it: %s.url.", at)
 	}
 	one.CTLog.IgnoreSCT = k.InsecureIgnoreSCT
-	one.Keyless = &said.Keyless{}
+	one.Keyless = &ivp.Keyless{}
 	for i, each := range k.Identities {
-		c.CheckIdentity(said.Identity(each), source.Index(at+".identities", i))
-		one.Keyless.Identities = append(one.Keyless.Identities, said.Identity(each))
+		c.CheckIdentity(ivp.Identity(each), source.Index(at+".identities", i))
+		one.Keyless.Identities = append(one.Keyless.Identities, ivp.Identity(each))
 	}
 	if len(k.Identities) == 0 {
 		c.Refuse(at+".identities", "is empty, so that any signer would be accepted", "name the required signers")
 	}
-	if *one.CTLog == (said.CTLog{}) {
+	if *one.CTLog == (ivp.CTLog{}) {
 		one.CTLog = nil
 	}
-	return said.Attestor{Cosign: one, Comment: source.Anchored(one.Keyless.Identities...)}
+	return ivp.Attestor{Cosign: one, Comment: source.Anchored(one.Keyless.Identities...)}
 }
 
-func (c reader) location(one *said.Cosign, list []clusterimagepolicy.Source, at string) {
+func (c reader) location(one *ivp.Cosign, list []clusterimagepolicy.Source, at string) {
 	switch {
 	case len(list) > 1:
 		c.Refuse(at, fmt.Sprintf("%d places", len(list)), "give one, as policy-controller takes no more")
 	case len(list) == 1:
-		one.Source = &said.Location{Repository: list[0].OCI, PullSecrets: pullSecretsOf(list[0].SignaturePullSecrets), TagPrefix: list[0].TagPrefix}
+		one.Source = &ivp.Location{Repository: list[0].OCI, PullSecrets: pullSecretsOf(list[0].SignaturePullSecrets), TagPrefix: list[0].TagPrefix}
 	}
 }
 
-func (c reader) key(k clusterimagepolicy.Key, at string) *said.Key {
+func (c reader) key(k clusterimagepolicy.Key, at string) *ivp.Key {
 	if !slices.Contains([]string{"", "sha224", "sha256", "sha384", "sha512"}, k.HashAlgorithm) {
 		c.Refuse(at+".hashAlgorithm", fmt.Sprintf("%q", k.HashAlgorithm), "want sha224, sha256, sha384 or sha512")
 	}
@@ -297,32 +297,32 @@ func (c reader) key(k clusterimagepolicy.Key, at string) *said.Key {
 	case k.KMS != "" && !source.IsKMS(k.KMS):
 		c.Refuse(at+".kms", fmt.Sprintf("%q", k.KMS), "want awskms://, azurekms://, gcpkms:// or hashivault://")
 	case k.KMS != "":
-		return &said.Key{KMS: k.KMS, Hash: k.HashAlgorithm}
+		return &ivp.Key{KMS: k.KMS, Hash: k.HashAlgorithm}
 	default:
 		blocks := c.PEM(k.Data, source.PublicKey, at+".data")
 		if len(blocks) > 1 {
 			c.Refuse(at+".data", fmt.Sprintf("%d keys", len(blocks)), "give each an authority of its own")
 		}
-		return &said.Key{Data: strings.Join(blocks, ""), Hash: k.HashAlgorithm}
+		return &ivp.Key{Data: strings.Join(blocks, ""), Hash: k.HashAlgorithm}
 	}
 	return nil
 }
 
-func selectorOf(s *clusterimagepolicy.LabelSelector) *said.Selector {
+func selectorOf(s *clusterimagepolicy.LabelSelector) *ivp.Selector {
 	if s == nil {
 		return nil
 	}
-	out := &said.Selector{MatchLabels: s.MatchLabels}
+	out := &ivp.Selector{MatchLabels: s.MatchLabels}
 	for _, r := range s.MatchExpressions {
-		out.MatchExpressions = append(out.MatchExpressions, said.LabelRequirement(r))
+		out.MatchExpressions = append(out.MatchExpressions, ivp.LabelRequirement(r))
 	}
 	return out
 }
 
-func pullSecretsOf(list []clusterimagepolicy.PullSecret) []said.SecretRef {
-	var out []said.SecretRef
+func pullSecretsOf(list []clusterimagepolicy.PullSecret) []ivp.SecretRef {
+	var out []ivp.SecretRef
 	for _, one := range list {
-		out = append(out, said.SecretRef(one))
+		out = append(out, ivp.SecretRef(one))
 	}
 	return out
 }

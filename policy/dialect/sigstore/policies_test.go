@@ -22,7 +22,7 @@ import (
 
 // yard is a registry with the signers that the policies in testdata speak of.
 type yard struct {
-	*gatetest.Harbor
+	*gatetest.Env
 	private                              *gatetest.Yard // of another Sigstore, on the same registry
 	release, security, quality, stranger *verifytest.Signer
 	images                               int
@@ -30,11 +30,11 @@ type yard struct {
 
 func newYard(tb testing.TB) *yard {
 	tb.Helper()
-	harbor := verifytest.Must(gatetest.NewHarbor())
-	tb.Cleanup(harbor.Close)
+	env := verifytest.Must(gatetest.NewEnv())
+	tb.Cleanup(env.Close)
 	key := func() *verifytest.Signer { return verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})) }
 	return &yard{
-		Harbor: harbor, private: gatetest.New(harbor.Registry, verifytest.Must(verifytest.New(verifytest.Options{Name: "private"}))),
+		Env: env, private: gatetest.New(env.Registry, verifytest.Must(verifytest.New(verifytest.Options{Name: "private"}))),
 		release: key(), security: key(), quality: key(), stranger: key(),
 	}
 }

@@ -253,7 +253,7 @@ func newComplaints(log *slog.Logger) complaints {
 	return complaints{log: log, limit: rate.NewLimiter(rate.Every(time.Minute), 3)}
 }
 
-func (c complaints) tell(what string, err error) {
+func (c complaints) report(what string, err error) {
 	if c.limit.Allow() {
 		c.log.Error("decision log: "+what, slog.String("error", err.Error()))
 	}

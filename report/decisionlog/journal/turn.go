@@ -38,7 +38,7 @@ func (w *writer) turn() {
 	closed := f.name
 	if err := f.begin(w.chain.Position().Seq + 1); err != nil {
 		w.journal.failures.Add(1)
-		w.complaints.tell("another file cannot be begun", err)
+		w.complaints.report("another file cannot be begun", err)
 		if f.name == closed {
 			f.opened = time.Now() // retried after the same age, or with the next batch
 			return
@@ -79,7 +79,7 @@ func (w *writer) prune(now time.Time) {
 	list, total, err := w.sizes()
 	w.journal.bytesOnDisk.Store(total)
 	if err != nil {
-		w.complaints.tell("its files cannot be listed", err)
+		w.complaints.report("its files cannot be listed", err)
 		return
 	}
 	w.recreate(list)
@@ -109,7 +109,7 @@ func (w *writer) prune(now time.Time) {
 	}
 	for _, s := range victims {
 		if err := w.compressor.remove(strings.TrimSuffix(s.Name, decisionlog.Compressed)); err != nil {
-			w.complaints.tell("a file that is too old cannot be removed", err)
+			w.complaints.report("a file that is too old cannot be removed", err)
 		}
 	}
 	w.journal.bytesOnDisk.Store(total)
@@ -128,7 +128,7 @@ func (w *writer) recreate(list []sized) {
 		err = errors.Join(err, failed)
 	}
 	w.journal.failures.Add(1)
-	w.complaints.tell("its file is gone", err)
+	w.complaints.report("its file is gone", err)
 	if f.name != gone {
 		w.say(false, w.opening(decisionlog.WhyRotation))
 	}
@@ -193,7 +193,7 @@ func (c *compressor) run(ctx context.Context) {
 				break
 			}
 			if err := c.compress(ctx, filepath.Join(c.folder, names[0])); err != nil && ctx.Err() == nil {
-				c.complaints.tell("a file cannot be compressed, and stays as it is", err)
+				c.complaints.report("a file cannot be compressed, and stays as it is", err)
 			}
 		}
 	}

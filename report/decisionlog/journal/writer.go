@@ -160,7 +160,7 @@ func (w *writer) encode(batch []item, lost decisionlog.Lost) (lines, objects uin
 		if failed != nil {
 			objects--
 			w.journal.lose(1, failed.Error())
-			w.complaints.tell("a decision cannot be written", failed)
+			w.complaints.report("a decision cannot be written", failed)
 			continue
 		}
 		lines += made
@@ -228,7 +228,7 @@ func (w *writer) place() place {
 // continue and the gap stays visible.
 func (w *writer) undo(to place, why error) {
 	w.journal.failures.Add(1)
-	w.complaints.tell("it cannot be written, and decisions are lost", why)
+	w.complaints.report("it cannot be written, and decisions are lost", why)
 	w.head = w.head[:0]
 	w.unsigned = to.unsigned
 	if w.files == nil {
@@ -284,7 +284,7 @@ func (w *writer) keepHead() {
 	path := filepath.Join(w.files.folder, decisionlog.HeadName)
 	if err := replace(path, w.head, w.files.sync); err != nil {
 		w.journal.failures.Add(1)
-		w.complaints.tell("the copy of the last checkpoint cannot be written", err)
+		w.complaints.report("the copy of the last checkpoint cannot be written", err)
 		return
 	}
 	w.head = w.head[:0]

@@ -31,8 +31,8 @@ func NewCatalog(c config.Configuration, compilers engine.Compilers, now *rollout
 		unmatched.compiler = sigstore.New(sigstore.Options{OptIn: true})
 	}
 	options := catalog.Options{
-		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.Besides(unmatched.policies, unmatched.choice != ""),
-		Overrides: carefulOverrides{compilers.Overrides()}, InForce: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
+		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.Merged(unmatched.policies, unmatched.choice != ""),
+		Overrides: carefulOverrides{compilers.Overrides()}, Effective: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
 	}
 	for _, dialect := range compilers.Dialects() {
 		options.Dialects = append(options.Dialects, carefulDialect{dialect})

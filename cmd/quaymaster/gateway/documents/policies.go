@@ -171,7 +171,7 @@ func (p *Policies) again(is func(apiVersion, kind string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inForce != nil {
-		p.inForce.Forget()
+		p.inForce.Reset()
 	}
 	p.Catalog.Again(is)
 	p.publish("") // unless a source has incomplete initial documents

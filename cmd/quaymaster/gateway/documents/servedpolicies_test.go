@@ -30,7 +30,7 @@ import (
 // serving is a gate by policies about resources of an API server that serves now this,
 // now that.
 type serving struct {
-	*gatetest.Harbor
+	*gatetest.Env
 	known    *discovery.Discovery
 	policies *Policies
 	gate     *gate.Gate
@@ -40,7 +40,7 @@ type serving struct {
 
 func newServing(t *testing.T) *serving {
 	t.Helper()
-	s := &serving{Harbor: verifytest.Must(gatetest.NewHarbor())}
+	s := &serving{Env: verifytest.Must(gatetest.NewEnv())}
 	t.Cleanup(s.Close)
 	secure := httptest.NewTLSServer(nil)
 	s.bundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})

@@ -44,7 +44,7 @@ func TestHeldNamesNoImage(t *testing.T) {
 	} {
 		now := rollout.NewEffective(nil, slog.New(slog.DiscardHandler))
 		rest := unmatched{choice: sigstore.UnmatchedDeny, compiler: compiler}
-		made, err := now.Besides(rest.policies, true)(c.active)
+		made, err := now.Merged(rest.policies, true)(c.active)
 		if err != nil {
 			t.Fatal(err)
 		}

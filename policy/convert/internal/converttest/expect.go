@@ -83,7 +83,7 @@ func Accepted(base string, rows []Exchange) error {
 // Told expects a text to be refused for exactly the given problems, in the order of
 // reading, and not for consequences of them: each part matches one problem, and each
 // problem one part.
-func Told(text string, parts ...string) error {
+func ExpectRefusal(text string, parts ...string) error {
 	filled, err := Fill(text)
 	if err != nil {
 		return err

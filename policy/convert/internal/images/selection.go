@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 )
 
 // Spelling is how a source writes the image that it compares with its patterns.
@@ -100,7 +100,7 @@ type Selection struct {
 }
 
 // Reference writes the selection, one exclusion a line.
-func (s Selection) Reference(comment string) said.ImageReference {
+func (s Selection) Reference(comment string) ivp.ImageReference {
 	var lines []string
 	if every, ok := s.Takes.(All); !ok || len(every) > 0 || len(s.Before) == 0 {
 		lines = append(lines, s.Takes.cel())
@@ -111,7 +111,7 @@ func (s Selection) Reference(comment string) said.ImageReference {
 	for _, one := range s.Before {
 		lines = append(lines, Not{Test: one}.cel())
 	}
-	return said.ImageReference{
+	return ivp.ImageReference{
 		Comment:    comment,
 		Expression: "[" + s.Spelling.cel() + "]\n  .exists(name, " + strings.Join(lines, "\n    && ") + ")",
 	}

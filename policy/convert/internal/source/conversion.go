@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 )
 
 // Conversion is the result so far.
@@ -16,7 +16,7 @@ type Conversion struct {
 	// Notes are comments about the whole: content that belongs to no policy.
 	Notes []string
 	// Policies are the converted policies, in the order of reading.
-	Policies []*said.Policy
+	Policies []*ivp.Policy
 	names    map[string]bool
 }
 
@@ -35,14 +35,14 @@ func New(options Options) *Conversion {
 }
 
 // Say keeps a policy under a name of its own.
-func (c *Conversion) Say(p *said.Policy) {
+func (c *Conversion) Say(p *ivp.Policy) {
 	for _, one := range p.Images {
 		if len(one.Expression) > maxExpression {
 			c.Refuse("", fmt.Sprintf("the images of policy %s take an expression of %d bytes to say", p.Name, len(one.Expression)),
 				"split the source into fewer rules: each excludes the images of the others")
 		}
 	}
-	p.Name = said.Unique(said.Label(p.Name), c.names)
+	p.Name = ivp.Unique(ivp.Label(p.Name), c.names)
 	c.Policies = append(c.Policies, p)
 }
 

@@ -5,11 +5,11 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 )
 
 // CheckIdentity refuses identities that are half open, or set twice.
-func (c *Conversion) CheckIdentity(i said.Identity, at string) {
+func (c *Conversion) CheckIdentity(i ivp.Identity, at string) {
 	if (i.Issuer == "") == (i.IssuerRegExp == "") {
 		c.Refuse(at, "has no issuer, or one and an expression for it, too", "give exactly one of them")
 	}
@@ -39,7 +39,7 @@ func (c *Conversion) checkExpression(text, at string) {
 
 // Anchored is the comment for an identity with an expression that other systems
 // find anywhere in the text; empty where it makes no difference.
-func Anchored(identities ...said.Identity) string {
+func Anchored(identities ...ivp.Identity) string {
 	for _, i := range identities {
 		for _, text := range []string{i.IssuerRegExp, i.SubjectRegExp} {
 			if text != "" && (!strings.HasPrefix(text, "^") || !strings.HasSuffix(text, "$")) {

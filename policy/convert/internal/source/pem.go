@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 )
 
 // Types of PEM blocks.
@@ -93,10 +93,10 @@ func IsKMS(text string) bool {
 }
 
 // SigningKey is a key in PEM or in a key management service.
-func (c *Conversion) SigningKey(text, at string) *said.Key {
+func (c *Conversion) SigningKey(text, at string) *ivp.Key {
 	text = strings.TrimSpace(text)
 	if IsKMS(text) {
-		return &said.Key{KMS: text}
+		return &ivp.Key{KMS: text}
 	}
 	if strings.Contains(text, "://") {
 		c.Refuse(at, fmt.Sprintf("refers to %q", text), "write the public key itself, in PEM, or a URI of awskms, azurekms, gcpkms or hashivault")
@@ -106,5 +106,5 @@ func (c *Conversion) SigningKey(text, at string) *said.Key {
 	if len(blocks) > 1 {
 		c.Refuse(at, fmt.Sprintf("%d keys", len(blocks)), "give each an entry of its own")
 	}
-	return &said.Key{Data: strings.Join(blocks, "")}
+	return &ivp.Key{Data: strings.Join(blocks, "")}
 }

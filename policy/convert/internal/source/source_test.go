@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/quaymaster/quaymaster/policy/convert/internal/converttest"
-	"github.com/quaymaster/quaymaster/policy/convert/internal/said"
+	"github.com/quaymaster/quaymaster/policy/convert/internal/ivp"
 	"github.com/quaymaster/quaymaster/policy/convert/internal/source"
 )
 
@@ -154,19 +154,19 @@ func TestMetadata(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	for _, row := range []struct {
 		reason  string
-		who     said.Identity
+		who     ivp.Identity
 		problem string
 	}{
-		{"texts", said.Identity{Issuer: "a", Subject: "b"}, ""},
-		{"expressions", said.Identity{IssuerRegExp: "^a$", SubjectRegExp: ".*"}, ""},
-		{"no issuer", said.Identity{Subject: "b"}, "has no issuer"},
-		{"no subject", said.Identity{Issuer: "a"}, "has no subject"},
-		{"two issuers", said.Identity{Issuer: "a", IssuerRegExp: "a", Subject: "b"}, "has no issuer, or one and an expression"},
-		{"two subjects", said.Identity{Issuer: "a", Subject: "b", SubjectRegExp: "b"}, "has no subject, or one and an expression"},
-		{"a star in the issuer", said.Identity{Issuer: "a*", Subject: "b"}, `"a*" is compared letter by letter`},
-		{"a star in the subject", said.Identity{Issuer: "a", Subject: "*b"}, `"*b" is compared letter by letter`},
-		{"no expression for the issuer", said.Identity{IssuerRegExp: "(", Subject: "b"}, `"(" does not compile`},
-		{"no expression for the subject", said.Identity{Issuer: "a", SubjectRegExp: "["}, `"[" does not compile`},
+		{"texts", ivp.Identity{Issuer: "a", Subject: "b"}, ""},
+		{"expressions", ivp.Identity{IssuerRegExp: "^a$", SubjectRegExp: ".*"}, ""},
+		{"no issuer", ivp.Identity{Subject: "b"}, "has no issuer"},
+		{"no subject", ivp.Identity{Issuer: "a"}, "has no subject"},
+		{"two issuers", ivp.Identity{Issuer: "a", IssuerRegExp: "a", Subject: "b"}, "has no issuer, or one and an expression"},
+		{"two subjects", ivp.Identity{Issuer: "a", Subject: "b", SubjectRegExp: "b"}, "has no subject, or one and an expression"},
+		{"a star in the issuer", ivp.Identity{Issuer: "a*", Subject: "b"}, `"a*" is compared letter by letter`},
+		{"a star in the subject", ivp.Identity{Issuer: "a", Subject: "*b"}, `"*b" is compared letter by letter`},
+		{"no expression for the issuer", ivp.Identity{IssuerRegExp: "(", Subject: "b"}, `"(" does not compile`},
+		{"no expression for the subject", ivp.Identity{Issuer: "a", SubjectRegExp: "["}, `"[" does not compile`},
 	} {
 		c := source.New(source.Options{})
 		c.CheckIdentity(row.who, "at")
@@ -175,13 +175,13 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	for _, row := range []struct {
-		who     said.Identity
+		who     ivp.Identity
 		differs bool
 	}{
-		{said.Identity{Issuer: "a", Subject: "b"}, false}, {said.Identity{IssuerRegExp: "^a$", SubjectRegExp: "^b$"}, false},
-		{said.Identity{IssuerRegExp: "a$", Subject: "b"}, true}, {said.Identity{Issuer: "a", SubjectRegExp: "^b"}, true},
+		{ivp.Identity{Issuer: "a", Subject: "b"}, false}, {ivp.Identity{IssuerRegExp: "^a$", SubjectRegExp: "^b$"}, false},
+		{ivp.Identity{IssuerRegExp: "a$", Subject: "b"}, true}, {ivp.Identity{Issuer: "a", SubjectRegExp: "^b"}, true},
 	} {
-		if got := source.Anchored(said.Identity{Issuer: "x", Subject: "y"}, row.who); (got != "") != row.differs {
+		if got := source.Anchored(ivp.Identity{Issuer: "x", Subject: "y"}, row.who); (got != "") != row.differs {
 			t.Errorf("of %+v it is said %q", row.who, got)
 		}
 	}
@@ -269,22 +269,22 @@ func TestSigningKey(t *testing.T) {
 	}
 	for _, row := range []struct {
 		reason, text string
-		want         said.Key
+		want         ivp.Key
 		problem      string
 	}{
-		{"the key itself", "\n" + string(one), said.Key{Data: string(one)}, ""},
-		{"of AWS", "awskms:///x", said.Key{KMS: "awskms:///x"}, ""},
-		{"of Azure", " azurekms://x ", said.Key{KMS: "azurekms://x"}, ""},
-		{"of Google", "gcpkms://x", said.Key{KMS: "gcpkms://x"}, ""},
-		{"of Vault", "hashivault://x", said.Key{KMS: "hashivault://x"}, ""},
-		{"of another service", "k8s://a/b", said.Key{}, `refers to "k8s://a/b"`},
-		{"two keys", string(one) + string(one), said.Key{Data: string(one) + string(one)}, "2 keys"},
-		{"no key", "x", said.Key{}, "no PEM block"},
+		{"the key itself", "\n" + string(one), ivp.Key{Data: string(one)}, ""},
+		{"of AWS", "awskms:///x", ivp.Key{KMS: "awskms:///x"}, ""},
+		{"of Azure", " azurekms://x ", ivp.Key{KMS: "azurekms://x"}, ""},
+		{"of Google", "gcpkms://x", ivp.Key{KMS: "gcpkms://x"}, ""},
+		{"of Vault", "hashivault://x", ivp.Key{KMS: "hashivault://x"}, ""},
+		{"of another service", "k8s://a/b", ivp.Key{}, `refers to "k8s://a/b"`},
+		{"two keys", string(one) + string(one), ivp.Key{Data: string(one) + string(one)}, "2 keys"},
+		{"no key", "x", ivp.Key{}, "no PEM block"},
 	} {
 		c := source.New(source.Options{})
 		key := c.SigningKey(row.text, "at")
 		if key == nil {
-			key = &said.Key{}
+			key = &ivp.Key{}
 		}
 		if *key != row.want || (row.problem == "") != (len(c.Problems) == 0) || len(c.Problems) > 0 && !strings.Contains(c.Problems[0].Error(), row.problem) {
 			t.Errorf("%s: %+v and %v, want %q", row.reason, *key, c.Problems, row.problem)
@@ -325,12 +325,12 @@ func TestFile(t *testing.T) {
 func TestSay(t *testing.T) {
 	c := source.New(source.Options{})
 	for range 2 {
-		c.Say(&said.Policy{Name: "A/b", Images: []said.ImageReference{{Expression: strings.Repeat("x", 60<<10)}}})
+		c.Say(&ivp.Policy{Name: "A/b", Images: []ivp.ImageReference{{Expression: strings.Repeat("x", 60<<10)}}})
 	}
 	if c.Policies[0].Name != "a-b" || c.Policies[1].Name != "a-b-2" || len(c.Problems) > 0 {
 		t.Errorf("the names are %q and %q, refused is %v", c.Policies[0].Name, c.Policies[1].Name, c.Problems)
 	}
-	c.Say(&said.Policy{Name: "c", Images: []said.ImageReference{{Expression: strings.Repeat("x", 60<<10+1)}}})
+	c.Say(&ivp.Policy{Name: "c", Images: []ivp.ImageReference{{Expression: strings.Repeat("x", 60<<10+1)}}})
 	if len(c.Problems) != 1 || !strings.Contains(c.Problems[0].Error(), "take an expression of 61441 bytes") {
 		t.Errorf("an expression that is too long is refused with %v", c.Problems)
 	}

@@ -14,7 +14,7 @@ import (
 // TestUpdatesOfTheObject: what a validation says of the object holds of an update that
 // leaves the images alone, although the same expression speaks of them.
 func TestUpdatesOfTheObject(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good := h.signed(t, "good", h.key).Name
 	text := with("!(has(object.spec.hostNetwork) && object.spec.hostNetwork) && " + allSigned)
 	exists := with("!(has(object.spec.hostNetwork) && object.spec.hostNetwork) && images.containers.exists(i, verifyImageSignatures(i, [attestors.ours]) > 0)")
@@ -45,7 +45,7 @@ func TestUpdatesOfTheObject(t *testing.T) {
 // TestRequiredByTheCluster: who writes policies of a namespace has no say in what a
 // policy of the cluster requires.
 func TestRequiredByTheCluster(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, theirs := h.signed(t, "good", h.key).Name, h.signed(t, "theirs", h.stranger).Name
 	tenant := edit(with("images.initContainers.all(i, verifyImageSignatures(i, [attestors.theirs]) > 0)"),
 		"kind: Image", "kind: NamespacedImage", "{name: signed}", "{name: tenant, namespace: default}", "spec:\n", "spec:\n  validationConfigurations: {required: false}\n")
@@ -61,7 +61,7 @@ func TestRequiredByTheCluster(t *testing.T) {
 
 // TestManyImages: an object of very many images is answered in time.
 func TestManyImages(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good := h.signed(t, "good", h.key).Name
 	text := with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)")
 	expect(t, h.decide(t, pod(t, slices.Repeat([]string{good}, 100)...), text), "a hundred", gate.Allow, "")
@@ -77,7 +77,7 @@ func TestManyImages(t *testing.T) {
 
 // TestGlobs that are large are refused at once.
 func TestGlobs(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	for reason, glob := range map[string]string{
 		"braces in braces": strings.Repeat("{", 300_000) + strings.Repeat("}", 300_000),
 		"a long one":       "a.example/" + strings.Repeat("a", 300_000),
@@ -93,7 +93,7 @@ func TestGlobs(t *testing.T) {
 // TestTogether: of two signers, each says for itself what is asked for, and neither
 // says it for the other.
 func TestTogether(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	const buildType = "https://example.com/build/v1"
 	text := edit(with("images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours, attestors.theirs]) == 2 && "+
 		"verifyAttestationSignatures(i, attestations.build, [attestors.ours, attestors.theirs]) == 2 && "+
@@ -118,7 +118,7 @@ func TestTogether(t *testing.T) {
 
 // TestWeakWitness: whom it suffices to ask does not say what others have to.
 func TestWeakWitness(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	const buildType = "https://example.com/build/v1"
 	text := edit(with("images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.theirs]) >= 0 && "+
 		"verifyAttestationSignatures(i, attestations.build, [attestors.theirs]) >= 0 && "+
@@ -141,7 +141,7 @@ func TestWeakWitness(t *testing.T) {
 // TestUpdatesThatSelect: images that did not change are verified where the update brings the
 // object under the policy, or changes what its attestors depend on.
 func TestUpdatesThatSelect(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	byLabel := edit(with(allSigned), "  matchConstraints:\n", "  matchConstraints:\n    objectSelector: {matchLabels: {env: prod}}\n")
 	byCondition := edit(with(allSigned), "spec:\n", "spec:\n  matchConditions: [{name: prod, expression: \"has(object.metadata.labels) && object.metadata.labels[?'env'].orValue('') == 'prod'\"}]\n")
@@ -175,7 +175,7 @@ func TestUpdatesThatSelect(t *testing.T) {
 // TestAttestorsOfAnUpdate: an attestor that depends on the object may depend on any member of
 // it, such as the template of a PodTemplate.
 func TestAttestorsOfAnUpdate(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	of := func(member, value string) policy.Content {
 		return policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "PodTemplate", member: map[string]any{"a": value}})
 	}

@@ -14,7 +14,7 @@ import (
 // BenchmarkJudge is what a policy costs on a pod of three containers, beyond finding
 // out what was proved: planning and judging.
 func BenchmarkJudge(b *testing.B) {
-	h := newHarbor(b)
+	h := newEnv(b)
 	for name, expression := range map[string]string{
 		"signatures": allSigned,
 		"statements": "images.containers.all(i, verifyAttestationSignatures(i, attestations.scan, [attestors.ours]) > 0 && extractPayload(i, attestations.scan).predicate.level == 'low')",

@@ -43,7 +43,7 @@ func dockerfile(images ...string) string {
 // TestDocuments: a policy in JSON mode judges documents that are no Kubernetes
 // objects.
 func TestDocuments(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad, foreign := h.signed(t, "good", h.key), h.signed(t, "bad"), h.signed(t, "foreign", h.stranger)
 	text := jsonMode(stages, bases)
 	free := edit(text, "spec:\n", "spec:\n  validationConfigurations: {verifyDigest: false}\n")
@@ -112,7 +112,7 @@ func TestDocumentsRefused(t *testing.T) {
 
 // TestDocumentExceptions: an exception leaves out a document, or images of one.
 func TestDocumentExceptions(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	bad := document(t, dockerfile(h.signed(t, "bad").ByDigest()))
 	text := jsonMode(stages, bases)
 	for _, c := range []struct {
@@ -140,7 +140,7 @@ func podText(image string) string {
 // TestDocumentsAtAdmission: a policy in JSON mode asks the API server for nothing,
 // says nothing of objects, and keeps no other policy from failing open, broken or not.
 func TestDocumentsAtAdmission(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	bad := h.signed(t, "bad").Name
 	whole := h.policy(t, jsonMode(stages, bases))
 	broken := newCompiler().Broken([]byte(h.fill(edit(jsonMode(stages, bases), "validations:", "valdations:"))), "test.yaml", errors.New("misspelt"))

@@ -34,9 +34,9 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// harbor is a gate with real parts: a registry on loopback, real signers, the
+// env is a gate with real parts: a registry on loopback, real signers, the
 // product's client and verifiers.
-type harbor struct {
+type env struct {
 	*gatetest.Yard
 	key, stranger *verifytest.Signer
 	notary, other *verifytest.Notary
@@ -62,18 +62,18 @@ func (s session) Cost() gate.Cost {
 }
 
 // Open implements gate.Registries.
-func (h *harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+func (h *env) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
 	meter := &registry.Meter{}
 	return session{Client: h.client.With(meter), meter: meter}, nil
 }
 
-func newHarbor(t testing.TB) *harbor {
+func newEnv(t testing.TB) *env {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
 	sigstore := testkit.Must(verifytest.New(verifytest.Options{}))(t)
 	store := testkit.Must(trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()}))(t)
-	h := &harbor{
+	h := &env{
 		Yard:     gatetest.New(server, sigstore),
 		key:      testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
 		stranger: testkit.Must(verifytest.KeySigner(verifytest.KeyOptions{}))(t),
@@ -96,7 +96,7 @@ func newCompiler() *imagevalidating.Compiler {
 
 // fill puts the registry and the signers into a text: HOST, KEY, STRANGER, NOTARY and
 // OTHER.
-func (h *harbor) fill(text string) string {
+func (h *env) fill(text string) string {
 	quoted := func(pem []byte) string {
 		out, _ := json.Marshal(string(pem))
 		return string(out)
@@ -105,12 +105,12 @@ func (h *harbor) fill(text string) string {
 		"'NOTARY'", quoted(h.notary.RootPEM()), "'OTHER'", quoted(h.other.RootPEM())).Replace(text)
 }
 
-func (h *harbor) policy(t testing.TB, text string) *policy.Policy {
+func (h *env) policy(t testing.TB, text string) *policy.Policy {
 	t.Helper()
 	return testkit.Must(h.compiler.Compile([]byte(h.fill(text)), "test.yaml"))(t)
 }
 
-func (h *harbor) set(t testing.TB, texts ...string) *set.Set {
+func (h *env) set(t testing.TB, texts ...string) *set.Set {
 	t.Helper()
 	var policies []*policy.Policy
 	var exceptions []*policy.Exception
@@ -125,19 +125,19 @@ func (h *harbor) set(t testing.TB, texts ...string) *set.Set {
 	return testkit.Must(set.With(exceptions...))(t)
 }
 
-func (h *harbor) gate(t testing.TB, set *set.Set) *gate.Gate {
+func (h *env) gate(t testing.TB, set *set.Set) *gate.Gate {
 	t.Helper()
 	return testkit.Must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.prover}}))(t)
 }
 
 // decide judges an object by policies and exceptions.
-func (h *harbor) decide(t testing.TB, object gate.Request, texts ...string) gate.Outcome {
+func (h *env) decide(t testing.TB, object gate.Request, texts ...string) gate.Outcome {
 	t.Helper()
 	return h.gate(t, h.set(t, texts...)).Decide(t.Context(), object)
 }
 
 // signed builds an image and signs it by signers, or by none.
-func (h *harbor) signed(t testing.TB, name string, by ...*verifytest.Signer) gatetest.Image {
+func (h *env) signed(t testing.TB, name string, by ...*verifytest.Signer) gatetest.Image {
 	t.Helper()
 	built := h.Build("org/"+name, "1", name)
 	for _, signer := range by {
@@ -149,7 +149,7 @@ func (h *harbor) signed(t testing.TB, name string, by ...*verifytest.Signer) gat
 }
 
 // attest adds a statement to an image.
-func (h *harbor) attest(t testing.TB, built gatetest.Image, by *verifytest.Signer, predicateType string, predicate any) {
+func (h *env) attest(t testing.TB, built gatetest.Image, by *verifytest.Signer, predicateType string, predicate any) {
 	t.Helper()
 	if err := h.AttestLegacy(built, verifytest.Claim{Signer: by, NoLog: true}, predicateType, predicate); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func (h *harbor) attest(t testing.TB, built gatetest.Image, by *verifytest.Signe
 }
 
 // notarize signs as notation does.
-func (h *harbor) notarize(t testing.TB, built gatetest.Image, by *verifytest.Notary) {
+func (h *env) notarize(t testing.TB, built gatetest.Image, by *verifytest.Notary) {
 	t.Helper()
 	if err := h.SignNotation(built, by, verifytest.Notation{}); err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func (h *harbor) notarize(t testing.TB, built gatetest.Image, by *verifytest.Not
 }
 
 // document attaches a document to an image, which a notary signs; nil for nobody.
-func (h *harbor) document(t testing.TB, built gatetest.Image, by *verifytest.Notary, artifactType, content string) {
+func (h *env) document(t testing.TB, built gatetest.Image, by *verifytest.Notary, artifactType, content string) {
 	t.Helper()
 	body := testkit.Must(json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "artifactType": artifactType,

@@ -42,7 +42,7 @@ func with(expression string) string {
 const allSigned = "images.containers.all(i, verifyImageSignatures(i, [attestors.ours]) > 0)"
 
 func TestSignatures(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad, foreign := h.signed(t, "good", h.key), h.signed(t, "bad"), h.signed(t, "foreign", h.stranger)
 	both := h.signed(t, "both", h.key, h.stranger)
 	notarized := h.signed(t, "notarized")

@@ -38,7 +38,7 @@ const (
 // TestExtractedValues: the values that remain of an expression are the images, whatever
 // else stands at the same places.
 func TestExtractedValues(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	signed := h.signed(t, "good", h.key)
 	good, pinned, bad := signed.Name, signed.ByDigest(), h.signed(t, "bad").Name
 	for _, c := range []struct {
@@ -85,7 +85,7 @@ func TestExtractedValues(t *testing.T) {
 
 // TestPinnedValues: a value is pinned where its place is certain; else its tag is refused.
 func TestPinnedValues(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, other := h.signed(t, "good", h.key), h.signed(t, "other", h.key)
 	pinned := good.Name + "@" + good.Manifest.Digest
 	for _, c := range []struct {
@@ -121,7 +121,7 @@ func TestPinnedValues(t *testing.T) {
 // TestUpdatedValues: a value that was no image before an update is verified, though the
 // same text stood at its place.
 func TestUpdatedValues(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	nameless := params("bundle", bad)
 	nameless["params"] = append(nameless["params"].([]any), map[string]any{"value": "x"})
@@ -162,7 +162,7 @@ func (d described) ImageData(_ context.Context, reference string, _ policy.Crede
 
 // TestMetadataOfOtherImages: what an image says of itself is known of each, and read once.
 func TestMetadataOfOtherImages(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	for _, c := range []struct {
 		reason, image string
 		answer        gate.Result
@@ -186,7 +186,7 @@ func TestMetadataOfOtherImages(t *testing.T) {
 
 // TestWarnings: what a policy can never admit its author is told where it is written.
 func TestWarnings(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	const required = "required is true"
 	for _, c := range []struct{ reason, text, want string }{
 		{"nothing is verified, and it is required", with("object.metadata.name != ''"), required},
@@ -212,7 +212,7 @@ func TestWarnings(t *testing.T) {
 // TestPinsNamed: a policy that names controllers pins in them, and one that follows from pods
 // does so only if it may leave out the pods that a controller creates.
 func TestPinsNamed(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	named := edit(with(allSigned), `apiGroups: [""]`, "apiGroups: [apps]", "resources: [pods]", "resources: [deployments]")
 	updates := edit(with(allSigned), "operations: [CREATE, UPDATE]", "operations: [UPDATE]")

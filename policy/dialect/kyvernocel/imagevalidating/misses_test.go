@@ -16,7 +16,7 @@ import (
 // came nearest is told first, in whatever order they are asked.
 func TestTheNearestAttestorStandsFirst(t *testing.T) {
 	const wrongKey, noLogEntry = "wrong-key attestors.ours", "no-log-entry attestors.logged"
-	h := newHarbor(t)
+	h := newEnv(t)
 	foreign, bad := h.signed(t, "foreign", h.stranger), h.signed(t, "bad")
 	h.attest(t, foreign, h.stranger, "https://example.com/scan/v1", map[string]any{"score": 1})
 	logged := func(expression string) string {

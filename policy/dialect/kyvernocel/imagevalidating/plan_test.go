@@ -93,7 +93,7 @@ func TestChecks(t *testing.T) {
 // TestAttestorExpressions: whom an attestor stands for may depend on the object and on
 // the image; what cannot be told is an error when it is asked, and never nobody.
 func TestAttestorExpressions(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, foreign := h.signed(t, "good", h.key).Name, h.signed(t, "foreign", h.stranger).Name
 	text := edit(with(allSigned), "key: {data: 'KEY'}", "key: {expression: variables.key}",
 		"spec:\n", "spec:\n  variables: [{name: key, expression: 'string(object.metadata.annotations[\"key\"])'}]\n")

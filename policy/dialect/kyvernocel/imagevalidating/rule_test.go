@@ -27,7 +27,7 @@ func edit(text string, pairs ...string) string {
 }
 
 func TestMatching(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	bad := h.signed(t, "bad").Name
 	spec := func(text string) string { return edit(with(allSigned), "spec:\n", "spec:\n"+text+"\n") }
 	prod := object{images: []string{bad}, labels: map[string]string{"env": "prod"}}
@@ -76,7 +76,7 @@ func TestMatching(t *testing.T) {
 }
 
 func TestControllers(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	labelled := edit(with(allSigned), "spec:\n", "spec:\n  matchConditions: [{name: prod, expression: has(object.metadata.labels) && object.metadata.labels.env == 'prod'}]\n")
 	some := edit(labelled, "spec:\n", "spec:\n  autogen: {podControllers: {controllers: [deployments]}}\n")
@@ -108,7 +108,7 @@ func TestControllers(t *testing.T) {
 }
 
 func TestExtractors(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	steps := func(images ...string) map[string]any {
 		var list []any
@@ -154,7 +154,7 @@ spec:
 `
 
 func TestExceptions(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad, worse := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name, h.signed(t, "worse").Name
 	text := with(allSigned)
 	for _, c := range []struct {
@@ -226,7 +226,7 @@ func TestExceptionsRefused(t *testing.T) {
 }
 
 func TestBroken(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good := h.signed(t, "good", h.key).Name
 	dialect := newCompiler()
 	broken := func(text string) *policy.Policy {
@@ -279,7 +279,7 @@ func TestBroken(t *testing.T) {
 }
 
 func TestBare(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	for _, c := range []struct {
 		reason, text, image, namespace string
@@ -306,7 +306,7 @@ func TestBare(t *testing.T) {
 }
 
 func TestObject(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
 	labelled := edit(with(allSigned), "spec:\n", "spec:\n  variables: [{name: env, expression: 'string(object.metadata.?labels.env.orValue(\"none\"))'}]\n"+
 		"  auditAnnotations: [{key: env, valueExpression: variables.env}, {key: none, valueExpression: \"''\"}]\n") +
@@ -330,7 +330,7 @@ func TestObject(t *testing.T) {
 // TestCounting: a policy that counts its images cannot be evaded by images that it
 // does not mean.
 func TestCounting(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good := h.signed(t, "good", h.key).Name
 	text := with("images.containers.size() == object.spec.containers.size() && " + allSigned)
 	expect(t, h.decide(t, pod(t, good), text), "all from here", gate.Allow, "")
@@ -340,7 +340,7 @@ func TestCounting(t *testing.T) {
 
 // endless answers nothing before its context ends.
 func TestEndless(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good := h.signed(t, "good", h.key).Name
 	deep := "range.all(a, range.all(b, range.all(c, range.all(d, range.all(e, range.all(f, range.all(g, a + b + c + d + e + f + g >= 0)))))))"
 	text := with(strings.ReplaceAll(deep, "range", "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]") + " && " + allSigned)
@@ -359,7 +359,7 @@ func TestEndless(t *testing.T) {
 // TestUnresolved: that nobody could tell the digest is no reason to say that there is
 // none.
 func TestUnresolved(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	down := &image.Error{Kind: image.Unavailable, Op: "resolve", On: "a", Err: errors.New("down")}
 	for _, c := range []struct {
 		reason, expression string
@@ -391,7 +391,7 @@ func TestUnresolved(t *testing.T) {
 
 // TestGaps: could-not-look is undecided, unless the answer does not depend on it.
 func TestGaps(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	names := []string{"org/a:1", "org/b:1"}
 	fact := policy.Answer{Facts: factsOf("x")}
 	gap := policy.Answer{Gaps: []error{&image.Error{Kind: image.Unavailable, Op: "ask", On: "a", Err: errors.New("down")}}}
@@ -443,7 +443,7 @@ func TestGaps(t *testing.T) {
 // TestUpdates: what an object ran before is not asked about again, and does not count
 // for what is new.
 func TestUpdates(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad, old := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name, h.signed(t, "old").Name
 	update := func(after ...string) gate.Request {
 		request := pod(t, after...)

@@ -31,7 +31,7 @@ func TestSamples(t *testing.T) {
 	if len(files) == 0 {
 		t.Skip("the samples are not at hand (set QUAYMASTER_SAMPLES)")
 	}
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good"), h.signed(t, "bad")
 	h.notarize(t, good, h.notary)
 	h.document(t, good, h.notary, "sbom/cyclone-dx", `{"bomFormat":"CycloneDX"}`)
@@ -44,7 +44,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-func (h *harbor) sample(t *testing.T, text, good, bad string) {
+func (h *env) sample(t *testing.T, text, good, bad string) {
 	certificate := regexp.MustCompile(`(?s)\|-\s*-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----`)
 	text = certificate.ReplaceAllString(text, "'NOTARY'")
 	text = regexp.MustCompile(`ghcr\.io/[a-z/*-]*`).ReplaceAllString(text, "HOST/**")
@@ -88,7 +88,7 @@ func concerns(out gate.Outcome) bool {
 
 // TestSampleOfOurOwn is TestSamples for a policy of the same form.
 func TestSampleOfOurOwn(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	good, bad := h.signed(t, "good"), h.signed(t, "bad")
 	h.notarize(t, good, h.notary)
 	h.document(t, good, h.notary, "sbom/cyclone-dx", `{"bomFormat":"CycloneDX"}`)

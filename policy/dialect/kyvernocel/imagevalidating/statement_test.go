@@ -11,7 +11,7 @@ import (
 const scanType = "https://example.com/scan/v1"
 
 func TestStatements(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	scan := func(level string, age int) map[string]any { return map[string]any{"level": level, "age": age} }
 	good, bad := h.signed(t, "good"), h.signed(t, "bad")
 	h.attest(t, good, h.key, scanType, scan("low", 1))
@@ -75,7 +75,7 @@ func TestStatements(t *testing.T) {
 }
 
 func TestReferrers(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	made := func(name string, by func(image string)) string {
 		built := h.signed(t, name)
 		by(built.Name)
@@ -119,7 +119,7 @@ func TestReferrers(t *testing.T) {
 
 // TestManyStatements: who may push evidence cannot make the search endless.
 func TestManyStatements(t *testing.T) {
-	h := newHarbor(t)
+	h := newEnv(t)
 	var images []string
 	for i := range 3 {
 		built := h.signed(t, fmt.Sprintf("many%d", i))

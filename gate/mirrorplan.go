@@ -36,26 +36,26 @@ func WithMirrors(chooser *redirect.Chooser, secrets PullSecrets) Option {
 type mirrors struct {
 	set   *mirror.Set // nil: nothing
 	about mirror.Subject
-	ways  map[image.Ref]*way
+	plans map[image.Ref]*mirrorPlan
 }
 
-// way is the mirror plan of one reference as written in the object. A nil way means that
+// mirrorPlan is the mirror plan of one reference as written in the object. A nil mirrorPlan means that
 // no mirror applies.
-type way struct {
-	name    string        // equal names mean equal ways, in one snapshot
+type mirrorPlan struct {
+	name    string        // equal names mean equal plans, in one snapshot
 	route   *mirror.Route // where it could be had instead; nil: nowhere
 	err     error         // why that, or all that it is a copy of, could not be asked
 	origins []mirror.Origin
 
 	evidence []image.Repository // evidence repositories, in order; none: the image's own
 	secrets  []string
-	asking   *asking // the targets, where they are asked
-	digest   *work   // that resolves the reference where no check does
+	targets  *targetRequest   // the targets, where they are asked
+	digest   *imageEvaluation // that resolves the reference where no check does
 }
 
 // newMirrors collects the fields that the selectors of mirrors read.
-func newMirrors(j *journey, p *planned) mirrors {
-	set := j.snapshot.Mirrors
+func newMirrors(b *batch, p *objectEvaluation) mirrors {
+	set := b.snapshot.Mirrors
 	if set.IsEmpty() {
 		return mirrors{}
 	}
@@ -64,7 +64,7 @@ func newMirrors(j *journey, p *planned) mirrors {
 		Namespace: s.Namespace, NamespaceLabels: s.NamespaceLabels, NamespaceKnown: s.NamespaceKnown, Bare: s.Bare,
 	}
 	about.Labels, about.Owners = describeObject(p.request.Object)
-	return mirrors{set: set, about: about, ways: map[image.Ref]*way{}}
+	return mirrors{set: set, about: about, plans: map[image.Ref]*mirrorPlan{}}
 }
 
 // describeObject returns an object's labels and the kinds of its controllers.
@@ -84,20 +84,20 @@ func describeObject(object workload.Object) (labels map[string]string, owners []
 }
 
 // of returns the mirror plan of a reference, nil for none.
-func (m mirrors) of(ref image.Ref) *way {
+func (m mirrors) of(ref image.Ref) *mirrorPlan {
 	if m.set == nil {
 		return nil
 	}
-	known, ok := m.ways[ref]
+	known, ok := m.plans[ref]
 	if !ok {
-		known = m.ask(ref)
-		m.ways[ref] = known
+		known = m.planFor(ref)
+		m.plans[ref] = known
 	}
 	return known
 }
 
-func (m mirrors) ask(ref image.Ref) *way {
-	w := &way{}
+func (m mirrors) planFor(ref image.Ref) *mirrorPlan {
+	w := &mirrorPlan{}
 	w.origins, w.err = m.set.Trace(ref)
 	if len(w.origins) > 0 {
 		w.name = "copy"
@@ -158,46 +158,46 @@ func asWritten(i policy.Image) policy.Image {
 }
 
 // wayOf returns the mirror plan of the reference as written in the object.
-func (m mirrors) wayOf(i policy.Image) *way { return m.of(asWritten(i).Ref) }
+func (m mirrors) planOf(i policy.Image) *mirrorPlan { return m.of(asWritten(i).Ref) }
 
 // cost adds the cost of requests to targets.
 func (m mirrors) cost(total Cost) Cost {
-	for _, w := range m.ways {
+	for _, w := range m.plans {
 		if w == nil {
 			continue
 		}
 		if w.digest != nil && len(w.digest.Checks()) == 0 {
 			total = total.Add(w.digest.cost())
 		}
-		if w.asking != nil {
-			total = total.Add(w.asking.cost())
+		if w.targets != nil {
+			total = total.Add(w.targets.cost())
 		}
 	}
 	return total
 }
 
-// key names a way among those of one snapshot.
-func (w *way) key() string {
+// key names a plan among those of one snapshot.
+func (w *mirrorPlan) key() string {
 	if w == nil {
 		return ""
 	}
 	return w.name
 }
 
-// plain returns the work that only resolves a reference of which no check asks
+// plain returns the image evaluation that only resolves a reference of which no check asks
 // anything.
-func (j *journey) plain(ctx context.Context, ref image.Ref, about *way, identity workload.Identity, identityKey string) task {
-	key := accessKey{ref: ref, identity: identityKey, way: about.key()}
-	t, ok := j.tasks[key]
+func (b *batch) plain(ctx context.Context, ref image.Ref, about *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
+	key := accessKey{ref: ref, identity: identityKey, mirrorPlan: about.key()}
+	t, ok := b.checks[key]
 	if !ok {
-		t.work, t.err = j.open(ctx, key, about, Access{Workload: identity})
-		j.tasks[key] = t
+		t.image, t.err = b.open(ctx, key, about, Access{Workload: identity})
+		b.checks[key] = t
 	}
 	return t
 }
 
 // resolved fills in the digest of an image that no check asks about.
-func (w *way) resolved(v *Verdict) {
+func (w *mirrorPlan) resolved(v *Verdict) {
 	if w == nil || w.digest == nil || !v.Pinned.IsZero() || w.digest.result == nil || w.digest.result.Err != nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package trial_test
+package dryrun_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/scan"
-	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/scan/dryrun"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -62,28 +62,28 @@ func (namespaces) Labels(context.Context, string) (map[string]string, error) {
 
 // room is where policies are tried: a gate over objects of files.
 type room struct {
-	harbor *gatetest.Harbor
-	state  gate.Fixed
-	trier  *trial.Trier
+	env   *gatetest.Env
+	state gate.Fixed
+	trier *dryrun.Runner
 }
 
 // newRoom refuses nothing; wrap may stand before the gate.
 func newRoom(t testing.TB, objects []workload.Object, wrap func(scan.Decider) scan.Decider) *room {
 	t.Helper()
-	harbor, err := gatetest.NewHarbor()
+	env, err := gatetest.NewEnv()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(harbor.Close)
+	t.Cleanup(env.Close)
 	empty, err := set.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &room{harbor: harbor, state: gate.Fixed{Policies: empty, Prover: harbor.Prover}}
-	r.trier, err = trial.New(trial.Options{
+	r := &room{env: env, state: gate.Fixed{Policies: empty, Prover: env.Prover}}
+	r.trier, err = dryrun.New(dryrun.Options{
 		Cluster: scan.NewFiles(objects), Namespaces: namespaces{}, State: r.state, Excluded: []string{"kube-*"},
 		Decider: func(state gate.State) (scan.Decider, func(), error) {
-			made, err := gate.New(gate.Config{Registries: harbor, State: state})
+			made, err := gate.New(gate.Config{Registries: env, State: state})
 			if err != nil || wrap == nil {
 				return made, func() {}, err
 			}
@@ -98,23 +98,23 @@ func newRoom(t testing.TB, objects []workload.Object, wrap func(scan.Decider) sc
 
 func (r *room) policy(t testing.TB, text string) *policy.Policy {
 	t.Helper()
-	p, err := r.harbor.Policy(text)
+	p, err := r.env.Policy(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func (r *room) try(t testing.TB, p *policy.Policy, before ...*policy.Policy) trial.Result {
+func (r *room) try(t testing.TB, p *policy.Policy, before ...*policy.Policy) dryrun.Result {
 	t.Helper()
-	found, err := r.trier.Try(t.Context(), []*policy.Policy{p}, before, 0)
+	found, err := r.trier.Run(t.Context(), []*policy.Policy{p}, before, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return found
 }
 
-func names(list []trial.Found) string {
+func names(list []dryrun.Found) string {
 	var out []string
 	for _, f := range list {
 		out = append(out, f.Kind+"/"+f.Name)
@@ -261,19 +261,19 @@ func TestTryIsBounded(t *testing.T) {
 	}
 	p := func(r *room) []*policy.Policy { return []*policy.Policy{r.policy(t, labelled("labels", "team"))} }
 	r := newRoom(t, objects, nil)
-	found, err := r.trier.Try(t.Context(), p(r), nil, 300)
-	if err != nil || found.Whole || found.StoppedCount != 2*scan.PageSize || len(found.Stopped) != trial.MaxFound || !strings.Contains(found.Summary(), "at least 500 of the 500") {
+	found, err := r.trier.Run(t.Context(), p(r), nil, 300)
+	if err != nil || found.Whole || found.StoppedCount != 2*scan.PageSize || len(found.Stopped) != dryrun.MaxFound || !strings.Contains(found.Summary(), "at least 500 of the 500") {
 		t.Errorf("objects: %v, %s", err, found.Summary())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r = newRoom(t, objects, func(d scan.Decider) scan.Decider { return saying{d, cancel} })
-	found, err = r.trier.Try(ctx, p(r), nil, 0)
+	found, err = r.trier.Run(ctx, p(r), nil, 0)
 	if err != nil || found.Whole || found.Certain() || found.Workloads > scan.PageSize {
 		t.Errorf("time: %v, %+v", err, found.Summary())
 	}
 	over, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	found, err = r.trier.Try(over, p(r), nil, 0)
+	found, err = r.trier.Run(over, p(r), nil, 0)
 	if err != nil || found.Whole || found.Certain() {
 		t.Errorf("no time at all: %v, %+v", err, found)
 	}
@@ -281,27 +281,27 @@ func TestTryIsBounded(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	r := newRoom(t, nil, nil)
-	good := trial.Options{Cluster: scan.NewFiles(nil), Namespaces: namespaces{}, State: r.state, Decider: func(gate.State) (scan.Decider, func(), error) { return nil, nil, nil }}
-	if _, err := trial.New(good); err != nil {
+	good := dryrun.Options{Cluster: scan.NewFiles(nil), Namespaces: namespaces{}, State: r.state, Decider: func(gate.State) (scan.Decider, func(), error) { return nil, nil, nil }}
+	if _, err := dryrun.New(good); err != nil {
 		t.Fatal(err)
 	}
-	for _, without := range []func(*trial.Options){
-		func(o *trial.Options) { o.Cluster = nil }, func(o *trial.Options) { o.Namespaces = nil },
-		func(o *trial.Options) { o.State = nil }, func(o *trial.Options) { o.Decider = nil },
+	for _, without := range []func(*dryrun.Options){
+		func(o *dryrun.Options) { o.Cluster = nil }, func(o *dryrun.Options) { o.Namespaces = nil },
+		func(o *dryrun.Options) { o.State = nil }, func(o *dryrun.Options) { o.Decider = nil },
 	} {
 		o := good
 		without(&o)
-		if func() bool { _, err := trial.New(o); return err == nil }() {
+		if func() bool { _, err := dryrun.New(o); return err == nil }() {
 			t.Error("accepted")
 		}
 	}
 	failed := errors.New("no gate")
 	good.Decider = func(gate.State) (scan.Decider, func(), error) { return nil, nil, failed }
-	made, err := trial.New(good)
+	made, err := dryrun.New(good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := made.Try(t.Context(), nil, nil, 0); !errors.Is(err, failed) {
+	if _, err := made.Run(t.Context(), nil, nil, 0); !errors.Is(err, failed) {
 		t.Errorf("%v", err)
 	}
 }

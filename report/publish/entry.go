@@ -12,7 +12,7 @@ import (
 
 // word is a result without its object and time. Thousands of pods have equal results, so each is
 // stored once.
-type word struct {
+type content struct {
 	about    line
 	policy   result.Policy
 	image    result.Image
@@ -30,13 +30,13 @@ type word struct {
 type line struct{ kind, policy, rule, container string }
 
 // A word and its time, in nanoseconds since the epoch.
-type said struct {
-	word unique.Handle[word]
-	at   int64
+type entry struct {
+	content unique.Handle[content]
+	at      int64
 }
 
-func saidOf(r result.Result) said {
-	w := word{
+func entryOf(r result.Result) entry {
+	w := content{
 		about:  line{kind: r.Policy.Kind, policy: r.Policy.String(), rule: r.Rule},
 		policy: r.Policy, status: r.Status, enforced: r.Enforced, code: r.Code, message: r.Message, exception: r.Exception, process: r.Process,
 	}
@@ -47,12 +47,12 @@ func saidOf(r result.Result) said {
 		text, _ := json.Marshal(r.Properties) // a map of texts
 		w.properties = string(text)
 	}
-	return said{unique.Make(w), r.Time.UnixNano()}
+	return entry{unique.Make(w), r.Time.UnixNano()}
 }
 
 // result combines it with an object again.
-func (s said) result(of report.Resource) result.Result {
-	w := s.word.Value()
+func (s entry) result(of report.Resource) result.Result {
+	w := s.content.Value()
 	r := result.Result{
 		Policy: w.policy, Rule: w.about.rule, Resource: of, Status: w.status, Enforced: w.enforced, Code: w.code, Message: w.message,
 		Exception: w.exception, Time: time.Unix(0, s.at), Process: w.process,
@@ -68,31 +68,31 @@ func (s said) result(of report.Resource) result.Result {
 
 // item holds the pending results of one object.
 type item struct {
-	of    report.Resource
-	words []said
+	of      report.Resource
+	entries []entry
 	// whole is the time from which the results are complete, and gone the time of the object's
 	// deletion; zero for neither.
 	whole, gone time.Time
 }
 
 // say adds a result, which replaces an older one on the same line.
-func (i *item) say(s said) {
-	about := s.word.Value().about
-	for at, before := range i.words {
-		if before.word == s.word || before.word.Value().about == about {
+func (i *item) add(s entry) {
+	about := s.content.Value().about
+	for at, before := range i.entries {
+		if before.content == s.content || before.content.Value().about == about {
 			if before.at <= s.at {
-				i.words[at] = s
+				i.entries[at] = s
 			}
 			return
 		}
 	}
-	i.words = append(i.words, s)
+	i.entries = append(i.entries, s)
 }
 
 // results returns the results that are newer than the object's deletion.
 func (i *item) results() []result.Result {
-	results := make([]result.Result, 0, len(i.words))
-	for _, s := range i.words {
+	results := make([]result.Result, 0, len(i.entries))
+	for _, s := range i.entries {
 		if i.gone.IsZero() || s.at > i.gone.UnixNano() {
 			results = append(results, s.result(i.of))
 		}
@@ -102,5 +102,5 @@ func (i *item) results() []result.Result {
 
 // bytes is the approximate size, without the words themselves.
 func (i *item) bytes() int {
-	return itemCost + wordCost*len(i.words) + len(i.of.Name) + len(i.of.UID)
+	return itemCost + wordCost*len(i.entries) + len(i.of.Name) + len(i.of.UID)
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// leaveUnchanged drops the tasks of images that did not change, and the errors of rules
+// leaveUnchanged drops the evaluations of images that did not change, and the errors of rules
 // that match only such images: they do not block an update of other fields. A rule that
 // also matches the object may still deny the update.
-func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
+func (p *objectEvaluation) leaveUnchanged(ctx context.Context, standard []policy.Image) {
 	if p.images.old.IsZero() {
 		return
 	}
 	var kept []policy.Check
 	for _, check := range p.checks.Checks {
 		if check.Image.Unchanged {
-			p.images.remember(check.Image)
+			p.images.add(check.Image)
 			continue
 		}
 		kept = append(kept, check)
@@ -38,7 +38,7 @@ func (p *planned) leaveUnchanged(ctx context.Context, standard []policy.Image) {
 }
 
 // isUnchanged reports whether a rule matches images, and none of them changed.
-func (p *planned) isUnchanged(ctx context.Context, result policy.RuleResult, standard []policy.Image) bool {
+func (p *objectEvaluation) isUnchanged(ctx context.Context, result policy.RuleResult, standard []policy.Image) bool {
 	i := slices.IndexFunc(result.Policy.Rules, func(r policy.Rule) bool { return r.Name() == result.Rule })
 	if i < 0 {
 		return false

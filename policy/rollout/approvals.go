@@ -56,26 +56,26 @@ func (a Approved) precedes(v Version, now time.Time) bool {
 
 // Ledger records approved versions. It is immutable; a nil one is empty, and holds no
 // version.
-type Ledger struct{ approved map[string]Approved }
+type Approvals struct{ approved map[string]Approved }
 
 // Standing is the version that is active in place of a given one.
-type Standing string
+type Effect string
 
 // The standings.
 const (
-	Itself   Standing = "itself"   // the version
-	Previous Standing = "previous" // the last approved one
-	Audited  Standing = "audited"  // the version, which denies nothing
+	Itself   Effect = "itself"   // the version
+	Previous Effect = "previous" // the last approved one
+	Audited  Effect = "audited"  // the version, which denies nothing
 )
 
 // New returns a ledger that approves versions.
-func New(versions ...Version) *Ledger { return (*Ledger)(nil).Approve(versions...) }
+func New(versions ...Version) *Approvals { return (*Approvals)(nil).Approve(versions...) }
 
 // Of returns which version is active in place of a version. Where the ledger records that
 // another one was active but lacks its text, it is the given version: enforcement is not
 // weakened. A version that comes long after the deletion of the policy of its name counts
 // as new.
-func (l *Ledger) Of(v Version, now time.Time) Standing {
+func (l *Approvals) Of(v Version, now time.Time) Effect {
 	if l == nil || v.Accepted || !v.Enforcing {
 		return Itself
 	}
@@ -92,7 +92,7 @@ func (l *Ledger) Of(v Version, now time.Time) Standing {
 }
 
 // Before returns the approved version of a policy.
-func (l *Ledger) Before(id string) (Approved, bool) {
+func (l *Approvals) Before(id string) (Approved, bool) {
 	if l == nil {
 		return Approved{}, false
 	}
@@ -101,8 +101,8 @@ func (l *Ledger) Before(id string) (Approved, bool) {
 }
 
 // Approve returns a ledger with these versions.
-func (l *Ledger) Approve(versions ...Version) *Ledger {
-	made := &Ledger{approved: map[string]Approved{}}
+func (l *Approvals) Approve(versions ...Version) *Approvals {
+	made := &Approvals{approved: map[string]Approved{}}
 	if l != nil {
 		maps.Copy(made.approved, l.approved)
 	}
@@ -119,7 +119,7 @@ func (l *Ledger) Approve(versions ...Version) *Ledger {
 // There returns a ledger updated by the list of existing policies. Deleted ones are kept,
 // up to a bound: one that comes back unchanged is active at once. They stay deleted where
 // another policy has their name since.
-func (l *Ledger) There(now time.Time, versions ...Version) *Ledger {
+func (l *Approvals) There(now time.Time, versions ...Version) *Approvals {
 	there := make(map[string]Version, len(versions))
 	for _, v := range versions {
 		there[v.ID] = v
@@ -150,7 +150,7 @@ func (l *Ledger) There(now time.Time, versions ...Version) *Ledger {
 }
 
 // Equal reports whether two ledgers say the same.
-func (l *Ledger) Equal(other *Ledger) bool {
+func (l *Approvals) Equal(other *Approvals) bool {
 	if l == nil || other == nil {
 		return l == other
 	}
@@ -167,7 +167,7 @@ type encoded struct {
 
 // Encode encodes a ledger, compressed. If it exceeds the bound, the longest texts are left
 // out.
-func (l *Ledger) Encode() ([]byte, error) {
+func (l *Approvals) Encode() ([]byte, error) {
 	if l == nil {
 		return nil, errors.New("held: there is no ledger")
 	}
@@ -202,7 +202,7 @@ func (e encoded) compress() ([]byte, error) {
 
 // Decode decodes the output of Encode. It refuses damaged input, and with ErrVersion input
 // of a later version.
-func Decode(text []byte) (*Ledger, error) {
+func Decode(text []byte) (*Approvals, error) {
 	r, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("held: read the ledger: %w", err)
@@ -229,5 +229,5 @@ func Decode(text []byte) (*Ledger, error) {
 			return nil, errors.New("held: the ledger has an entry without a name or a hash")
 		}
 	}
-	return &Ledger{approved: in.Policies}, nil
+	return &Approvals{approved: in.Policies}, nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// planned is one object with its images and the checks that concern them.
-type planned struct {
+// objectEvaluation is one object with its images and the checks that concern them.
+type objectEvaluation struct {
 	request  Request
 	subject  *policy.Subject
 	images   images
@@ -37,41 +37,41 @@ type planned struct {
 // checks are the checks that policies require for the images of one object.
 type checks struct {
 	set.Plan
-	tasks []task // of the checks, in their order
+	evaluations []checkEvaluation // of the checks, in their order
 	// judged are the decisions of judges, by the check's place in the plan.
 	judged map[int]policy.Decision
 	// exempt are the images that an Allow matches and that judges do not see any more.
 	exempt map[string]bool
 }
 
-// task is the evaluation of one check: its part of a work, or the reason why there is
+// checkEvaluation is the evaluation of one check: its part of an image evaluation, or the reason why there is
 // none.
-type task struct {
-	work *work
-	at   int   // the check's place in the work
-	err  error // credentials that could not be had
+type checkEvaluation struct {
+	image *imageEvaluation
+	at    int   // the index of the check in it
+	err   error // credentials that could not be had
 }
 
 // plan finds the object's images and asks the policies about them.
-func (j *journey) plan(ctx context.Context, request Request) *planned {
-	p := &planned{
-		request: request, subject: request.subject(), started: j.gate.options.now(),
-		images: images{memory: j.gate.memory, old: oldobject.Of(request.Old, request.Object)},
+func (b *batch) plan(ctx context.Context, request Request) *objectEvaluation {
+	p := &objectEvaluation{
+		request: request, subject: request.subject(), started: b.gate.options.now(),
+		images: images{memory: b.gate.memory, old: oldobject.Of(request.Old, request.Object)},
 	}
 	p.subject.Time = p.started
-	if err := p.mutate(ctx, j.snapshot.Policies); err != nil {
+	if err := p.mutate(ctx, b.snapshot.Policies); err != nil {
 		p.images.reasons = append(p.images.reasons, policy.Reason{
 			Code: policy.Malformed, Message: err.Error(), Hint: "correct the mutation rules that speak of it, or make the object as they want it",
 		})
 		return p
 	}
 	p.images.object = p.request.Object
-	p.overriding = j.snapshot.Policies.Overriding(p.subject)
+	p.overriding = b.snapshot.Policies.Overriding(p.subject)
 	if !request.Anonymous {
 		p.identity = workload.IdentityOf(request.Object)
 		p.identity.Namespace = p.subject.Namespace
 	}
-	p.mirrors = newMirrors(j, p)
+	p.mirrors = newMirrors(b, p)
 	if !p.request.Stage.images() {
 		return p
 	}
@@ -81,7 +81,7 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 		return p
 	}
 	named := p.mirrors.named(standard)
-	p.checks.Plan = j.snapshot.Policies.Plan(ctx, p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
+	p.checks.Plan = b.snapshot.Policies.Plan(ctx, p.subject, func(extractors []policy.Extractor) ([]policy.Image, error) {
 		if len(extractors) == 0 {
 			return named, nil
 		}
@@ -98,32 +98,32 @@ func (j *journey) plan(ctx context.Context, request Request) *planned {
 	}
 	p.leaveUnchanged(ctx, standard)
 	defer waittime.Begin(ctx)() // for credentials
-	p.checks.tasks = make([]task, len(p.checks.Checks))
+	p.checks.evaluations = make([]checkEvaluation, len(p.checks.Checks))
 	who := identityKey(p.identity)
 	for i := range p.checks.Checks {
 		check := &p.checks.Checks[i]
-		p.images.remember(asWritten(check.Image))
+		p.images.add(asWritten(check.Image))
 		if check.NeedsDigest() {
-			p.checks.tasks[i] = j.work(ctx, check, p.mirrors.wayOf(check.Image), p.identity, who)
+			p.checks.evaluations[i] = b.evaluationOf(ctx, check, p.mirrors.planOf(check.Image), p.identity, who)
 		}
 	}
-	p.planMirrors(ctx, j, who)
+	p.planMirrors(ctx, b, who)
 	return p
 }
 
 // pins returns the references of the object's images.
-func (p *planned) pins() pins {
+func (p *objectEvaluation) pins() pins {
 	return pins{own: p.request.Pinning, bare: p.subject.Bare, uses: p.images.uses}
 }
 
 // settle builds the outcome of an object from the results.
-func (p *planned) settle(ctx context.Context, j *journey) Outcome {
-	_, decided := j.gate.memory.evaluator.Begin(ctx, PhaseDecide)
+func (p *objectEvaluation) settle(ctx context.Context, b *batch) Outcome {
+	_, decided := b.gate.memory.evaluator.Begin(ctx, PhaseDecide)
 	defer decided()
 	out := Outcome{
 		Subject: p.subject, Object: p.request.Object, Source: p.request.Object.Source(), Changed: p.changed, Rules: p.checks.Results,
 		Reasons: p.images.reasons, Warnings: p.images.warnings,
-		PolicyHash: j.snapshot.Policies.Hash(), TrustGeneration: j.snapshot.Prover.Generation(), MirrorHash: j.snapshot.Mirrors.Hash(),
+		PolicyHash: b.snapshot.Policies.Hash(), TrustGeneration: b.snapshot.Prover.Generation(), MirrorHash: b.snapshot.Mirrors.Hash(),
 		Verdicts: make([]Verdict, 0, len(p.images.list)),
 	}
 	for i := range p.images.list {
@@ -139,15 +139,15 @@ func (p *planned) settle(ctx context.Context, j *journey) Outcome {
 		out.Patch, out.Mutations = slices.Clone(p.patch), len(p.patch)
 	}
 	p.pins().pin(&out)
-	p.validate(ctx, j.snapshot.Policies, &out)
+	p.validate(ctx, b.snapshot.Policies, &out)
 	p.addPullSecrets(&out)
 	out.markUnchecked()
-	out.Duration = j.gate.options.now().Sub(p.started)
+	out.Duration = b.gate.options.now().Sub(p.started)
 	return out
 }
 
 // conclude returns the verdict on the image at a position, the same each time.
-func (p *planned) conclude(i int) Verdict {
+func (p *objectEvaluation) conclude(i int) Verdict {
 	if p.verdicts == nil {
 		p.verdicts = make([]Verdict, len(p.images.list))
 		for at, found := range p.images.list {
@@ -158,21 +158,21 @@ func (p *planned) conclude(i int) Verdict {
 }
 
 // verdict collects the decisions about one image.
-func (p *planned) verdict(found policy.Image) Verdict {
+func (p *objectEvaluation) verdict(found policy.Image) Verdict {
 	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
-	var tasks []task          // of the decisions
-	var stale time.Time       // verification time of the oldest fact in use
-	var differs *policy.Check // its credentials resolve another digest
-	firm := false             // the digest is that of a check which enforces
-	byLast := false           // the digest comes from a stale entry
+	var evaluations []checkEvaluation // of the decisions
+	var stale time.Time               // verification time of the oldest fact in use
+	var differs *policy.Check         // its credentials resolve another digest
+	firm := false                     // the digest is that of a check which enforces
+	byLast := false                   // the digest comes from a stale entry
 	for i := range p.checks.Checks {
 		check := &p.checks.Checks[i]
 		if check.Image.Pointer != found.Pointer {
 			continue
 		}
 		v.Decisions = append(v.Decisions, p.checks.decide(i, p.pins()))
-		tasks = append(tasks, p.checks.tasks[i])
-		w := p.checks.tasks[i].work
+		evaluations = append(evaluations, p.checks.evaluations[i])
+		w := p.checks.evaluations[i].image
 		if w == nil || w.result == nil {
 			continue
 		}
@@ -189,7 +189,7 @@ func (p *planned) verdict(found policy.Image) Verdict {
 	}
 	policy.Require(v.Decisions)
 	for i := range v.Decisions {
-		v.Decisions[i] = p.pins().withDigest(v.Decisions[i], tasks[i])
+		v.Decisions[i] = p.pins().withDigest(v.Decisions[i], evaluations[i])
 	}
 	p.mirrors.of(v.Image.Ref).resolved(&v)
 	settle(&v)
@@ -208,11 +208,11 @@ func (p *planned) verdict(found policy.Image) Verdict {
 }
 
 // cost sums the cost of the object's references, each once.
-func (p *planned) cost() Cost {
+func (p *objectEvaluation) cost() Cost {
 	total := Cost{RateLimitRemaining: -1}
-	for i, t := range p.checks.tasks {
-		if t.work != nil && !slices.ContainsFunc(p.checks.tasks[:i], func(before task) bool { return before.work == t.work }) {
-			total = total.Add(t.work.cost())
+	for i, t := range p.checks.evaluations {
+		if t.image != nil && !slices.ContainsFunc(p.checks.evaluations[:i], func(before checkEvaluation) bool { return before.image == t.image }) {
+			total = total.Add(t.image.cost())
 		}
 	}
 	return p.overrideCost(p.mirrors.cost(total))

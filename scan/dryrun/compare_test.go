@@ -1,4 +1,4 @@
-package trial_test
+package dryrun_test
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/result"
-	"github.com/quaymaster/quaymaster/scan/trial"
+	"github.com/quaymaster/quaymaster/scan/dryrun"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -64,7 +64,7 @@ func TestCompare(t *testing.T) {
 			"Deployment shop/web: ClusterPolicy/labels, rule label: pass -> fail, denied [unsigned] want the label\n"},
 		{"what has ended", nil, []report.Decided{decided(object(t, "over", "", `,"status":{"phase":"Failed"}`), policy.Fail, policy.Enforce)}, ""},
 	} {
-		known := trial.NewComparison()
+		known := dryrun.NewComparison()
 		known.Before(c.before...)
 		for _, d := range c.now {
 			known.Take(d)
@@ -78,7 +78,7 @@ func TestCompare(t *testing.T) {
 
 // TestCompareIsReadAtATerminal: a message of a rule is its author's text, and stays text.
 func TestCompareIsReadAtATerminal(t *testing.T) {
-	known := trial.NewComparison()
+	known := dryrun.NewComparison()
 	d := decided(object(t, "a", "", ""), policy.Fail, policy.Enforce)
 	d.Outcome.Rules[0].Ruling.Reasons[0].Message = "want\x1b[2J the label"
 	known.Take(d)
@@ -90,8 +90,8 @@ func TestCompareIsReadAtATerminal(t *testing.T) {
 
 // TestCompareIsBounded: what is denied stands first, and what has no line is counted.
 func TestCompareIsBounded(t *testing.T) {
-	known := trial.NewComparison()
-	for i := range trial.MaxTold + 10 {
+	known := dryrun.NewComparison()
+	for i := range dryrun.MaxTold + 10 {
 		known.Take(decided(object(t, "p"+strings.Repeat("x", i), "", ""), policy.Fail, policy.Audit))
 	}
 	known.Take(decided(object(t, "zz", "", ""), policy.Fail, policy.Enforce))
@@ -100,7 +100,7 @@ func TestCompareIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-	if len(lines) != trial.MaxTold+1 || lines[trial.MaxTold] != "and 11 more" || !strings.Contains(lines[0], "shop/zz") || known.Objects() != trial.MaxTold+11 {
+	if len(lines) != dryrun.MaxTold+1 || lines[dryrun.MaxTold] != "and 11 more" || !strings.Contains(lines[0], "shop/zz") || known.Objects() != dryrun.MaxTold+11 {
 		t.Errorf("%d lines, the first %q, the last %q", len(lines), lines[0], lines[len(lines)-1])
 	}
 }

@@ -1,4 +1,4 @@
-package trial
+package dryrun
 
 import (
 	"cmp"
@@ -49,7 +49,7 @@ type about struct {
 type Comparison struct {
 	mu      sync.Mutex
 	was     map[about]result.Status
-	told    map[place]bool // workloads with an earlier result
+	known   map[place]bool // workloads with an earlier result
 	changes map[about]Change
 	objects int
 	dropped int
@@ -57,7 +57,7 @@ type Comparison struct {
 
 // NewComparison creates a Comparison without earlier results.
 func NewComparison() *Comparison {
-	return &Comparison{was: map[about]result.Status{}, told: map[place]bool{}, changes: map[about]Change{}}
+	return &Comparison{was: map[about]result.Status{}, known: map[place]bool{}, changes: map[about]Change{}}
 }
 
 // Before adds earlier results. A result that is missing from a workload's reports was a pass.
@@ -66,7 +66,7 @@ func (c *Comparison) Before(results ...result.Result) {
 	defer c.mu.Unlock()
 	for _, r := range results {
 		key := aboutOf(r, workloadOfResource(r.Resource))
-		c.told[key.of] = true
+		c.known[key.of] = true
 		if have, known := c.was[key]; known && rank(have) >= rank(r.Status) || !known && len(c.was) >= maxKnown {
 			continue
 		}
@@ -78,7 +78,7 @@ func (c *Comparison) Before(results ...result.Result) {
 func (c *Comparison) Known() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.told)
+	return len(c.known)
 }
 
 // Objects counts the evaluated objects.
@@ -129,7 +129,7 @@ func (c *Comparison) before(r result.Result, at place) result.Status {
 		if said, known := c.was[aboutOf(r, of)]; known {
 			return said
 		}
-		if c.told[of] {
+		if c.known[of] {
 			was = result.Pass
 		}
 	}

@@ -38,17 +38,17 @@ func engineOf(webhook string) (Engine, bool) {
 }
 
 // Word is a verdict.
-type Word string
+type Verdict string
 
 // The verdicts. An image that could not be verified is neither signed nor unsigned.
 const (
-	Admit Word = "admit"
-	Deny  Word = "deny"
-	Error Word = "error"
+	Admit Verdict = "admit"
+	Deny  Verdict = "deny"
+	Error Verdict = "error"
 )
 
 // severity orders verdicts, the most severe last.
-func (w Word) severity() int { return slices.Index([]Word{Admit, Error, Deny}, w) }
+func (w Verdict) severity() int { return slices.Index([]Verdict{Admit, Error, Deny}, w) }
 
 // Place is the record that a verdict was read from.
 type Place string
@@ -81,7 +81,7 @@ func (p policyName) isSame(other policyName) bool {
 }
 
 // A verdict of one engine.
-type said struct {
+type engineVerdict struct {
 	engine Engine
 	object report.Resource
 	policy policyName // no name: the policy is unknown
@@ -89,9 +89,9 @@ type said struct {
 	// written is the image and container its container; empty for a verdict on the object, or
 	// where the image is not recorded.
 	container, written, digest string
-	word                       Word
-	// onlyTold: the rule is audited, and a failure denies no request.
-	onlyTold bool
+	verdict                    Verdict
+	// audited: the rule is audited, and a failure denies no request.
+	audited bool
 	// skipped: the rule does not match the object.
 	skipped       bool
 	code, message string
@@ -108,18 +108,18 @@ type id struct {
 	image        string
 }
 
-func (s *said) id() id {
+func (s *engineVerdict) id() id {
 	return id{engine: s.engine, object: identity(s.object), policy: s.policy.namespace + "/" + s.policy.name,
 		rule: baseRule(s.rule), image: s.container + "\x00" + s.written}
 }
 
 // isNewer reports whether a verdict replaces another of the same id. Of two verdicts of one time
 // the more severe one counts.
-func (s *said) isNewer(than *said) bool {
+func (s *engineVerdict) isNewer(than *engineVerdict) bool {
 	if !s.at.Equal(than.at) {
 		return s.at.After(than.at)
 	}
-	return s.word.severity() > than.word.severity()
+	return s.verdict.severity() > than.verdict.severity()
 }
 
 // identity is the UID in its namespace, or the whole name without a UID. The namespace is
@@ -149,14 +149,14 @@ func baseRule(rule string) string {
 
 // isSameRule reports whether two rules may be the same. A verdict without a rule, or with the
 // policy in its place, matches all rules.
-func isSameRule(a, b *said) bool {
+func isSameRule(a, b *engineVerdict) bool {
 	one, other := baseRule(a.rule), baseRule(b.rule)
 	return one == other || one == "" || other == "" || one == a.policy.name || other == b.policy.name
 }
 
 // wordOf returns the verdict for a reason code, which is an error where the image could not be
 // verified.
-func wordOf(word Word, code string) Word {
+func wordOf(word Verdict, code string) Verdict {
 	unlooked := []policy.Code{
 		policy.ImageNotFound, policy.AccessRefused, policy.Unavailable, policy.TooMuch, policy.Contradiction, policy.PolicyError,
 		policy.CannotProve, policy.TimedOut, policy.Internal,

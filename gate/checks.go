@@ -49,22 +49,22 @@ func (c *checks) judge(ctx context.Context) {
 
 // given is the judge's input for one check of the plan.
 func (c *checks) given(i int) policy.Given {
-	check, t := &c.Checks[i], c.tasks[i]
+	check, t := &c.Checks[i], c.evaluations[i]
 	switch {
 	case t.err != nil:
 		return evaluate.Unasked(check, t.err)
-	case t.work == nil: // it asks nothing
+	case t.image == nil: // it asks nothing
 		return evaluate.Unqueried(check)
-	case t.work.result == nil:
-		return evaluate.Unasked(check, t.work.unfinished())
+	case t.image.result == nil:
+		return evaluate.Unasked(check, t.image.unfinished())
 	}
-	return t.work.result.Given(t.at)
+	return t.image.result.Given(t.at)
 }
 
 // judgedOn keeps a judge from passing an image without its required digest, and reports
 // where the index was verified instead of the child.
 func (c *checks) judgedOn(i int, decision policy.Decision, given policy.Given) policy.Decision {
-	check, t := &c.Checks[i], c.tasks[i]
+	check, t := &c.Checks[i], c.evaluations[i]
 	switch {
 	case decision.Result != policy.Pass:
 	case given.Err != nil && check.NeedsDigest():
@@ -73,8 +73,8 @@ func (c *checks) judgedOn(i int, decision policy.Decision, given policy.Given) p
 		if _, fetched := errors.AsType[image.Failure](given.Err); fetched {
 			decision.Reasons[0] = policy.LookReason(given.Err, check.Entry)
 		}
-	case t.work != nil && given.Err == nil:
-		return t.work.result.Judged(t.at, decision)
+	case t.image != nil && given.Err == nil:
+		return t.image.result.Judged(t.at, decision)
 	}
 	return decision
 }
@@ -92,40 +92,40 @@ func (c *checks) judgedAs(i int) policy.Decision {
 
 // judge runs the judges of all objects. Where a judge does not pass an image on the cached
 // claims alone, peers and registries are asked as well.
-func (j *journey) judge(ctx context.Context, plans []*planned) {
-	var again []*planned
-	open := map[*work]bool{}
+func (b *batch) judge(ctx context.Context, plans []*objectEvaluation) {
+	var again []*objectEvaluation
+	open := map[*imageEvaluation]bool{}
 	for _, p := range plans {
 		if p == nil {
 			continue
 		}
 		p.checks.judge(ctx)
-		if wanting := p.checks.wanting(open); wanting {
+		if wanting := p.checks.incomplete(open); wanting {
 			again = append(again, p)
 		}
 	}
 	if len(open) == 0 {
 		return
 	}
-	works := make([]*work, 0, len(open))
-	for _, w := range j.order {
+	evaluations := make([]*imageEvaluation, 0, len(open))
+	for _, w := range b.order {
 		if open[w] {
 			w.result = nil
-			works = append(works, w)
+			evaluations = append(evaluations, w)
 		}
 	}
-	j.runAll(ctx, works, func() {})
+	b.runAll(ctx, evaluations, func() {})
 	for _, p := range again {
 		p.checks.judge(ctx)
 	}
 }
 
-// wanting marks the works that the cache answered in part, if a judge does not pass one of
+// incomplete marks the evaluations that the cache answered in part, if a judge does not pass one of
 // their checks.
-func (c *checks) wanting(open map[*work]bool) bool {
+func (c *checks) incomplete(open map[*imageEvaluation]bool) bool {
 	found := false
 	for i, decision := range c.judged {
-		if w := c.tasks[i].work; w.isPartial() && decision.Result != policy.Pass {
+		if w := c.evaluations[i].image; w.isPartial() && decision.Result != policy.Pass {
 			open[w], found = true, true
 		}
 	}
@@ -134,7 +134,7 @@ func (c *checks) wanting(open map[*work]bool) bool {
 			continue
 		}
 		for i := range c.judged {
-			if w := c.tasks[i].work; w.isPartial() {
+			if w := c.evaluations[i].image; w.isPartial() {
 				open[w], found = true, true
 			}
 		}
@@ -144,7 +144,7 @@ func (c *checks) wanting(open map[*work]bool) bool {
 
 // decide judges one check of the plan.
 func (c *checks) decide(i int, pins pins) policy.Decision {
-	check, t := &c.Checks[i], c.tasks[i]
+	check, t := &c.Checks[i], c.evaluations[i]
 	undecided := func(reason policy.Reason) policy.Decision {
 		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 	}
@@ -153,27 +153,27 @@ func (c *checks) decide(i int, pins pins) policy.Decision {
 		return pins.pinsLast(check, t, c.judgedAs(i))
 	case t.err != nil:
 		return undecided(deadline.Reason(t.err, check.Entry))
-	case t.work == nil:
+	case t.image == nil:
 		return decide.Check(check, nil)
-	case t.work.result == nil:
-		return undecided(policy.LookReason(t.work.unfinished(), check.Entry))
+	case t.image.result == nil:
+		return undecided(policy.LookReason(t.image.unfinished(), check.Entry))
 	}
-	return pins.pinsLast(check, t, t.work.result.Decide(t.at))
+	return pins.pinsLast(check, t, t.image.result.Decide(t.at))
 }
 
-// tasksOf returns the tasks of an image, and whether one of them requires verification.
-func (c *checks) tasksOf(found policy.Image) (proves bool, tasks []task) {
+// tasksOf returns the evaluations of an image, and whether one of them requires verification.
+func (c *checks) evaluationsOf(found policy.Image) (proves bool, evaluations []checkEvaluation) {
 	for i := range c.Checks {
 		check := &c.Checks[i]
 		if check.Image.Pointer != found.Pointer {
 			continue
 		}
 		proves = proves || check.NeedsProof()
-		if t := c.tasks[i]; t.work != nil || t.err != nil {
-			tasks = append(tasks, t)
+		if t := c.evaluations[i]; t.image != nil || t.err != nil {
+			evaluations = append(evaluations, t)
 		}
 	}
-	return proves, tasks
+	return proves, evaluations
 }
 
 // isUnasked reports whether a rule could not be asked about the object.

@@ -9,8 +9,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// work is the evaluation of one reference, which containers and policies share.
-type work struct {
+// imageEvaluation is the evaluation of one reference, which containers and policies share.
+type imageEvaluation struct {
 	*evaluate.Evaluation
 	ref     image.Ref
 	session Session
@@ -22,26 +22,26 @@ type work struct {
 	others []Session // of other evidence repositories
 }
 
-// unfinished returns the reason why an unfinished work has no result.
-func (w *work) unfinished() error {
+// unfinished returns the reason why an unfinished evaluation has no result.
+func (w *imageEvaluation) unfinished() error {
 	if !w.begun.Load() {
 		return policy.ErrCrowdedOut
 	}
 	return errUnfinished
 }
 
-// isPartial reports whether the cache alone answered in part; false for no work.
-func (w *work) isPartial() bool { return w != nil && w.result != nil && w.result.IsPartial }
+// isPartial reports whether the cache alone answered in part; false for nil.
+func (w *imageEvaluation) isPartial() bool { return w != nil && w.result != nil && w.result.IsPartial }
 
 // opened notes a session for its costs.
-func (w *work) opened(session Session) {
+func (w *imageEvaluation) opened(session Session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.others = append(w.others, session)
 }
 
-// cost is the cost of the work's sessions so far.
-func (w *work) cost() Cost {
+// cost is the cost of the sessions so far.
+func (w *imageEvaluation) cost() Cost {
 	total := w.session.Cost()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -37,8 +37,8 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 		return outcomes
 	}
 
-	trip := newJourney(g, snapshot)
-	plans := make([]*planned, len(requests))
+	trip := newBatch(g, snapshot)
+	plans := make([]*objectEvaluation, len(requests))
 	broken := make([]error, len(requests))
 	for i, request := range requests {
 		broken[i] = panics.Catch(func() { plans[i] = trip.plan(ctx, request) })
@@ -69,84 +69,84 @@ func failed(request Request, reason policy.Reason) Outcome {
 	return Outcome{Subject: request.subject(), Object: request.Object, Source: request.Object.Source(), Result: Error, Reasons: []policy.Reason{reason}}
 }
 
-// patience is the drain timeout: how long unfinished works are awaited after the request's
-// time has expired. They end by themselves, and their partial results are reported.
-const patience = 20 * time.Millisecond
+// drainTimeout is how long unfinished evaluations are awaited after the time of the request
+// has expired. They end by themselves, and their partial results are reported.
+const drainTimeout = 20 * time.Millisecond
 
-// journey is the state of one batch. Each reference is evaluated once in it.
-type journey struct {
-	gate     *Gate
-	snapshot Snapshot
-	works    map[workKey]*work
-	tasks    map[accessKey]task
-	order    []*work
+// batch is the state of one batch. Each reference is evaluated once in it.
+type batch struct {
+	gate        *Gate
+	snapshot    Snapshot
+	evaluations map[evaluationKey]*imageEvaluation
+	checks      map[accessKey]checkEvaluation
+	order       []*imageEvaluation
 }
 
-func newJourney(g *Gate, snapshot Snapshot) *journey {
-	return &journey{gate: g, snapshot: snapshot, works: map[workKey]*work{}, tasks: map[accessKey]task{}}
+func newBatch(g *Gate, snapshot Snapshot) *batch {
+	return &batch{gate: g, snapshot: snapshot, evaluations: map[evaluationKey]*imageEvaluation{}, checks: map[accessKey]checkEvaluation{}}
 }
 
-// workKey identifies a work. Mirrors are part of the key, since they select the
+// evaluationKey identifies an image evaluation. Mirrors are part of the key, since they select the
 // repositories to search. The workload's identity is part of it then, too: the scope does
 // not cover its access to mirrors.
-type workKey struct{ scope, ref, way, identity string }
+type evaluationKey struct{ scope, ref, mirrorPlan, identity string }
 
 // accessKey identifies the credentials and the repository of a check: checks with equal
-// keys share a session, and so their work.
+// keys share a session, and so their image evaluation.
 type accessKey struct {
-	ref                        image.Ref
-	credentials, identity, way string
+	ref                               image.Ref
+	credentials, identity, mirrorPlan string
 }
 
-// work returns the work on a check's reference under its credentials, which
+// evaluationOf returns the image evaluation of a check's reference under its credentials, which
 // checks of other containers, objects and policies share.
-func (j *journey) work(ctx context.Context, check *policy.Check, w *way, identity workload.Identity, identityKey string) task {
-	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, way: w.key()}
-	t, ok := j.tasks[key]
+func (b *batch) evaluationOf(ctx context.Context, check *policy.Check, w *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
+	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, mirrorPlan: w.key()}
+	t, ok := b.checks[key]
 	if !ok {
-		t.work, t.err = j.open(ctx, key, w, Access{Credentials: check.Credentials, Workload: identity})
-		j.tasks[key] = t
+		t.image, t.err = b.open(ctx, key, w, Access{Credentials: check.Credentials, Workload: identity})
+		b.checks[key] = t
 	}
 	if t.err == nil {
-		t.at = t.work.Add(check)
+		t.at = t.image.Add(check)
 	}
 	return t
 }
 
-// open opens a session, and returns the work of all sessions that see the same.
-func (j *journey) open(ctx context.Context, who accessKey, about *way, access Access) (*work, error) {
+// open opens a session, and returns the image evaluation of all sessions that see the same.
+func (b *batch) open(ctx context.Context, who accessKey, about *mirrorPlan, access Access) (*imageEvaluation, error) {
 	var evidence []image.Repository
-	ref, key := who.ref, workKey{ref: who.ref.String(), way: who.way}
+	ref, key := who.ref, evaluationKey{ref: who.ref.String(), mirrorPlan: who.mirrorPlan}
 	if about != nil {
 		evidence, access.Workload = about.evidence, withSecrets(access.Workload, about.secrets)
 		key.identity = who.identity
 	}
-	session, err := j.gate.registries.Open(ctx, access, ref.Repository())
+	session, err := b.gate.registries.Open(ctx, access, ref.Repository())
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", deadline.Mark(ctx, err))
 	}
 	key.scope = session.Scope()
-	w, ok := j.works[key]
+	w, ok := b.evaluations[key]
 	if !ok {
-		w = &work{ref: ref, session: session}
-		reference := evaluate.Reference{Ref: ref, Registry: session, Prover: j.snapshot.Prover}
+		w = &imageEvaluation{ref: ref, session: session}
+		reference := evaluate.Reference{Ref: ref, Registry: session, Prover: b.snapshot.Prover}
 		if len(evidence) > 0 {
-			reference.Evidence, reference.Open = evidence, j.opener(w, access)
-			if chooser := j.gate.options.chooser; chooser != nil {
+			reference.Evidence, reference.Open = evidence, b.opener(w, access)
+			if chooser := b.gate.options.chooser; chooser != nil {
 				reference.Rest = chooser.Rest
 			}
 		}
-		w.Evaluation = j.gate.memory.evaluator.Evaluate(reference)
-		j.works[key] = w
-		j.order = append(j.order, w)
+		w.Evaluation = b.gate.memory.evaluator.Evaluate(reference)
+		b.evaluations[key] = w
+		b.order = append(b.order, w)
 	}
 	return w, nil
 }
 
-// opener returns a function that opens the evidence repositories of a work.
-func (j *journey) opener(w *work, access Access) func(context.Context, image.Repository) (evaluate.Registry, error) {
+// opener returns a function that opens the evidence repositories of an image evaluation.
+func (b *batch) opener(w *imageEvaluation, access Access) func(context.Context, image.Repository) (evaluate.Registry, error) {
 	return func(ctx context.Context, repository image.Repository) (evaluate.Registry, error) {
-		session, err := j.gate.registries.Open(ctx, access, repository)
+		session, err := b.gate.registries.Open(ctx, access, repository)
 		if err == nil {
 			w.opened(session)
 		}
@@ -169,18 +169,18 @@ func identityKey(i workload.Identity) string {
 	return key
 }
 
-// run does all works: first those that the cache answers completely, then the others,
+// run does all evaluations: first those that the cache answers completely, then the others,
 // several references at a time.
-func (j *journey) run(ctx context.Context, progress func(done, total int)) {
+func (b *batch) run(ctx context.Context, progress func(done, total int)) {
 	finished := 0
 	finish := func() {
 		finished++
 		if progress != nil {
-			progress(finished, len(j.order))
+			progress(finished, len(b.order))
 		}
 	}
-	var open []*work
-	for _, w := range j.order {
+	var open []*imageEvaluation
+	for _, w := range b.order {
 		if result, ok := w.Cached(ctx); ok {
 			w.result = result
 			finish()
@@ -188,23 +188,23 @@ func (j *journey) run(ctx context.Context, progress func(done, total int)) {
 			open = append(open, w)
 		}
 	}
-	j.runAll(ctx, open, finish)
+	b.runAll(ctx, open, finish)
 }
 
-// runAll does the works that the cache does not answer, several at a time, and reports
-// each finished one. A work that ignores the deadline is abandoned.
-func (j *journey) runAll(ctx context.Context, works []*work, finish func()) {
-	if len(works) == 0 {
+// runAll does the evaluations that the cache does not answer, several at a time, and reports
+// each finished one. An evaluation that ignores the deadline is abandoned.
+func (b *batch) runAll(ctx context.Context, evaluations []*imageEvaluation, finish func()) {
+	if len(evaluations) == 0 {
 		return
 	}
 	defer waittime.Begin(ctx)()
-	slots := make(chan struct{}, j.gate.options.images)
+	slots := make(chan struct{}, b.gate.options.images)
 	type finished struct {
-		work   *work
-		result *evaluate.Result
+		evaluation *imageEvaluation
+		result     *evaluate.Result
 	}
-	done := make(chan finished, len(works))
-	for _, w := range works {
+	done := make(chan finished, len(evaluations))
+	for _, w := range evaluations {
 		go func() {
 			select {
 			case slots <- struct{}{}:
@@ -221,14 +221,14 @@ func (j *journey) runAll(ctx context.Context, works []*work, finish func()) {
 	}
 	over := ctx.Done()
 	var enough <-chan time.Time
-	for left := len(works); left > 0; {
+	for left := len(evaluations); left > 0; {
 		select {
 		case one := <-done:
-			one.work.result = one.result
+			one.evaluation.result = one.result
 			finish()
 			left--
 		case <-over:
-			over, enough = nil, time.After(patience)
+			over, enough = nil, time.After(drainTimeout)
 		case <-enough:
 			return
 		}

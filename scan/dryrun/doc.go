@@ -1,4 +1,4 @@
-// Package trial performs dry runs of policies against the objects of a cluster.
+// Package dryrun performs dry runs of policies against the objects of a cluster.
 //
 // Try evaluates a policy alone for all existing objects of the kinds that it matches, as a scan
 // does (package scan). It reports the workloads that the policy would deny and its previous
@@ -6,4 +6,4 @@
 // result is indeterminate. A Comparison compares current results with earlier ones.
 //
 // Nothing is written, and no object is stored.
-package trial
+package dryrun

@@ -12,8 +12,8 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// asking is the pending request of one route for one workload.
-type asking struct {
+// targetRequest is the pending request of one route for one workload.
+type targetRequest struct {
 	evaluate.Target
 
 	mu       sync.Mutex
@@ -22,26 +22,26 @@ type asking struct {
 }
 
 // newAsking prepares to ask a route's targets.
-func (j *journey) newAsking(route *mirror.Route, identity workload.Identity, who string) *asking {
-	a := &asking{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
+func (b *batch) newTargetRequest(route *mirror.Route, identity workload.Identity, who string) *targetRequest {
+	a := &targetRequest{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
 	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
 	if route.Resolve == mirror.Target {
-		a.Scope = " at " + route.Mirror + " of " + j.snapshot.Mirrors.Hash() + " for " + who
+		a.Scope = " at " + route.Mirror + " of " + b.snapshot.Mirrors.Hash() + " for " + who
 	}
 	open := func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
 		if known, err := a.opened(repository); known != nil || err != nil {
 			return known, err
 		}
-		session, err := j.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
+		session, err := b.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
 		return a.keep(repository, session, err)
 	}
-	a.Pending = j.gate.options.chooser.Pending(redirect.Question{Route: route, Open: open})
+	a.Pending = b.gate.options.chooser.Pending(redirect.Request{Route: route, Open: open})
 	return a
 }
 
 // opened returns the session for a repository, or the error that prevented it; both are
 // nil if no session was requested yet.
-func (a *asking) opened(repository image.Repository) (Session, error) {
+func (a *targetRequest) opened(repository image.Repository) (Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.sessions[repository], a.failed[repository]
@@ -49,7 +49,7 @@ func (a *asking) opened(repository image.Repository) (Session, error) {
 
 // keep keeps the first session for a repository. A failure is kept for the request,
 // too: credentials that do not come are waited for once.
-func (a *asking) keep(repository image.Repository, session Session, err error) (Session, error) {
+func (a *targetRequest) keep(repository image.Repository, session Session, err error) (Session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if known := a.sessions[repository]; known != nil {
@@ -98,7 +98,7 @@ func withSecrets(identity workload.Identity, secrets []string) workload.Identity
 	return identity
 }
 
-func (a *asking) cost() Cost {
+func (a *targetRequest) cost() Cost {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	total := Cost{RateLimitRemaining: -1}

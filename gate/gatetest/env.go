@@ -25,9 +25,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// Harbor holds the real dependencies of a gate: a yard, the product's client and
+// Env holds the real dependencies of a gate: a yard, the product's client and
 // verifiers, and one signer.
-type Harbor struct {
+type Env struct {
 	*Yard
 	Client *registry.Client
 	Signer *verifytest.Signer
@@ -36,31 +36,31 @@ type Harbor struct {
 	Prover    gate.Prover
 }
 
-// NewHarbor opens a harbor on a registry of its own, on loopback. The caller closes
+// NewEnv returns an environment on a registry of its own, on loopback. The caller closes
 // it.
-func NewHarbor() (*Harbor, error) {
+func NewEnv() (*Env, error) {
 	sigstore, err := verifytest.New(verifytest.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("harbor: %w", err)
+		return nil, fmt.Errorf("environment: %w", err)
 	}
 	store, err := trust.New(trust.Options{TrustedRoot: sigstore.TrustedRoot()})
 	if err != nil {
-		return nil, fmt.Errorf("harbor: %w", err)
+		return nil, fmt.Errorf("environment: %w", err)
 	}
 	signer, err := verifytest.KeySigner(verifytest.KeyOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("harbor: %w", err)
+		return nil, fmt.Errorf("environment: %w", err)
 	}
 	client, err := registry.New(registry.Config{})
 	if err != nil {
-		return nil, fmt.Errorf("harbor: %w", err)
+		return nil, fmt.Errorf("environment: %w", err)
 	}
 	snapshot := store.Snapshot()
 	notary, err := notation.New(notation.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("harbor: %w", err)
+		return nil, fmt.Errorf("environment: %w", err)
 	}
-	return &Harbor{
+	return &Env{
 		Yard: New(registrytest.Start(registrytest.Options{}), sigstore), Client: client, Signer: signer,
 		Authority: &verify.Authority{Name: "key", Key: &verify.Key{Ref: string(signer.PublicPEM())}, Log: verify.Log{Ignore: true}},
 		Prover: prover{Snapshot: snapshot, ByFormat: verify.ByFormat{
@@ -70,13 +70,13 @@ func NewHarbor() (*Harbor, error) {
 }
 
 // Close ends the registry and the connections to it.
-func (h *Harbor) Close() {
+func (h *Env) Close() {
 	h.Client.Close()
 	h.Registry.Close()
 }
 
-// Gate returns a gate with its own cache that uses the harbor's registry.
-func (h *Harbor) Gate(policies ...*policy.Policy) (*gate.Gate, error) {
+// Gate returns a gate with its own cache that uses its registry.
+func (h *Env) Gate(policies ...*policy.Policy) (*gate.Gate, error) {
 	set, err := set.New(policies...)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (h *Harbor) Gate(policies ...*policy.Policy) (*gate.Gate, error) {
 
 // Policy compiles a Kyverno policy. HOST in the text is replaced by the registry and KEY
 // by the signer's public key.
-func (h *Harbor) Policy(text string) (*policy.Policy, error) {
+func (h *Env) Policy(text string) (*policy.Policy, error) {
 	engine, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
 	if err != nil {
 		return nil, err
@@ -104,13 +104,13 @@ func (h *Harbor) Policy(text string) (*policy.Policy, error) {
 }
 
 // Signed builds an image below shop and signs it by the signer.
-func (h *Harbor) Signed(name string) (Image, error) {
+func (h *Env) Signed(name string) (Image, error) {
 	built := h.Build("shop/"+name, "1", name)
 	return built, h.SignLegacy(built, verifytest.Claim{Signer: h.Signer, NoLog: true}, nil)
 }
 
 // Open implements gate.Registries: every workload sees the same.
-func (h *Harbor) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+func (h *Env) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
 	meter := &registry.Meter{}
 	return session{Client: h.Client.With(meter), meter: meter}, nil
 }

@@ -1,4 +1,4 @@
-package trial
+package dryrun
 
 import (
 	"context"
@@ -42,17 +42,17 @@ type Options struct {
 }
 
 // Trier performs dry runs of policies. It is safe for concurrent use. Create one with New.
-type Trier struct{ options Options }
+type Runner struct{ options Options }
 
 // New returns an error for a missing required option.
-func New(o Options) (*Trier, error) {
+func New(o Options) (*Runner, error) {
 	if o.Cluster == nil || o.Namespaces == nil || o.State == nil || o.Decider == nil {
-		return nil, errors.New("trial: the cluster, the namespaces, the state and the decider are required")
+		return nil, errors.New("dry run: the cluster, the namespaces, the state and the decider are required")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Trier{options: o}, nil
+	return &Runner{options: o}, nil
 }
 
 // Found is a workload with the reason against it.
@@ -129,7 +129,7 @@ func (r Result) Summary() string {
 // not zero, and returns the results so far. For policies that are all namespaced, objects in
 // other namespaces are neither evaluated nor counted, since the authors of the policies need no
 // access to them.
-func (t *Trier) Try(ctx context.Context, policies, before []*policy.Policy, most int) (Result, error) {
+func (t *Runner) Run(ctx context.Context, policies, before []*policy.Policy, most int) (Result, error) {
 	for _, p := range policies {
 		if p.Unscanned != "" {
 			return Result{Whole: true, Why: p.Unscanned}, nil

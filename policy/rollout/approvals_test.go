@@ -110,9 +110,9 @@ func TestStanding(t *testing.T) {
 	accepted, loosened := version("a", "2"), version("a", "2")
 	accepted.Accepted, loosened.Enforcing = true, false
 	for _, c := range []struct {
-		ledger *rollout.Ledger
+		ledger *rollout.Approvals
 		v      rollout.Version
-		want   rollout.Standing
+		want   rollout.Effect
 		reason string
 	}{
 		{known, version("a", "1"), rollout.Itself, "approved"},
@@ -153,11 +153,11 @@ func TestNameIsUsedAgain(t *testing.T) {
 	const grace = 10 * time.Minute
 	for _, c := range []struct {
 		reason string
-		ledger *rollout.Ledger
+		ledger *rollout.Approvals
 		v      rollout.Version
 		after  time.Duration // since it went
-		want   rollout.Standing
-		next   rollout.Standing // once it is noted that it is there
+		want   rollout.Effect
+		next   rollout.Effect // once it is noted that it is there
 	}{
 		{"replaced by force", gone, made("2", time.Second), time.Second, rollout.Previous, rollout.Previous},
 		{"the last moment", gone, made("2", grace), grace, rollout.Previous, rollout.Previous},
@@ -228,7 +228,7 @@ func TestGoneAt(t *testing.T) {
 	}
 	for _, c := range []struct {
 		reason string
-		ledger *rollout.Ledger
+		ledger *rollout.Approvals
 		same   bool
 	}{
 		{"later it is still since then", gone.There(day.Add(time.Hour)), true},
@@ -278,7 +278,7 @@ func TestEncode(t *testing.T) {
 	if err != nil || !got.Equal(l) || got.Equal(rollout.New()) || got.Equal(nil) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := (*rollout.Ledger)(nil).Encode(); err == nil {
+	if _, err := (*rollout.Approvals)(nil).Encode(); err == nil {
 		t.Error("nothing is written")
 	}
 }
