@@ -90,6 +90,9 @@ func (a Actions) with(d Document, usual, overrides string) (Actions, error) {
 		case o.Namespaces != nil && len(o.Namespaces) == 0:
 			errs = append(errs, field.Fail(path+".namespaces", "is empty: name namespaces, or leave the field out"))
 		}
+		for k, namespace := range o.Namespaces {
+			errs = append(errs, match.CheckNamespace(namespace, path+".namespaces["+strconv.Itoa(k)+"]"))
+		}
 		errs = append(errs, err, o.NamespaceSelector.Validate(path+".namespaceSelector"))
 		a.overrides = append(a.overrides, override{action: action, namespaces: o.Namespaces, selector: o.NamespaceSelector})
 	}

@@ -68,6 +68,8 @@ func TestErrors(t *testing.T) {
 		{action.Document{Usual: "Block"}, "spec.validationFailureAction: unknown action"},
 		{action.Document{Overrides: []action.Override{{Action: "Deny", Namespaces: []string{"a"}}}}, "spec.validationFailureActionOverrides[0].action: unknown action"},
 		{action.Document{Overrides: []action.Override{{Action: "Audit"}}}, "spec.validationFailureActionOverrides[0].namespaces: is missing"},
+		{action.Document{Overrides: []action.Override{{Action: "Enforce", Namespaces: []string{"prod", "Prod-*"}}}}, `spec.validationFailureActionOverrides[0].namespaces[1]: "Prod-*" matches no namespace`},
+		{action.Document{Overrides: []action.Override{{Action: "Enforce", Namespaces: []string{""}}}}, "spec.validationFailureActionOverrides[0].namespaces[0]: is empty"},
 	} {
 		if _, err := action.Compile(c.doc); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)

@@ -87,7 +87,7 @@ func (f filter) targets(at looks) []policy.Target {
 // confined restricts a target to namespaces, unless its kind may be Namespace, which is matched
 // by its own name, or a pattern matches cluster-scoped objects.
 func confined(t policy.Target, namespaces []string) policy.Target {
-	misspelt := func(n string) bool { return checkNamespace(n, "") != nil } // in a rule that is broken
+	misspelt := func(n string) bool { return CheckNamespace(n, "") != nil } // in a rule that is broken
 	if len(namespaces) > 0 && !wildcard.Match(t.Kind, "Namespace") && !wildcard.Any(namespaces, "") && !slices.ContainsFunc(namespaces, misspelt) {
 		t.Namespaces = namespaces
 	}

@@ -42,7 +42,7 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 		errs = append(errs, checkName(name, at(resources+".names", i)))
 	}
 	for i, namespace := range d.Namespaces {
-		errs = append(errs, checkNamespace(namespace, at(resources+".namespaces", i)))
+		errs = append(errs, CheckNamespace(namespace, at(resources+".namespaces", i)))
 	}
 	for i, operation := range d.Operations {
 		if !isOperation(operation) {
@@ -112,8 +112,8 @@ func (f *filter) checkDomains(path string) error {
 	return nil
 }
 
-// checkNamespace refuses a pattern that no name of a namespace matches.
-func checkNamespace(name, path string) error {
+// CheckNamespace refuses a pattern that no name of a namespace matches.
+func CheckNamespace(name, path string) error {
 	if name == "" {
 		return field.Fail(path, "is empty, which no namespace is; objects without a namespace are selected by their kind")
 	}

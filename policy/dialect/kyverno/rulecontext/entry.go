@@ -39,6 +39,8 @@ type Entries struct{ list []entry }
 type entry struct {
 	name, path string
 	loader     loader
+	// adds: what the entry finds is added to the members of a former entry of its name.
+	adds bool
 }
 
 // loader computes the value of an entry.
@@ -90,7 +92,7 @@ func Compile(options Options, list []Document, path string, known ...string) (En
 		errs = append(errs, checkName(doc, place+".name"))
 		loads, err := c.loader(doc, place)
 		errs = append(errs, err)
-		out.list = append(out.list, entry{name: doc.Name, path: place, loader: loads})
+		out.list = append(out.list, entry{name: doc.Name, path: place, loader: loads, adds: doc.Variable == nil})
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Entries{}, err
@@ -183,6 +185,9 @@ func (e *entry) found(ctx context.Context, data variable.Context) (any, error) {
 	value, err := e.loader.load(ctx, data)
 	if err == nil {
 		value, err = jmespath.Normalize(value)
+	}
+	if former, is := data[e.name]; is && e.adds && err == nil {
+		value, err = added(former, value)
 	}
 	return value, field.Below(e.path, unfound(err))
 }

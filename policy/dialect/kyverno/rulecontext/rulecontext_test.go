@@ -136,6 +136,14 @@ func TestEntries(t *testing.T) {
 		{"[{name: m, configMap: {name: gone}}]", "m.data.key || 'x'", nil, "configMap default/gone", "not found", "one that is gone is no default's business"},
 		{"[{name: m, configMap: {name: gone}}]", "request.name || m", "web", "configMap default/gone", "not found", "in an expression that may read it"},
 
+		{"[{name: m, configMap: {name: keys, namespace: a}}, {name: m, imageRegistry: {reference: app}}]", "[m.data.key, m.configData.architecture]", []any{"value of a/keys", "arm64"}, "image app []; configMap a/keys", "", "an entry adds to the former one of its name"},
+		{"[{name: m, configMap: {name: keys, namespace: a}}, {name: m, configMap: {name: keys, namespace: b}}]", "m.data.key", "value of b/keys", "configMap b/keys; configMap a/keys", "", "and replaces its members"},
+		{"[{name: m, variable: {value: {data: {other: x}}}}, {name: m, configMap: {name: keys}}]", "[m.data.other, m.data.key]", []any{"x", "value of default/keys"}, "configMap default/keys", "", "at any depth"},
+		{"[{name: m, variable: {value: x}}, {name: m, configMap: {name: keys}}]", "m.data.key", "value of default/keys", "configMap default/keys", "", "a text has no members"},
+		{"[{name: m, variable: {jmesPath: request.object.none}}, {name: m, configMap: {name: keys}}]", "m.data.key", "value of default/keys", "configMap default/keys", "", "an absent one neither"},
+		{"[{name: m, configMap: {name: gone}}, {name: m, configMap: {name: keys}}]", "m.data.key || 'x'", nil, "configMap default/keys; configMap default/gone", "not found", "one that is gone may have had members"},
+		{"[{name: m, configMap: {name: keys}}, {name: m, variable: {value: {a: b}}}]", "m.data.key || m.a", "b", "", "", "a variable replaces the former one"},
+
 		{"[{name: v, variable: {value: {a: ['{{request.name}}', 2]}}}]", "v.a[0]", "web", "", "", "a value"},
 		{"[{name: v, variable: {value: {a: {b: c}}, jmesPath: a.b}}]", "v", "c", "", "", "a part of a value"},
 		{"[{name: v, variable: {value: {web: c}, jmesPath: '{{request.name}} || `1`'}}]", "v", "web", "", "", "a variable in the jmesPath is data"},
