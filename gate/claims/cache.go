@@ -254,8 +254,9 @@ func (c *Cache) NoteSilence(at Location) {
 }
 
 // Search answers queries about one digest and one location. Concurrent callers with the same
-// queries and the same apart share one search, and its answers are cached.
-func (c *Cache) Search(ctx context.Context, queries []Query, apart string, look func(context.Context) []policy.Answer) []policy.Answer {
+// queries and the same apart share one search, and its answers are cached. The error is the reason
+// why there are no answers, as the end of ctx.
+func (c *Cache) Search(ctx context.Context, queries []Query, apart string, look func(context.Context) []policy.Answer) ([]policy.Answer, error) {
 	var key strings.Builder
 	for _, q := range queries {
 		key.WriteString(q.none().String() + "\n")
@@ -271,14 +272,10 @@ func (c *Cache) Search(ctx context.Context, queries []Query, apart string, look 
 	if err == nil && len(answers) != len(queries) {
 		err = fmt.Errorf("%d answers to %d questions; this is a defect", len(answers), len(queries))
 	}
-	if err == nil {
-		return answers
+	if err != nil {
+		return nil, fmt.Errorf("search for evidence: %w", err)
 	}
-	answers = make([]policy.Answer, len(queries))
-	for i := range answers {
-		answers[i].Gaps = []error{fmt.Errorf("search for evidence: %w", err)}
-	}
-	return answers
+	return answers, nil
 }
 
 // keep caches an answer: facts no longer than their evidence is valid, "none" briefly, and

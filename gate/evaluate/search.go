@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -226,15 +227,35 @@ func (s *search) find(ctx context.Context, pinned image.Pinned, missing []*pendi
 	}
 	if err := group.Wait(); err != nil {
 		for _, pending := range missing {
-			s.add(pending.at, pending.key, policy.Answer{Gaps: []error{err}})
+			s.add(pending.at, pending.key, policy.Answer{Gaps: pending.unsearched(err)})
 		}
 	}
+}
+
+// unsearched returns the gaps of a query whose repositories were not searched to the end: none of
+// their statements is known.
+func (p *pendingQuery) unsearched(err error) []error {
+	repositories := []image.Repository{p.query.Repository}
+	if len(p.Sources) > 0 {
+		repositories = nil
+	}
+	for _, source := range p.Sources {
+		named := cmp.Or(source.Repository, p.query.Repository)
+		if !slices.Contains(repositories, named) {
+			repositories = append(repositories, named)
+		}
+	}
+	gaps := make([]error, len(repositories))
+	for i, repository := range repositories {
+		gaps[i] = attest.Gap{Repository: repository, Where: repository.String(), Err: err}
+	}
+	return gaps
 }
 
 // findIn answers queries about one digest and one group of sources.
 func (s *search) findIn(ctx context.Context, pinned image.Pinned, group []*pendingQuery) {
 	registry, repository := group[0].registry, group[0].query.Repository
-	found := s.Claims.Search(ctx, queriesOf(group), apart(registry, repository), func(ctx context.Context) []policy.Answer {
+	found, err := s.Claims.Search(ctx, queriesOf(group), apart(registry, repository), func(ctx context.Context) []policy.Answer {
 		queries := make([]Query, len(group))
 		for i, pending := range group {
 			queries[i] = pending.Query
@@ -247,6 +268,10 @@ func (s *search) findIn(ctx context.Context, pinned image.Pinned, group []*pendi
 		return Verify(ctx, s.prover, evidence, queries)
 	})
 	for i, pending := range group {
+		if err != nil {
+			s.add(pending.at, pending.key, policy.Answer{Gaps: pending.unsearched(err)})
+			continue
+		}
 		s.add(pending.at, pending.key, found[i])
 	}
 }

@@ -82,7 +82,7 @@ func answer(ctx context.Context, verifier verify.Verifier, found Found, q Query)
 			continue
 		}
 		if evidence.Format == attest.Notation && found.Err != nil {
-			out.Gaps = append(out.Gaps, found.Err)
+			out.Gaps = append(out.Gaps, unread(evidence, found.Err))
 			continue
 		}
 		fact, err := try(ctx, verifier, found.Subject, evidence, q.Resolved)
@@ -96,10 +96,16 @@ func answer(ctx context.Context, verifier verify.Verifier, found Found, q Query)
 		case disproved:
 			out.Rejections = append(out.Rejections, rejection)
 		default:
-			out.Gaps = append(out.Gaps, fmt.Errorf("proof of %s: %w", evidence.Origin, err))
+			out.Gaps = append(out.Gaps, unread(evidence, err))
 		}
 	}
 	return out
+}
+
+// unread returns the gap of evidence that could not be verified. Like evidence that could not be
+// read, it may be a later statement than the verified ones of its repository.
+func unread(evidence attest.Evidence, err error) attest.Gap {
+	return attest.Gap{Repository: evidence.Origin.Repository, Where: "proof of " + evidence.Origin.String(), Err: err}
 }
 
 // matches reports whether the evidence is of the kind that the query requires.

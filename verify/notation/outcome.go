@@ -1,6 +1,7 @@
 package notation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,10 @@ func (p *proof) judge(ctx context.Context, failure error) error {
 	for _, result := range p.outcome.VerificationResults {
 		if result.Error == nil {
 			continue
+		}
+		if result.Action == trustpolicy.ActionEnforce && result.Type == trustpolicy.TypeRevocation {
+			// A signature of another image, attached again, is no gap while a server is unavailable.
+			return cmp.Or(p.compareTarget(), p.failed(ctx, result))
 		}
 		if result.Action == trustpolicy.ActionEnforce {
 			return p.failed(ctx, result)

@@ -245,6 +245,24 @@ func TestNobodyIsAskedOffline(t *testing.T) {
 	}
 }
 
+// TestReplayedSignature: the signature of another image is rejected, whether or not a revocation
+// server is available.
+func TestReplayedSignature(t *testing.T) {
+	ca := newCA(t, "root")
+	server := newRegistrar(t, ca)
+	other := manifest
+	other.Size++
+	for _, service := range []string{"ocsp", "crl"} {
+		good := sign(t, order{by: newSigner(t, ca, "release", server.naming(service))})
+		for _, options := range []notation.Options{{}, revocationRequests} {
+			_, err := newVerifier(t, options).Verify(t.Context(), pinned(t, other), good, trusting(ca))
+			if rejection, ok := errors.AsType[*verify.Rejection](err); !ok || rejection.Code != verify.WrongDigest {
+				t.Errorf("%s: got %v, want %s", service, err, verify.WrongDigest)
+			}
+		}
+	}
+}
+
 func TestAnswersAreRememberedUntilTheyEnd(t *testing.T) {
 	ca := newCA(t, "root")
 	for _, service := range []string{"ocsp", "crl"} {

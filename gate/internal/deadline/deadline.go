@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 )
 
@@ -18,6 +19,20 @@ func (e Exceeded) Error() string { return e.Err.Error() }
 // Unwrap returns the deadline and not the cause, which may call itself a failure
 // of the registry.
 func (Exceeded) Unwrap() error { return context.DeadlineExceeded }
+
+// As implements errors.As for gaps alone: the end of the request's time does not change which
+// repository could not be read.
+func (e Exceeded) As(target any) bool {
+	gap, ok := target.(*attest.Gap)
+	if !ok {
+		return false
+	}
+	found, ok := errors.AsType[attest.Gap](e.Err)
+	if ok {
+		*gap = found
+	}
+	return ok
+}
 
 // Mark returns err, as Exceeded if the end of ctx caused it. A failure that the pod's author may
 // have caused by a credential stays one.

@@ -3,8 +3,10 @@ package deadline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 )
 
@@ -34,6 +36,25 @@ func TestMark(t *testing.T) {
 		if _, fetched := errors.AsType[image.Failure](err); marked && fetched {
 			t.Errorf("%s: still a failure of the registry", c.reason)
 		}
+	}
+}
+
+// TestMarkedGap: a gap that the end of the request caused is one of the same repository.
+func TestMarkedGap(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	repository := image.MustParse("registry.example/app").Repository()
+	for reason, gap := range map[string]error{
+		"a gap":           attest.Gap{Repository: repository, Where: "referrers", Err: context.DeadlineExceeded},
+		"within an error": fmt.Errorf("search: %w", attest.Gap{Repository: repository, Where: "referrers", Err: context.Canceled}),
+	} {
+		err := Mark(over, gap)
+		if of, ok := errors.AsType[attest.Gap](err); !ok || of.Repository != repository || err.Error() != gap.Error() {
+			t.Errorf("%s: got %#v", reason, err)
+		}
+	}
+	if _, ok := errors.AsType[attest.Gap](Mark(over, context.DeadlineExceeded)); ok {
+		t.Error("another error is a gap")
 	}
 }
 
