@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 

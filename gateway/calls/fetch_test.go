@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/internal/dial"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 )

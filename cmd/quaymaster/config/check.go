@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
 )
 

@@ -1,7 +1,7 @@
-// Package engine holds the wiring that the command line and the gateway share.
+// Package engine builds a gate from configured parts.
 //
-// It binds verifiers to trust, registries to credentials, and files to the look-ups of policies.
-// It decides nothing.
+// It binds verifiers to trust, registries to credentials, the dialects of policies to compilers, and
+// files to the look-ups of policies. It decides nothing.
 package engine
 
 import (
