@@ -41,8 +41,8 @@ var avoided = []struct {
 	{"registry", "allowance book ticket width care turns sent home", "rate limit, limiter, permit, concurrency, round tripper, origin", 1},
 	{"registry webhook", "ask question exchange", "request", 0},
 	{"webhook", "deepen fold unfold", "reserve, release", 0},
-	{"cluster gate", "patience", "release timeout, drain timeout", 0},
-	{"cmd/quaymaster/suite", "given staging bench", "fixtures, signing, evaluation", 5},
+	{"cluster gate", "patience", "release timeout, drain timeout", 1},
+	{"policy/suite", "given staging bench", "fixtures, signing, evaluation", 3},
 	{"cmd/quaymaster/gateway", "surroundings inTheCluster keeping duty sorter front reach certify rely read dial observe keep snapshots report show furnish", "dependencies, webhook state, leader task, router, server, and verb and object for a step", 3},
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating"
@@ -20,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/suite"
 )
 
 var update = flag.Bool("update", false, "write generated documentation and golden files anew")

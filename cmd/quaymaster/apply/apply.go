@@ -15,13 +15,13 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -94,10 +94,10 @@ func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // applied is the state of one run of apply.
 type applied struct {
-	bench    *bench.Bench
-	policies []bench.Policy
+	bench    *evaluation.Bench
+	policies []evaluation.Policy
 	objects  []workload.Object
-	answers  []bench.Answer
+	answers  []evaluation.Answer
 	warnings []string
 }
 
@@ -166,7 +166,7 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 		ConfigMaps: from.known, Secrets: engine.FileSecrets{Resources: from.known}, Resources: engine.FileObjects{ConfigMaps: from.known},
 		Images: images, Offline: f.setup.Offline,
 	}
-	config := bench.Config{
+	config := evaluation.Config{
 		Registries: registries, Prover: prover, Policies: from.policies, Exceptions: from.exceptions,
 		Values: values, NoOldObject: true, User: user, Labels: from.known.Labels, Options: []gate.Option{gate.WithTimeout(f.setup.Timeout)},
 	}
@@ -196,7 +196,7 @@ func (f *applyFlags) open(ctx context.Context, t command.Terminal, policies []st
 }
 
 // compile compiles the policies.
-func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read, options engine.CompilerOptions, config bench.Config) (*applied, error) {
+func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read, options engine.CompilerOptions, config evaluation.Config) (*applied, error) {
 	compilers, err := engine.NewCompilers(options)
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 		}
 	}
 	config.Compilers = compilers
-	asked, err := bench.New(config)
+	asked, err := evaluation.New(config)
 	if err != nil {
 		return nil, err
 	}
@@ -258,7 +258,7 @@ func (w *applied) ask(ctx context.Context) {
 		all[i] = i
 	}
 	batch := make([]int, 0, len(w.objects)) // the objects that all policies are evaluated against at once
-	w.answers = make([]bench.Answer, len(w.objects))
+	w.answers = make([]evaluation.Answer, len(w.objects))
 	for i, object := range w.objects {
 		if len(w.bench.Together(0, object.Name())) == len(all) {
 			batch = append(batch, i)
@@ -277,8 +277,8 @@ func (w *applied) ask(ctx context.Context) {
 }
 
 // askApart evaluates groups of policies one after the other.
-func (w *applied) askApart(ctx context.Context, object workload.Object) bench.Answer {
-	var whole bench.Answer
+func (w *applied) askApart(ctx context.Context, object workload.Object) evaluation.Answer {
+	var whole evaluation.Answer
 	done := map[int]bool{}
 	for place := range w.policies {
 		if done[place] {

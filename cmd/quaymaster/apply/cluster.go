@@ -7,9 +7,9 @@ import (
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/live"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 )
 
 // liveCluster is the cluster of --cluster.
@@ -31,7 +31,7 @@ func openCluster(t command.Terminal, f *applyFlags) (*liveCluster, error) {
 }
 
 // answer serves the policies' look-ups from the cluster.
-func (l *liveCluster) answer(options *engine.CompilerOptions, config *bench.Config) {
+func (l *liveCluster) answer(options *engine.CompilerOptions, config *evaluation.Config) {
 	options.ConfigMaps, options.Caller, options.Kinds = l, l, l
 	options.Resources = engine.ClusterObjects{Objects: l.Objects}
 	fromFiles := config.Labels

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -57,14 +57,14 @@ type (
 		Summary  map[string]int `json:"summary"`
 	}
 	applyObject struct {
-		Kind      string       `json:"kind,omitempty"`
-		Namespace string       `json:"namespace,omitempty"`
-		Name      string       `json:"name,omitempty"`
-		Source    string       `json:"source,omitempty"`
-		Result    gate.Result  `json:"result"`
-		Results   []applyRule  `json:"results"`
-		Reasons   []string     `json:"reasons,omitempty"`
-		rules     []bench.Said // in the order of evaluation
+		Kind      string            `json:"kind,omitempty"`
+		Namespace string            `json:"namespace,omitempty"`
+		Name      string            `json:"name,omitempty"`
+		Source    string            `json:"source,omitempty"`
+		Result    gate.Result       `json:"result"`
+		Results   []applyRule       `json:"results"`
+		Reasons   []string          `json:"reasons,omitempty"`
+		rules     []evaluation.Said // in the order of evaluation
 	}
 	applyRule struct {
 		Policy    string   `json:"policy"`
@@ -89,7 +89,7 @@ type (
 )
 
 // results are the results in the order of the summary.
-var applyResults = []string{bench.Pass, bench.Fail, bench.Warn, bench.Error, bench.Skip}
+var applyResults = []string{evaluation.Pass, evaluation.Fail, evaluation.Warn, evaluation.Error, evaluation.Skip}
 
 // tell writes all requested output, and returns the status.
 func (f *applyOutput) tell(t command.Terminal, work *applied) error {
@@ -145,10 +145,10 @@ func (f *applyOutput) report(work *applied) applyReport {
 	return report
 }
 
-func (f *applyOutput) rule(policies []bench.Policy, s *bench.Said) applyRule {
+func (f *applyOutput) rule(policies []evaluation.Policy, s *evaluation.Said) applyRule {
 	rule := applyRule{
 		Policy: s.Policy.ID(), Rule: s.Rule, Kind: string(s.Kind), Result: s.Result, Message: s.Message, Changed: s.Changed,
-		Audit: s.Result == bench.Fail && s.Action.Admits(),
+		Audit: s.Result == evaluation.Fail && s.Action.Admits(),
 	}
 	if s.Kind == policy.ImageRule {
 		rule.Kind = "verifyImages"
@@ -163,12 +163,12 @@ func (f *applyOutput) rule(policies []bench.Policy, s *bench.Said) applyRule {
 		rule.Generates = append(rule.Generates, nameOf(content))
 	}
 	for _, p := range policies {
-		if s.Result == bench.Fail && p.Made(s.Policy) && p.Annotation("policies.kyverno.io/scored") == "false" {
-			rule.Result = bench.Warn
+		if s.Result == evaluation.Fail && p.Made(s.Policy) && p.Annotation("policies.kyverno.io/scored") == "false" {
+			rule.Result = evaluation.Warn
 		}
 	}
 	if rule.Audit && f.auditWarn {
-		rule.Result = bench.Warn
+		rule.Result = evaluation.Warn
 	}
 	return rule
 }
@@ -211,7 +211,7 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 	var lines []string
 	for i := range o.Results {
 		r := &o.Results[i]
-		if r.Result == bench.Skip && !f.detailed && r.Exception == "" {
+		if r.Result == evaluation.Skip && !f.detailed && r.Exception == "" {
 			continue
 		}
 		lines = append(lines, f.line(r, color))
@@ -247,11 +247,11 @@ func (f *applyOutput) object(b *strings.Builder, o *applyObject, color bool) {
 // the reasons belong to no rule, for example if a mutation changes the object's identity.
 func (o *applyObject) explained() bool {
 	return o.Result.Admits() || slices.ContainsFunc(o.Results, func(r applyRule) bool {
-		return r.Result == bench.Error || r.Result == bench.Fail && !r.Audit
+		return r.Result == evaluation.Error || r.Result == evaluation.Fail && !r.Audit
 	})
 }
 
-var applyColors = map[string]string{bench.Pass: "\x1b[32m", bench.Fail: "\x1b[31m", bench.Error: "\x1b[31m", bench.Warn: "\x1b[33m"}
+var applyColors = map[string]string{evaluation.Pass: "\x1b[32m", evaluation.Fail: "\x1b[31m", evaluation.Error: "\x1b[31m", evaluation.Warn: "\x1b[33m"}
 
 func (f *applyOutput) line(r *applyRule, color bool) string {
 	word := fmt.Sprintf("%-5s", r.Result)
@@ -278,7 +278,7 @@ func (f *applyOutput) line(r *applyRule, color bool) string {
 	if len(notes) > 0 {
 		line += " (" + strings.Join(notes, "; ") + ")"
 	}
-	if r.Message != "" && (r.Result != bench.Pass || f.detailed) && r.Exception == "" {
+	if r.Message != "" && (r.Result != evaluation.Pass || f.detailed) && r.Exception == "" {
 		line += ": " + strings.ReplaceAll(strings.TrimSpace(r.Message), "\n", "\n        ")
 	}
 	return "  " + word + " " + escaped(line) + "\n"
@@ -339,7 +339,7 @@ func (f *applyOutput) exit(report applyReport) error {
 		return command.Status(command.ExitDenied)
 	case failed:
 		return command.Status(command.ExitError)
-	case f.warnExit != 0 && (report.Summary[bench.Warn] > 0 || f.warnNoPass && report.Summary[bench.Pass] == 0):
+	case f.warnExit != 0 && (report.Summary[evaluation.Warn] > 0 || f.warnNoPass && report.Summary[evaluation.Pass] == 0):
 		return command.Status(f.warnExit)
 	}
 	return nil

@@ -8,18 +8,18 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
+	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // read are the documents of a run.
 type read struct {
-	policies   []bench.Policy
+	policies   []evaluation.Policy
 	exceptions []workload.Object
 	roots      []workload.Object
 	globals    []workload.Object // GlobalContextEntries from the policies' files
@@ -31,11 +31,11 @@ type read struct {
 }
 
 // given reads the values that replace look-ups, and the requesting user.
-func (f *applyFlags) given() (*given.Values, *policy.User, error) {
-	values := &given.Values{}
+func (f *applyFlags) given() (*fixtures.Values, *policy.User, error) {
+	values := &fixtures.Values{}
 	if f.values != "" {
 		var err error
-		values, err = given.LoadValues(f.values)
+		values, err = fixtures.LoadValues(f.values)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--values-file: %w", err)
 		}
@@ -50,7 +50,7 @@ func (f *applyFlags) given() (*given.Values, *policy.User, error) {
 	if f.user == "" {
 		return values, nil, nil
 	}
-	user, err := given.LoadUser(f.user)
+	user, err := fixtures.LoadUser(f.user)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--userinfo: %w", err)
 	}
@@ -87,13 +87,13 @@ func (f *applyFlags) read(t command.Terminal, policies []string) (*read, error) 
 			return nil, fmt.Errorf("-r %s: %w", name, err)
 		}
 		for _, object := range objects {
-			if kind, ok := bench.Defined(object); ok {
+			if kind, ok := evaluation.Defined(object); ok {
 				from.kinds = slices.Insert(from.kinds, 0, kind)
 			}
 		}
 		from.objects = append(from.objects, objects...)
 	}
-	from.objects = bench.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)
+	from.objects = evaluation.InNamespace(from.objects, cmp.Or(f.namespace, "default"), from.kinds)
 	for _, object := range from.objects {
 		if err := from.known.Add(object); err != nil {
 			return nil, fmt.Errorf("%s: %w", object.Source(), err)
@@ -118,7 +118,7 @@ func (r *read) document(object workload.Object) error {
 	case trustroot.Recognises(object.APIVersion(), object.Kind()):
 		r.roots = append(r.roots, object)
 	default:
-		r.policies = append(r.policies, bench.Policy{Object: bench.InNamespace([]workload.Object{object}, "default", r.kinds)[0]})
+		r.policies = append(r.policies, evaluation.Policy{Object: evaluation.InNamespace([]workload.Object{object}, "default", r.kinds)[0]})
 	}
 	return nil
 }

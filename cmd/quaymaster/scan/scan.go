@@ -20,12 +20,12 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/manifest"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/bench"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/scan/findings"
@@ -315,7 +315,7 @@ func (f *scanFlags) cluster(t command.Terminal, from *setup.Inputs) (scan.Cluste
 	for i := range requests {
 		objects[i] = requests[i].Object
 	}
-	objects = bench.InNamespace(objects, f.namespace, constraint.Known())
+	objects = evaluation.InNamespace(objects, f.namespace, constraint.Known())
 	for _, object := range objects {
 		if object.Kind() == "Namespace" {
 			if err := from.Known.Add(object); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite"
+	"github.com/quaymaster/quaymaster/policy/suite"
 )
 
 // testFlags select the suites and the output.

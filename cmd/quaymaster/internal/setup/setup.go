@@ -18,13 +18,13 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/suite/given"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
@@ -198,7 +198,7 @@ func (f *Flags) user() (*policy.User, error) {
 	if f.userInfo == "" {
 		return nil, nil
 	}
-	user, err := given.LoadUser(f.userInfo)
+	user, err := fixtures.LoadUser(f.userInfo)
 	if err != nil {
 		return nil, fmt.Errorf("--userinfo: %w", err)
 	}

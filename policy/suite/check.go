@@ -1,0 +1,375 @@
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Outcome is the result of a check.
+type Outcome string
+
+// The outcomes.
+const (
+	// Passed: the rule has the expected result.
+	Passed Outcome = "passed"
+	// Failed: the rule has another result, or the check failed to run.
+	Failed Outcome = "failed"
+	// Skipped: the rule does not apply to the object, and the expectation was not fail.
+	Skipped Outcome = "skipped"
+)
+
+// Check is one expectation and its outcome.
+type Check struct {
+	Policy string `json:"policy"`
+	Rule   string `json:"rule,omitempty"`
+	// Resource is kind/namespace/name.
+	Resource string `json:"resource"`
+	// Want is the expected result, Got the rule's; empty for a rule without a result for the
+	// object.
+	Want    string  `json:"want"`
+	Got     string  `json:"got,omitempty"`
+	Outcome Outcome `json:"outcome"`
+	// Reason is the short reason, Message the rule's message.
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+}
+
+func (c Check) as(outcome Outcome, reason string) Check {
+	c.Outcome, c.Reason = outcome, reason
+	return c
+}
+
+// checks runs the checks of a row: one for each object that it names.
+func (t *trial) checks(ctx context.Context, r *row, filter Filter) []Check {
+	blank := Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
+	place := slices.IndexFunc(t.policies, func(p evaluation.Policy) bool { return p.Is(r.Policy) })
+	if place < 0 {
+		why := "no policy of the suite has this name"
+		for _, left := range t.leftAside {
+			if left.Is(r.Policy) {
+				why = left.warning
+			}
+		}
+		return failed(blank, r, why, filter)
+	}
+	if why := lacks(t.policies[place], r.Rule); why != "" {
+		return failed(blank, r, why, filter)
+	}
+	selected, missing := t.selected(r, filter)
+	var checks []Check
+	for _, name := range missing {
+		c := blank
+		c.Resource = strings.TrimPrefix(r.Kind+"/"+name, "/")
+		checks = append(checks, c.as(Failed, "no object of the suite has this kind and name"))
+	}
+	spoken := false
+	for _, object := range selected {
+		c := t.check(ctx, r, place, object)
+		spoken = spoken || c.Got != ""
+		checks = append(checks, c)
+	}
+	if !r.names() && !spoken && r.Result != evaluation.Skip && filter.Resource == "" {
+		c := blank
+		c.Resource = r.Kind
+		checks = append(checks, c.as(Failed, "the rule speaks of no object of the suite"))
+	}
+	return checks
+}
+
+// failed fails every check of a row.
+func failed(blank Check, r *row, why string, filter Filter) []Check {
+	names := slices.Clone(r.Resources)
+	for _, s := range r.ResourceSpecs {
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	var checks []Check
+	for _, name := range names {
+		if name == "" || filter.resource(name) {
+			c := blank
+			c.Resource = strings.Trim(r.Kind+"/"+name, "/")
+			checks = append(checks, c.as(Failed, why))
+		}
+	}
+	return checks
+}
+
+// lacks returns an error text if a policy with rules has none of a name; else it is empty.
+func lacks(p evaluation.Policy, rule string) string {
+	spec, _ := p.Object.Content()["spec"].(map[string]any)
+	rules, ok := spec["rules"].([]any)
+	if !ok {
+		return ""
+	}
+	if rule == "" {
+		return "the row names no rule"
+	}
+	for _, raw := range rules {
+		if one, _ := raw.(map[string]any); one["name"] != nil {
+			name, _ := one["name"].(string)
+			if follows(rule, name) {
+				return ""
+			}
+		}
+	}
+	return "the policy has no rule of this name"
+}
+
+// hasRules reports whether rules of the policy have names of their own.
+func hasRules(p evaluation.Policy) bool {
+	spec, _ := p.Object.Content()["spec"].(map[string]any)
+	_, ok := spec["rules"].([]any)
+	return ok
+}
+
+// check compares a rule's result for one object with the expected result.
+func (t *trial) check(ctx context.Context, r *row, place int, object workload.Object) Check {
+	c := Check{Policy: r.Policy, Rule: r.Rule, Resource: title(object), Want: r.Result}
+	if slices.ContainsFunc(t.targets, func(o workload.Object) bool { return keyOf(o) == keyOf(object) }) {
+		return t.checkTarget(ctx, r, place, object, c)
+	}
+	a := t.ask(ctx, object, r.Operation, t.bench.Together(place, object.Name()))
+	if a.Err != nil {
+		c.Got, c.Message = evaluation.Error, a.Err.Error()
+		return c.as(Failed, "could not be asked")
+	}
+	rules := by(a, t.policies[place], r.Rule)
+	if len(rules) == 0 {
+		return excluded(c, a)
+	}
+	worst := rules[0]
+	for _, one := range rules[1:] {
+		if evaluation.Worse(one.Result, worst.Result) {
+			worst = one
+		}
+	}
+	c.Got, c.Message = scored(t.policies[place], worst.Result), worst.Message
+	if c.Got != c.Want {
+		return c.as(Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
+	}
+	if c.Got == evaluation.Pass {
+		if done := t.compare(ctx, r, place, object, a, rules, &c); done {
+			return c
+		}
+	}
+	if c.Want == evaluation.Skip {
+		return c.as(Skipped, "ok")
+	}
+	return c.as(Passed, "ok")
+}
+
+// checkTarget compares an existing object, after a rule mutated it because of the suite's other
+// objects, with the expectation.
+func (t *trial) checkTarget(ctx context.Context, r *row, place int, object workload.Object, c Check) Check {
+	after, found := object, false
+	for _, trigger := range t.resources {
+		a := t.ask(ctx, trigger, r.Operation, t.bench.Together(place, trigger.Name()))
+		for _, one := range by(a, t.policies[place], r.Rule) {
+			for _, altered := range one.Altered {
+				if keyOf(altered.Target) != keyOf(object) || found && !evaluation.Worse(altered.Result, c.Got) {
+					continue
+				}
+				found, after, c.Got, c.Message = true, altered.After, altered.Result, altered.Message
+			}
+		}
+	}
+	switch {
+	case !found && c.Want == evaluation.Skip:
+		return c.as(Skipped, "excluded: the rule does not change it")
+	case !found:
+		return c.as(Failed, fmt.Sprintf("want %s, and the rule does not change it", c.Want))
+	case c.Got != c.Want:
+		return c.as(Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
+	case c.Got == evaluation.Pass && r.PatchedResources != "" && t.compareWith(r, r.PatchedResources, after, &c):
+		return c
+	case c.Want == evaluation.Skip:
+		return c.as(Skipped, "ok")
+	}
+	return c.as(Passed, "ok")
+}
+
+// by returns the results of the rules of a name, and of the rules derived from it for other
+// kinds.
+func by(a *evaluation.Answer, p evaluation.Policy, rule string) []evaluation.Said {
+	var rules []evaluation.Said
+	for _, one := range a.Rules {
+		if p.Made(one.Policy) && (!hasRules(p) || follows(one.Rule, rule)) {
+			rules = append(rules, one)
+		}
+	}
+	return rules
+}
+
+// follows reports whether a rule has the name, or is derived from it for pod controllers.
+func follows(rule, name string) bool {
+	return rule == name || rule == "autogen-"+name || rule == "autogen-cronjob-"+name
+}
+
+// excluded is the check of a rule without a result for the object, which is no failure of the
+// object.
+func excluded(c Check, a *evaluation.Answer) Check {
+	if reasons := evaluation.Words(a.Outcome.Reasons); len(a.Rules) == 0 && reasons != "" {
+		c.Got, c.Message = evaluation.Error, reasons
+		return c.as(Failed, "could not be asked")
+	}
+	if c.Want == evaluation.Skip || c.Want == evaluation.Pass {
+		return c.as(Skipped, "excluded: the rule does not speak of it")
+	}
+	return c.as(Failed, fmt.Sprintf("want %s, and the rule does not speak of it", c.Want))
+}
+
+// scored turns a failure of an unscored policy into a warning.
+func scored(p evaluation.Policy, result string) string {
+	if result == evaluation.Fail && p.Annotation("policies.kyverno.io/scored") == "false" {
+		return evaluation.Warn
+	}
+	return result
+}
+
+// compare compares the mutated object, and the generated objects, with the files of a row, and
+// reports whether that decides the check.
+func (t *trial) compare(ctx context.Context, r *row, place int, object workload.Object, a *evaluation.Answer, rules []evaluation.Said, c *Check) bool {
+	if r.PatchedResources != "" {
+		found, err := t.mutated(ctx, r, place, object, a)
+		if err != nil {
+			*c = c.as(Failed, err.Error())
+			return true
+		}
+		if decided := t.compareWith(r, r.PatchedResources, found, c); decided {
+			return true
+		}
+	}
+	files, err := r.generated()
+	if err != nil {
+		*c = c.as(Failed, err.Error())
+		return true
+	}
+	if len(files) == 0 {
+		return false
+	}
+	return t.compareGenerated(files, rules, c)
+}
+
+// compareWith compares one object with its counterpart in a file.
+func (t *trial) compareWith(r *row, file string, found workload.Object, c *Check) bool {
+	want, ok, err := t.expectedIn(file, found)
+	switch {
+	case err != nil:
+		*c = c.as(Failed, err.Error())
+	case !ok && r.FailOnMissing != nil && !*r.FailOnMissing:
+		*c = c.as(Skipped, file+" does not have the object")
+	case !ok:
+		c.Message = "give it there, leave patchedResources out for it, or say failOnMissingResources: false"
+		*c = c.as(Failed, file+" does not have the object")
+	default:
+		list := differences(want.Content(), found.Content())
+		if len(list) == 0 {
+			return false
+		}
+		c.Message = strings.Join(list, "; ")
+		*c = c.as(Failed, "the object is not as in "+file)
+	}
+	return true
+}
+
+// compareGenerated requires each object of the files to be among those that the rules generate.
+func (t *trial) compareGenerated(files []string, rules []evaluation.Said, c *Check) bool {
+	var made []workload.Object
+	for _, one := range rules {
+		for _, content := range one.Made {
+			object, err := objectOf(content)
+			if err != nil {
+				*c = c.as(Failed, "the generated object: "+err.Error())
+				return true
+			}
+			made = append(made, object)
+		}
+	}
+	made = t.inNamespace(made)
+	for _, file := range files {
+		wanted, err := readObjects(t.file(file))
+		if err != nil {
+			*c = c.as(Failed, err.Error())
+			return true
+		}
+		for _, want := range t.inNamespace(wanted) {
+			i := slices.IndexFunc(made, func(o workload.Object) bool { return keyOf(o) == keyOf(want) })
+			if i < 0 {
+				c.Message = "it would make " + titles(made)
+				*c = c.as(Failed, fmt.Sprintf("%s is not made", title(want)))
+				return true
+			}
+			if list := differences(want.Content(), made[i].Content()); len(list) > 0 {
+				c.Message = strings.Join(list, "; ")
+				*c = c.as(Failed, fmt.Sprintf("%s is not as in %s", title(want), file))
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mutated returns the object as the policy at an index leaves it. Mutations of earlier policies
+// of the suite count, those of later policies do not.
+func (t *trial) mutated(ctx context.Context, r *row, place int, object workload.Object, a *evaluation.Answer) (workload.Object, error) {
+	others := false
+	for _, one := range a.Rules {
+		if one.Result == evaluation.Pass && !t.policies[place].Made(one.Policy) {
+			others = true
+		}
+	}
+	together := t.bench.Together(place, object.Name())
+	if !others || together[len(together)-1] == place {
+		return a.Object, nil
+	}
+	upTo := together[:slices.Index(together, place)+1]
+	before := t.ask(ctx, object, r.Operation, upTo)
+	return before.Object, before.Err
+}
+
+// title names an object for people.
+func title(o workload.Object) string {
+	if o.IsDocument() {
+		return o.Source()
+	}
+	name := o.Kind()
+	if o.Namespace() != "" {
+		name += "/" + o.Namespace()
+	}
+	return name + "/" + o.Name()
+}
+
+func titles(objects []workload.Object) string {
+	if len(objects) == 0 {
+		return "nothing"
+	}
+	names := make([]string, len(objects))
+	for i, o := range objects {
+		names[i] = title(o)
+	}
+	return strings.Join(names, ", ")
+}
+
+// shown formats a value on one line, truncated if it is long.
+func shown(value any) string {
+	const most = 200
+	if value == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if len(text) > most {
+		return string(text[:most]) + "..."
+	}
+	return string(text)
+}

@@ -1,0 +1,222 @@
+package suite
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// cluster serves the look-ups of policies from the objects of a suite: objects that no file
+// defines do not exist.
+type cluster struct {
+	objects []workload.Object
+	kinds   []constraint.Resource
+	calls   []callEntry
+	globals *globalcontext.Store
+	images  []imageData
+}
+
+func newCluster(kinds []constraint.Resource) *cluster {
+	return &cluster{kinds: slices.Clip(kinds), globals: globalcontext.NewStore(nil)}
+}
+
+// add stores an object; a custom resource definition adds its kind.
+func (c *cluster) add(objects ...workload.Object) {
+	for _, object := range objects {
+		c.define(object)
+	}
+	c.objects = append(c.objects, objects...)
+}
+
+func (c *cluster) define(definition workload.Object) {
+	if kind, ok := evaluation.Defined(definition); ok {
+		c.kinds = slices.Insert(c.kinds, 0, kind)
+	}
+}
+
+// ConfigMap implements kyverno.Lookup.
+func (c *cluster) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
+	for _, o := range c.objects {
+		if o.Kind() == "ConfigMap" && o.Group() == "" && o.Namespace() == namespace && o.Name() == name {
+			return o.Content(), nil
+		}
+	}
+	return nil, fmt.Errorf("the suite does not say that there is one: name it under clusterResources, or give the values that the rule reads")
+}
+
+// Secret returns the type and content of a Secret.
+func (c *cluster) Secret(_ context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
+	for _, o := range c.objects {
+		if o.Kind() == "Secret" && o.Group() == "" && o.Namespace() == namespace && o.Name() == name {
+			return secretOf(o)
+		}
+	}
+	return "", nil, &image.Error{Kind: image.NotFound, Op: "read", On: "Secret " + namespace + "/" + name}
+}
+
+// swap applies a function to the content of objects; Secrets are decoded first.
+func (c *cluster) swap(by func(any) any) {
+	for i, o := range c.objects {
+		content, ok := by(decoded(o)).(map[string]any)
+		if !ok {
+			continue
+		}
+		if changed, err := o.With(content); err == nil {
+			c.objects[i] = changed
+		}
+	}
+}
+
+// decoded returns an object's content; a Secret's data is decoded to text.
+func decoded(o workload.Object) map[string]any {
+	content := o.Content()
+	if o.Kind() != "Secret" || o.Group() != "" {
+		return content
+	}
+	_, data, err := secretOf(o)
+	if err != nil {
+		return content
+	}
+	content = maps.Clone(content)
+	plain := make(map[string]any, len(data))
+	for key, value := range data {
+		plain[key] = string(value)
+	}
+	delete(content, "data")
+	content["stringData"] = plain
+	return content
+}
+
+// keysOf reads the keys that policies name in Secrets.
+type keysOf struct{ *cluster }
+
+// Secret implements trust.Secrets.
+func (k keysOf) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
+	_, data, err := k.cluster.Secret(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	value, ok := data[key]
+	if !ok {
+		return nil, fmt.Errorf("Secret %s/%s has no key %s", namespace, name, key)
+	}
+	return value, nil
+}
+
+var _ cel.Resources = (*cluster)(nil)
+
+// Get implements cel.Resources.
+func (c *cluster) Get(_ context.Context, of cel.ResourceRef) (map[string]any, error) {
+	for _, o := range c.objects {
+		if c.is(o, of) && o.Name() == of.Name {
+			return o.Content(), nil
+		}
+	}
+	return nil, nil
+}
+
+// List implements cel.Resources.
+func (c *cluster) List(_ context.Context, of cel.ResourceRef, labels map[string]string) (map[string]any, error) {
+	items := []any{}
+	for _, o := range c.objects {
+		if c.is(o, of) && hasLabels(o, labels) {
+			items = append(items, o.Content())
+		}
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}, "items": items}, nil
+}
+
+// Post implements cel.Resources.
+func (c *cluster) Post(_ context.Context, of cel.ResourceRef, _ map[string]any) (map[string]any, error) {
+	return nil, &cel.UnknownError{Gaps: []error{fmt.Errorf("%s cannot be made in a suite", of.Resource)}}
+}
+
+// Kind implements cel.Resources.
+func (c *cluster) Kind(_ context.Context, apiVersion, kind string) (group, version, resource string, err error) {
+	group, version, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		group, version = "", apiVersion
+	}
+	return group, version, c.nameOf(group, kind), nil
+}
+
+// Namespaced reports whether a kind is namespaced, by the suite's own definitions.
+func (c *cluster) Namespaced(_ context.Context, apiVersion, kind string) (bool, error) {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		group = ""
+	}
+	return !evaluation.InNoNamespace(c.kinds, group, kind), nil
+}
+
+// Named implements constraint.Resources.
+func (c *cluster) Named(group, name string) []constraint.Resource {
+	var found []constraint.Resource
+	for _, r := range c.kinds {
+		if r.Name == name && (group == "*" || group == r.Group) {
+			found = append(found, r)
+		}
+	}
+	for _, o := range c.objects {
+		r := constraint.Resource{Name: c.nameOf(o.Group(), o.Kind()), Group: o.Group(), Kind: o.Kind(), Cluster: evaluation.InNoNamespace(c.kinds, o.Group(), o.Kind())}
+		if r.Name == name && (group == "*" || group == r.Group) && !slices.Contains(found, r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func (c *cluster) nameOf(group, kind string) string {
+	for _, r := range c.kinds {
+		if r.Group == group && r.Kind == kind {
+			return r.Name
+		}
+	}
+	return constraint.NameOf(kind)
+}
+
+func (c *cluster) is(o workload.Object, of cel.ResourceRef) bool {
+	return o.Group() == of.Group && (of.Version == "" || o.Version() == of.Version) && c.nameOf(o.Group(), o.Kind()) == of.Resource &&
+		(of.Namespace == "" || o.Namespace() == of.Namespace)
+}
+
+// labels returns the labels of a namespace; an undefined namespace has only the label that the
+// API server sets.
+func (c *cluster) labels(namespace string) map[string]string {
+	labels := map[string]string{}
+	for _, o := range c.objects {
+		if o.Kind() == "Namespace" && o.Group() == "" && o.Name() == namespace {
+			maps.Copy(labels, labelsOf(o))
+		}
+	}
+	return labels
+}
+
+func labelsOf(o workload.Object) map[string]string {
+	labels := map[string]string{}
+	meta, _ := o.Content()["metadata"].(map[string]any)
+	written, _ := meta["labels"].(map[string]any)
+	for key, value := range written {
+		labels[key] = fmt.Sprint(value)
+	}
+	return labels
+}
+
+func hasLabels(o workload.Object, wanted map[string]string) bool {
+	labels := labelsOf(o)
+	for key, value := range wanted {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}

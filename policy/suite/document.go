@@ -1,0 +1,294 @@
+package suite
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
+	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
+	"github.com/quaymaster/quaymaster/policy/suite/signing"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// document is a suite's file.
+type document struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   json.RawMessage `json:"metadata"`
+	Name       string          `json:"name"` // of the older form
+
+	Policies         []string `json:"policies"`
+	Resources        []string `json:"resources"`
+	ClusterResources []string `json:"clusterResources"`
+	TargetResources  []string `json:"targetResources"`
+	ParamResources   []string `json:"paramResources"`
+	Exceptions       []string `json:"exceptions"`
+	JSONPayload      string   `json:"jsonPayload"`
+	JSONPayloads     []string `json:"jsonPayloads"`
+	HTTPPayloads     []string `json:"httpPayloads"`
+	EnvoyPayloads    []string `json:"envoyPayloads"`
+
+	Variables string           `json:"variables"`
+	Values    *fixtures.Values `json:"values"`
+	UserInfo  string           `json:"userinfo"`
+	Context   string           `json:"context"`
+	Calls     []callEntry      `json:"apiCallResponses"`
+	Globals   []globalEntry    `json:"globalContextEntries"`
+
+	Results []row `json:"results"`
+	Checks  []any `json:"checks"`
+
+	// Fields that are not Kyverno's.
+	Images      []signing.Image `json:"images"`
+	Keys        []signing.Key   `json:"keys"`
+	TrustedRoot string          `json:"trustedRoot"`
+}
+
+// row is an expectation.
+type row struct {
+	Policy             string         `json:"policy"`
+	Rule               string         `json:"rule"`
+	Kind               string         `json:"kind"`
+	Result             string         `json:"result"`
+	Resources          []string       `json:"resources"`
+	ResourceSpecs      []resourceSpec `json:"resourceSpecs"`
+	Operation          string         `json:"operation"`
+	PatchedResources   string         `json:"patchedResources"`
+	GeneratedResource  string         `json:"generatedResource"`
+	GeneratedResources any            `json:"generatedResources"` // a file or several
+	CloneSource        string         `json:"cloneSourceResource"`
+	FailOnMissing      *bool          `json:"failOnMissingResources"`
+
+	IsValidatingAdmission bool `json:"isValidatingAdmissionPolicy"`
+	IsMutatingAdmission   bool `json:"isMutatingAdmissionPolicy"`
+	IsValidating          bool `json:"isValidatingPolicy"`
+	IsImageValidating     bool `json:"isImageValidatingPolicy"`
+	IsMutating            bool `json:"isMutatingPolicy"`
+	IsGenerating          bool `json:"isGeneratingPolicy"`
+	IsDeleting            bool `json:"isDeletingPolicy"`
+
+	// Of older forms.
+	Status          string `json:"status"`
+	Resource        string `json:"resource"`
+	Namespace       string `json:"namespace"` // of the objects
+	PatchedResource string `json:"patchedResource"`
+}
+
+type resourceSpec struct {
+	Group       string `json:"group"`
+	Version     string `json:"version"`
+	Kind        string `json:"kind"`
+	Namespace   string `json:"namespace"`
+	Subresource string `json:"subresource"`
+	Name        string `json:"name"`
+}
+
+// callEntry is the response to a call.
+type callEntry struct {
+	URL      string `json:"url"`
+	URLPath  string `json:"urlPath"`
+	Method   string `json:"method"`
+	Response struct {
+		StatusCode int `json:"statusCode"`
+		Body       any `json:"body"`
+	} `json:"response"`
+}
+
+// globalEntry is the value of a GlobalContextEntry.
+type globalEntry struct {
+	Name          string           `json:"name"`
+	Data          any              `json:"data"`
+	Resources     []map[string]any `json:"resources"`
+	ResourceFiles []string         `json:"resourceFiles"`
+	FieldPath     string           `json:"fieldPath"`
+	Projections   []struct {
+		Name string `json:"name"`
+		Path string `json:"path"`
+	} `json:"projections"`
+}
+
+// maxFile bounds a file of a suite, in bytes; the largest known has 100 kB.
+const maxFile = 16 << 20
+
+// readFile reads a file of bounded size.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: is no regular file", path)
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("%s: %d bytes exceed the bound of %d", path, info.Size(), maxFile)
+	}
+	return os.ReadFile(path)
+}
+
+// decode decodes YAML or JSON strictly: unknown and duplicate fields are errors.
+func decode(text []byte, into any) error {
+	data, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return err
+	}
+	strict, err := kjson.UnmarshalStrict(data, into)
+	return errors.Join(append(slices.Clone(strict), err)...)
+}
+
+// decodeFile decodes a file strictly.
+func decodeFile(path string, into any) error {
+	text, err := readFile(path)
+	if err != nil {
+		return err
+	}
+	if err := decode(text, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// isSuite reports whether a file is a suite; other files may have the same name.
+func isSuite(text []byte) bool {
+	var head struct {
+		APIVersion string          `json:"apiVersion"`
+		Kind       string          `json:"kind"`
+		Policies   []string        `json:"policies"`
+		Results    json.RawMessage `json:"results"`
+	}
+	if yaml.Unmarshal(text, &head) != nil || head.Policies == nil || head.Results == nil {
+		return false
+	}
+	return head.APIVersion == "" && head.Kind == "" || strings.HasPrefix(head.APIVersion, "cli.kyverno.io/") && head.Kind == "Test"
+}
+
+// parse reads a suite and refuses contradictions.
+func parse(text []byte) (*document, error) {
+	if err := alone(text); err != nil {
+		return nil, err
+	}
+	var d document
+	if err := decode(text, &d); err != nil {
+		return nil, err
+	}
+	if d.APIVersion != "" && !strings.HasPrefix(d.APIVersion, "cli.kyverno.io/") || d.Kind != "" && d.Kind != "Test" {
+		return nil, fmt.Errorf("%s %s is no suite: want cli.kyverno.io/v1alpha1 Test", d.APIVersion, d.Kind)
+	}
+	var meta struct {
+		Name string `json:"name"`
+	}
+	if len(d.Metadata) > 0 {
+		if err := json.Unmarshal(d.Metadata, &meta); err != nil {
+			return nil, fmt.Errorf("metadata: %w", err)
+		}
+	}
+	if meta.Name != "" {
+		d.Name = meta.Name
+	}
+	var errs []error
+	for i := range d.Results {
+		if err := d.Results[i].normalise(); err != nil {
+			errs = append(errs, fmt.Errorf("results[%d]%w", i, err))
+		}
+	}
+	switch {
+	case len(d.HTTPPayloads) > 0:
+		errs = append(errs, errors.New("httpPayloads: policies for HTTP requests are not supported"))
+	case len(d.EnvoyPayloads) > 0:
+		errs = append(errs, errors.New("envoyPayloads: policies for Envoy are not supported"))
+	case len(d.Checks) > 0:
+		errs = append(errs, errors.New("checks: assertions about whatever rules answer are not supported: write a row of results for each object"))
+	case len(d.Images) == 0 && (len(d.Keys) > 0 || d.TrustedRoot != ""):
+		errs = append(errs, errors.New("keys and trustedRoot are for images, and images is empty"))
+	}
+	if d.JSONPayload != "" {
+		d.JSONPayloads = append(d.JSONPayloads, d.JSONPayload)
+	}
+	return &d, errors.Join(errs...)
+}
+
+// alone refuses a file of several documents: only the checks of the first would run.
+func alone(text []byte) error {
+	reader, documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))), 0
+	for {
+		one, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		var says any
+		if err := yaml.Unmarshal(one, &says); err != nil {
+			return err
+		}
+		if says == nil {
+			continue
+		}
+		documents++
+		if documents > 1 {
+			return errors.New("the file has several documents, and a suite is one: put each into a file of its own")
+		}
+	}
+}
+
+// normalise converts older spellings to the newer ones.
+func (r *row) normalise() error {
+	if r.Result == "" {
+		r.Result = r.Status
+	}
+	if r.Resources == nil && r.Resource != "" {
+		r.Resources = []string{r.Resource}
+	}
+	if r.PatchedResources == "" {
+		r.PatchedResources = r.PatchedResource
+	}
+	if r.Policy == "" {
+		return errors.New(".policy: is empty")
+	}
+	if i := slices.Index(r.Resources, ""); i >= 0 {
+		return fmt.Errorf(".resources[%d]: is empty: want the name of an object", i)
+	}
+	if i := slices.IndexFunc(r.ResourceSpecs, func(s resourceSpec) bool { return s.Name == "" }); i >= 0 {
+		return fmt.Errorf(".resourceSpecs[%d].name: is empty: want the name of an object", i)
+	}
+	if known := []string{evaluation.Pass, evaluation.Fail, evaluation.Skip, evaluation.Warn, evaluation.Error}; !slices.Contains(known, r.Result) {
+		return fmt.Errorf(".result: %q: want one of %s", r.Result, strings.Join(known, ", "))
+	}
+	if known := []string{"", "CREATE", "UPDATE", "DELETE", "CONNECT"}; !slices.Contains(known, r.Operation) {
+		return fmt.Errorf(".operation: %q: want CREATE, UPDATE, DELETE or CONNECT", r.Operation)
+	}
+	return nil
+}
+
+// generated returns the files that the row compares generated objects with.
+func (r *row) generated() ([]string, error) {
+	var files []string
+	if r.GeneratedResource != "" {
+		files = append(files, r.GeneratedResource)
+	}
+	switch more := r.GeneratedResources.(type) {
+	case nil:
+	case string:
+		files = append(files, more)
+	case []any:
+		for _, item := range more {
+			name, ok := item.(string)
+			if !ok {
+				return nil, fmt.Errorf("generatedResources: want names of files, found %v", item)
+			}
+			files = append(files, name)
+		}
+	default:
+		return nil, fmt.Errorf("generatedResources: want a file or a list of them, found %v", more)
+	}
+	return files, nil
+}

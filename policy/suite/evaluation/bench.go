@@ -1,0 +1,331 @@
+package evaluation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/engine"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/catalog"
+	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Config are the inputs of a Bench.
+type Config struct {
+	// Compilers compile the policies; required, as are Registries and Prover.
+	Compilers  engine.Compilers
+	Registries gate.Registries
+	Prover     gate.Prover
+	// Policies are evaluated in their order; Ask and AskAll want one at least. Exceptions exempt
+	// objects.
+	Policies   []Policy
+	Exceptions []workload.Object
+	// Targets are existing objects, which rules may mutate.
+	Targets []workload.Object
+	// Values replace look-ups; nil for none.
+	Values *fixtures.Values
+	// NoOldObject: at UPDATE, expressions read no old object if none is given. Else they read the
+	// object itself, as in Kyverno's suites, where nothing is ever different.
+	NoOldObject bool
+	// User is the requesting user; nil if unknown: rules then match every user.
+	User *policy.User
+	// Labels returns the labels of a namespace, and whether they are known; a nil function means
+	// that all are unknown.
+	Labels func(namespace string) (map[string]string, bool)
+	// Rewrite changes a policy's document before it is compiled; nil means no change.
+	Rewrite func(document any) any
+	// Options are the options of the gates.
+	Options []gate.Option
+}
+
+// Policy is a policy's document.
+type Policy struct{ Object workload.Object }
+
+// Is reports whether a name matches the policy: name, or namespace/name.
+func (p Policy) Is(name string) bool {
+	namespace, short, ok := strings.Cut(name, "/")
+	if !ok {
+		return p.Object.Name() == name
+	}
+	return p.Object.Name() == short && p.Object.Namespace() == namespace
+}
+
+// Annotation returns an annotation of the document; empty where there is none.
+func (p Policy) Annotation(key string) string {
+	meta, _ := p.Object.Content()["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	value, _ := annotations[key].(string)
+	return value
+}
+
+// Made reports whether a compiled policy is from the document.
+func (p Policy) Made(compiled *policy.Policy) bool {
+	return compiled.Kind == p.Object.Kind() && compiled.Name == p.Object.Name() &&
+		(compiled.Namespace == "" || compiled.Namespace == p.Object.Namespace())
+}
+
+// Bench evaluates policies against objects. It is not safe for concurrent use.
+type Bench struct {
+	config     Config
+	exceptions []*policy.Exception
+	compiled   map[string]*policy.Policy // by the policy's index and its values
+	keys       map[keyed]string          // of compiled
+	asked      map[string]*asked         // by the policies that they have
+}
+
+// keyed is a policy for the objects of a name.
+type keyed struct {
+	place  int
+	object string
+}
+
+// asked is a gate with the policies of its set.
+type asked struct {
+	gate *gate.Gate
+	set  *set.Set
+}
+
+// New compiles the policies, and returns an error if one does not compile.
+func New(config Config) (*Bench, error) {
+	if config.Registries == nil || config.Prover == nil {
+		return nil, errors.New("bench: registries and prover must not be nil")
+	}
+	if config.Values == nil {
+		config.Values = &fixtures.Values{}
+	}
+	b := &Bench{config: config, compiled: map[string]*policy.Policy{}, keys: map[keyed]string{}, asked: map[string]*asked{}}
+	var errs []error
+	for _, object := range config.Exceptions {
+		compiled, err := b.exception(object)
+		errs = append(errs, err)
+		b.exceptions = append(b.exceptions, compiled)
+	}
+	for place := range config.Policies {
+		_, err := b.key(place, "")
+		errs = append(errs, err)
+	}
+	return b, errors.Join(errs...)
+}
+
+// Policy returns the policy at an index, compiled for objects without values of their own.
+func (b *Bench) Policy(place int) *policy.Policy { return b.compiled[b.keys[keyed{place: place}]] }
+
+func (b *Bench) exception(object workload.Object) (*policy.Exception, error) {
+	text, err := json.Marshal(object.Content())
+	if err != nil {
+		return nil, err
+	}
+	for _, dialect := range b.config.Compilers.Exceptions() {
+		if dialect.Recognises(object.APIVersion(), object.Kind()) {
+			return dialect.Compile(text, object.Source())
+		}
+	}
+	return nil, fmt.Errorf("%s: %s %s is no exception that this version reads", object.Source(), object.APIVersion(), object.Kind())
+}
+
+// key compiles the policy at an index for the objects of a name, once for equal values, and
+// returns its key.
+func (b *Bench) key(place int, object string) (string, error) {
+	of := keyed{place: place}
+	if b.config.Values.Particular(b.config.Policies[place].Object.Name(), object) {
+		of.object = object
+	}
+	if key, done := b.keys[of]; done {
+		return key, nil
+	}
+	text, err := b.written(place, of.object)
+	if err != nil {
+		return "", err
+	}
+	key := fmt.Sprintf("%d %s", place, text)
+	if _, done := b.compiled[key]; !done {
+		source := b.config.Policies[place].Object.Source()
+		dialect, err := b.dialect(b.config.Policies[place].Object)
+		if err != nil {
+			return "", err
+		}
+		compiled, err := dialect.Compile(text, source)
+		if err != nil {
+			return "", err
+		}
+		b.compiled[key] = compiled
+	}
+	b.keys[of] = key
+	return key, nil
+}
+
+// written returns the document of a policy with the values for objects of a name.
+func (b *Bench) written(place int, object string) ([]byte, error) {
+	document := b.config.Policies[place].Object
+	content := document.Content()
+	if document.Group() == "kyverno.io" {
+		var err error
+		content, err = b.config.Values.Policy(content, object)
+		if err != nil {
+			return nil, err
+		}
+		if b.config.User == nil {
+			content = fixtures.WithoutUsers(content)
+		}
+	}
+	if b.config.Rewrite == nil {
+		return json.Marshal(content)
+	}
+	return json.Marshal(b.config.Rewrite(content))
+}
+
+func (b *Bench) dialect(object workload.Object) (catalog.Dialect, error) {
+	for _, dialect := range b.config.Compilers.Dialects() {
+		if dialect.Recognises(object.APIVersion(), object.Kind()) {
+			return dialect, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %s %s is not a policy that this version reads", object.Source(), object.APIVersion(), object.Kind())
+}
+
+// gate returns the gate with the policies at the indexes, for objects of a name.
+func (b *Bench) gate(object string, places []int) (*asked, error) {
+	keys := make([]string, len(places))
+	policies := make([]*policy.Policy, len(places))
+	for i, place := range places {
+		key, err := b.key(place, object)
+		if err != nil {
+			return nil, err
+		}
+		keys[i], policies[i] = key, b.compiled[key]
+	}
+	all := strings.Join(keys, "\n")
+	if found, ok := b.asked[all]; ok {
+		return found, nil
+	}
+	set, err := set.New(policies...)
+	if err != nil {
+		return nil, err
+	}
+	set, err = set.With(b.exceptions...)
+	if err != nil {
+		return nil, err
+	}
+	made, err := gate.New(gate.Config{Registries: b.config.Registries, State: gate.Fixed{Policies: set, Prover: b.config.Prover}}, b.config.Options...)
+	if err != nil {
+		return nil, err
+	}
+	b.asked[all] = &asked{gate: made, set: set}
+	return b.asked[all], nil
+}
+
+// Together returns the indexes of the policies that are evaluated together with the policy at
+// the given index: those with equal values for the request and the objects of a name.
+func (b *Bench) Together(place int, object string) []int {
+	of := func(i int) string {
+		said := b.config.Values.Request(b.config.Policies[i].Object.Name(), object)
+		if len(said) == 0 {
+			return ""
+		}
+		return fmt.Sprint(said) // fmt sorts the keys of a map
+	}
+	wanted := of(place)
+	var places []int
+	for i := range b.config.Policies {
+		if of(i) == wanted {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// Ask evaluates the policies at the indexes against an object. The policies have to be Together;
+// an empty operation is CREATE, unless values set another.
+func (b *Bench) Ask(ctx context.Context, object workload.Object, operation string, places []int) Answer {
+	return b.AskAll(ctx, []workload.Object{object}, operation, places)[0]
+}
+
+// AskAll evaluates several objects, in one batch where the policies are the same.
+func (b *Bench) AskAll(ctx context.Context, objects []workload.Object, operation string, places []int) []Answer {
+	answers := make([]Answer, len(objects))
+	var gates []*asked
+	batches := map[*asked][]int{} // indexes in answers
+	requests := make([]gate.Request, len(objects))
+	for i, object := range objects {
+		answers[i].Object = object
+		request, err := b.request(object, operation, places)
+		var with *asked
+		if err == nil {
+			with, err = b.gate(object.Name(), places)
+		}
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		requests[i] = request
+		if batches[with] == nil {
+			gates = append(gates, with)
+		}
+		batches[with] = append(batches[with], i)
+	}
+	for _, with := range gates {
+		batch := make([]gate.Request, len(batches[with]))
+		for n, i := range batches[with] {
+			batch[n] = requests[i]
+		}
+		for n, outcome := range with.gate.DecideAll(ctx, batch, nil) {
+			i := batches[with][n]
+			answers[i].fill(ctx, with.set, outcome, b.config.Targets)
+		}
+	}
+	return answers
+}
+
+// request makes the request for an object, with the values for the request.
+func (b *Bench) request(object workload.Object, operation string, places []int) (gate.Request, error) {
+	if object.IsDocument() {
+		return gate.ForDocument(object), nil
+	}
+	request := gate.Request{Object: object}
+	s := &request.Subject
+	s.Operation = operation
+	if b.config.User != nil {
+		s.User = *b.config.User
+	}
+	s.User.RolesKnown = true // no other source of roles exists
+	if parent, subresource, ok := b.config.Values.Parent(object.Group(), object.Version(), object.Kind()); ok {
+		s.Group, s.Version, s.Kind, s.Subresource = parent.Group, parent.Version, parent.Kind, subresource
+	}
+	request, err := fixtures.Apply(request, b.config.Values.Request(b.config.Policies[places[0]].Object.Name(), object.Name()))
+	if err != nil {
+		return request, err
+	}
+	s = &request.Subject
+	if b.config.NoOldObject && s.OldObject.IsAssumed() {
+		s.OldObject = policy.Content{}
+	}
+	if s.Namespace == "" {
+		s.Namespace = object.Namespace()
+	}
+	b.describeNamespace(s)
+	return request, nil
+}
+
+func (b *Bench) describeNamespace(s *policy.Subject) {
+	if s.Namespace == "" {
+		return
+	}
+	labels, ok := b.config.Values.NamespaceLabels(s.Namespace)
+	if !ok && b.config.Labels != nil {
+		labels, ok = b.config.Labels(s.Namespace)
+	}
+	if !ok {
+		return
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels["kubernetes.io/metadata.name"] = s.Namespace // as the API server sets it
+	s.NamespaceKnown, s.NamespaceLabels = true, labels
+}

@@ -1,0 +1,62 @@
+package evaluation
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/workload"
+)
+
+// Defined returns the kind that a custom resource definition defines.
+func Defined(definition workload.Object) (constraint.Resource, bool) {
+	if definition.Kind() != "CustomResourceDefinition" {
+		return constraint.Resource{}, false
+	}
+	spec, _ := definition.Content()["spec"].(map[string]any)
+	names, _ := spec["names"].(map[string]any)
+	kind, _ := names["kind"].(string)
+	plural, _ := names["plural"].(string)
+	group, _ := spec["group"].(string)
+	return constraint.Resource{Name: plural, Group: group, Kind: kind, Cluster: spec["scope"] == "Cluster"}, kind != "" && plural != ""
+}
+
+// InNoNamespace reports whether a kind is cluster-scoped, by the given kinds. Unknown kinds
+// count as namespaced.
+func InNoNamespace(kinds []constraint.Resource, group, kind string) bool {
+	if i := slices.IndexFunc(kinds, func(r constraint.Resource) bool { return r.Group == group && r.Kind == kind }); i >= 0 {
+		return kinds[i].Cluster
+	}
+	return slices.Contains(policyKinds, group+"/"+kind)
+}
+
+// policyKinds are the cluster-scoped kinds of policies and related documents.
+var policyKinds = []string{
+	"kyverno.io/ClusterPolicy", "kyverno.io/ClusterCleanupPolicy", "kyverno.io/GlobalContextEntry",
+	"policies.kyverno.io/ValidatingPolicy", "policies.kyverno.io/ImageValidatingPolicy", "policies.kyverno.io/MutatingPolicy",
+	"policies.kyverno.io/GeneratingPolicy", "policies.kyverno.io/DeletingPolicy",
+	"policy.sigstore.dev/ClusterImagePolicy", "policy.sigstore.dev/TrustRoot", "policy/PodSecurityPolicy",
+	"quaymaster.dev/RegistryMirror", "quaymaster.dev/ImageOverride",
+}
+
+// InNamespace sets the namespace of objects that have none, as kubectl does, unless their kind
+// is cluster-scoped.
+func InNamespace(objects []workload.Object, namespace string, kinds []constraint.Resource) []workload.Object {
+	out := slices.Clone(objects)
+	for i, o := range out {
+		if o.IsDocument() || o.Namespace() != "" || InNoNamespace(kinds, o.Group(), o.Kind()) {
+			continue
+		}
+		content := maps.Clone(o.Content())
+		meta, _ := content["metadata"].(map[string]any)
+		meta = maps.Clone(meta)
+		if meta == nil {
+			meta = map[string]any{}
+		}
+		meta["namespace"], content["metadata"] = namespace, meta
+		if placed, err := o.With(content); err == nil {
+			out[i] = placed
+		}
+	}
+	return out
+}
