@@ -51,10 +51,6 @@ var budgets = []budget{
 	},
 	{
 		name: "parameters of a function", measured: func(s sizes) map[string]int { return s.parameters }, limit: 5,
-		exceptions: map[string]exception{
-			"policy/suite.trial.compare":  {7, unsplit},
-			"policy/suite/fixtures.apply": {6, unsplit},
-		},
 	},
 	{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,

@@ -60,7 +60,7 @@ func (r *Resources) Add(object workload.Object) error {
 		}
 		r.namespaces[object.Name()] = labels
 	case object.Kind() == "Secret":
-		data, err := secretData(content)
+		data, err := SecretData(content)
 		if err != nil {
 			return fmt.Errorf("Secret %s: %w", key, err)
 		}
@@ -86,7 +86,8 @@ func namespaced(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-func secretData(content map[string]any) (map[string][]byte, error) {
+// SecretData returns the content of a Secret, decoded.
+func SecretData(content map[string]any) (map[string][]byte, error) {
 	data := map[string][]byte{}
 	encoded, _ := content["data"].(map[string]any)
 	for key, value := range encoded {

@@ -46,7 +46,7 @@ func (c Check) as(outcome Outcome, reason string) Check {
 }
 
 // checks runs the checks of a row: one for each object that it names.
-func (t *trial) checks(ctx context.Context, r *row, filter Filter) []Check {
+func (t *compiledSuite) checks(ctx context.Context, r *row, filter Filter) []Check {
 	blank := Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
 	place := slices.IndexFunc(t.policies, func(p evaluation.Policy) bool { return p.Is(r.Policy) })
 	if place < 0 {
@@ -131,12 +131,12 @@ func hasRules(p evaluation.Policy) bool {
 }
 
 // check compares a rule's result for one object with the expected result.
-func (t *trial) check(ctx context.Context, r *row, place int, object workload.Object) Check {
+func (t *compiledSuite) check(ctx context.Context, r *row, place int, object workload.Object) Check {
 	c := Check{Policy: r.Policy, Rule: r.Rule, Resource: title(object), Want: r.Result}
 	if slices.ContainsFunc(t.targets, func(o workload.Object) bool { return keyOf(o) == keyOf(object) }) {
 		return t.checkTarget(ctx, r, place, object, c)
 	}
-	a := t.ask(ctx, object, r.Operation, t.bench.Together(place, object.Name()))
+	a := t.evaluate(ctx, object, r.Operation, t.evaluator.Together(place, object.Name()))
 	if a.Err != nil {
 		c.Got, c.Message = evaluation.Error, a.Err.Error()
 		return c.as(Failed, "could not be asked")
@@ -156,7 +156,7 @@ func (t *trial) check(ctx context.Context, r *row, place int, object workload.Ob
 		return c.as(Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
 	}
 	if c.Got == evaluation.Pass {
-		if done := t.compare(ctx, r, place, object, a, rules, &c); done {
+		if done := t.compare(ctx, ruled{row: r, place: place, object: object, answer: a, rules: rules}, &c); done {
 			return c
 		}
 	}
@@ -168,10 +168,10 @@ func (t *trial) check(ctx context.Context, r *row, place int, object workload.Ob
 
 // checkTarget compares an existing object, after a rule mutated it because of the suite's other
 // objects, with the expectation.
-func (t *trial) checkTarget(ctx context.Context, r *row, place int, object workload.Object, c Check) Check {
+func (t *compiledSuite) checkTarget(ctx context.Context, r *row, place int, object workload.Object, c Check) Check {
 	after, found := object, false
 	for _, trigger := range t.resources {
-		a := t.ask(ctx, trigger, r.Operation, t.bench.Together(place, trigger.Name()))
+		a := t.evaluate(ctx, trigger, r.Operation, t.evaluator.Together(place, trigger.Name()))
 		for _, one := range by(a, t.policies[place], r.Rule) {
 			for _, altered := range one.Altered {
 				if keyOf(altered.Target) != keyOf(object) || found && !evaluation.Worse(altered.Result, c.Got) {
@@ -198,8 +198,8 @@ func (t *trial) checkTarget(ctx context.Context, r *row, place int, object workl
 
 // by returns the results of the rules of a name, and of the rules derived from it for other
 // kinds.
-func by(a *evaluation.Answer, p evaluation.Policy, rule string) []evaluation.Said {
-	var rules []evaluation.Said
+func by(a *evaluation.Answer, p evaluation.Policy, rule string) []evaluation.RuleResult {
+	var rules []evaluation.RuleResult
 	for _, one := range a.Rules {
 		if p.Made(one.Policy) && (!hasRules(p) || follows(one.Rule, rule)) {
 			rules = append(rules, one)
@@ -234,20 +234,29 @@ func scored(p evaluation.Policy, result string) string {
 	return result
 }
 
+// ruled are the results of a row's rules for an object.
+type ruled struct {
+	row    *row
+	place  int // the index of the policy
+	object workload.Object
+	answer *evaluation.Answer
+	rules  []evaluation.RuleResult
+}
+
 // compare compares the mutated object, and the generated objects, with the files of a row, and
 // reports whether that decides the check.
-func (t *trial) compare(ctx context.Context, r *row, place int, object workload.Object, a *evaluation.Answer, rules []evaluation.Said, c *Check) bool {
-	if r.PatchedResources != "" {
-		found, err := t.mutated(ctx, r, place, object, a)
+func (t *compiledSuite) compare(ctx context.Context, of ruled, c *Check) bool {
+	if of.row.PatchedResources != "" {
+		found, err := t.mutated(ctx, of)
 		if err != nil {
 			*c = c.as(Failed, err.Error())
 			return true
 		}
-		if decided := t.compareWith(r, r.PatchedResources, found, c); decided {
+		if decided := t.compareWith(of.row, of.row.PatchedResources, found, c); decided {
 			return true
 		}
 	}
-	files, err := r.generated()
+	files, err := of.row.generated()
 	if err != nil {
 		*c = c.as(Failed, err.Error())
 		return true
@@ -255,11 +264,11 @@ func (t *trial) compare(ctx context.Context, r *row, place int, object workload.
 	if len(files) == 0 {
 		return false
 	}
-	return t.compareGenerated(files, rules, c)
+	return t.compareGenerated(files, of.rules, c)
 }
 
 // compareWith compares one object with its counterpart in a file.
-func (t *trial) compareWith(r *row, file string, found workload.Object, c *Check) bool {
+func (t *compiledSuite) compareWith(r *row, file string, found workload.Object, c *Check) bool {
 	want, ok, err := t.expectedIn(file, found)
 	switch {
 	case err != nil:
@@ -281,7 +290,7 @@ func (t *trial) compareWith(r *row, file string, found workload.Object, c *Check
 }
 
 // compareGenerated requires each object of the files to be among those that the rules generate.
-func (t *trial) compareGenerated(files []string, rules []evaluation.Said, c *Check) bool {
+func (t *compiledSuite) compareGenerated(files []string, rules []evaluation.RuleResult, c *Check) bool {
 	var made []workload.Object
 	for _, one := range rules {
 		for _, content := range one.Made {
@@ -317,21 +326,21 @@ func (t *trial) compareGenerated(files []string, rules []evaluation.Said, c *Che
 	return false
 }
 
-// mutated returns the object as the policy at an index leaves it. Mutations of earlier policies
-// of the suite count, those of later policies do not.
-func (t *trial) mutated(ctx context.Context, r *row, place int, object workload.Object, a *evaluation.Answer) (workload.Object, error) {
+// mutated returns the object as the policy leaves it. Mutations of earlier policies of the suite
+// count, those of later policies do not.
+func (t *compiledSuite) mutated(ctx context.Context, of ruled) (workload.Object, error) {
 	others := false
-	for _, one := range a.Rules {
-		if one.Result == evaluation.Pass && !t.policies[place].Made(one.Policy) {
+	for _, one := range of.answer.Rules {
+		if one.Result == evaluation.Pass && !t.policies[of.place].Made(one.Policy) {
 			others = true
 		}
 	}
-	together := t.bench.Together(place, object.Name())
-	if !others || together[len(together)-1] == place {
-		return a.Object, nil
+	together := t.evaluator.Together(of.place, of.object.Name())
+	if !others || together[len(together)-1] == of.place {
+		return of.answer.Object, nil
 	}
-	upTo := together[:slices.Index(together, place)+1]
-	before := t.ask(ctx, object, r.Operation, upTo)
+	upTo := together[:slices.Index(together, of.place)+1]
+	before := t.evaluate(ctx, of.object, of.row.Operation, upTo)
 	return before.Object, before.Err
 }
 

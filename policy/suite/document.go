@@ -15,7 +15,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/policy/suite/signing"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -134,23 +133,13 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// decode decodes YAML or JSON strictly: unknown and duplicate fields are errors.
-func decode(text []byte, into any) error {
-	data, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return err
-	}
-	strict, err := kjson.UnmarshalStrict(data, into)
-	return errors.Join(append(slices.Clone(strict), err)...)
-}
-
 // decodeFile decodes a file strictly.
 func decodeFile(path string, into any) error {
 	text, err := readFile(path)
 	if err != nil {
 		return err
 	}
-	if err := decode(text, into); err != nil {
+	if err := fixtures.Decode(text, into); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
@@ -176,7 +165,7 @@ func parse(text []byte) (*document, error) {
 		return nil, err
 	}
 	var d document
-	if err := decode(text, &d); err != nil {
+	if err := fixtures.Decode(text, &d); err != nil {
 		return nil, err
 	}
 	if d.APIVersion != "" && !strings.HasPrefix(d.APIVersion, "cli.kyverno.io/") || d.Kind != "" && d.Kind != "Test" {

@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,7 +183,7 @@ func (s *loaded) readClusterResource(path string) error {
 			Resources []map[string]any `json:"resources"`
 		} `json:"spec"`
 	}
-	if err := decode(text, &file); err != nil || file.Kind != "ClusterResource" {
+	if err := fixtures.Decode(text, &file); err != nil || file.Kind != "ClusterResource" {
 		objects, read := readObjects(path)
 		s.cluster.add(s.inNamespace(objects)...)
 		return read
@@ -367,19 +366,7 @@ func readDocuments(path string) ([]workload.Object, error) {
 
 // secretOf returns the type and content of a Secret.
 func secretOf(o workload.Object) (kind string, data map[string][]byte, err error) {
-	content := o.Content()
-	kind, _ = content["type"].(string)
-	data = map[string][]byte{}
-	encoded, _ := content["data"].(map[string]any)
-	for key, value := range encoded {
-		data[key], err = base64.StdEncoding.DecodeString(fmt.Sprint(value))
-		if err != nil {
-			return "", nil, fmt.Errorf("data.%s: %w", key, err)
-		}
-	}
-	plain, _ := content["stringData"].(map[string]any)
-	for key, value := range plain {
-		data[key] = []byte(fmt.Sprint(value))
-	}
-	return kind, data, nil
+	kind, _ = o.Content()["type"].(string)
+	data, err = engine.SecretData(o.Content())
+	return kind, data, err
 }

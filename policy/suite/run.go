@@ -114,14 +114,14 @@ func (r *runner) run(ctx context.Context, path string) (result Result) {
 	if len(rows) == 0 {
 		return result
 	}
-	trial, closing, err := r.trial(s)
+	compiled, closing, err := r.prepare(s)
 	if err != nil {
 		result.fail(rows, err)
 		return result
 	}
 	defer closing()
 	for i := range rows {
-		result.Checks = append(result.Checks, trial.checks(ctx, &rows[i], r.options.Filter)...)
+		result.Checks = append(result.Checks, compiled.checks(ctx, &rows[i], r.options.Filter)...)
 	}
 	return result
 }
@@ -149,8 +149,8 @@ func (r *Result) fail(rows []row, err error) {
 	}
 }
 
-// trial opens the trial of a suite; the caller closes it.
-func (r *runner) trial(s *loaded) (t *trial, closing func(), err error) {
+// prepare compiles a suite; the caller closes it.
+func (r *runner) prepare(s *loaded) (t *compiledSuite, closing func(), err error) {
 	if len(s.Images) > 0 {
 		return staged(s)
 	}
@@ -162,12 +162,12 @@ func (r *runner) trial(s *loaded) (t *trial, closing func(), err error) {
 	if registries == nil {
 		registries = none{}
 	}
-	t, err = newTrial(s, backing{registries: registries, prover: prover})
+	t, err = compile(s, backing{registries: registries, prover: prover})
 	return t, func() {}, err
 }
 
-// staged opens the trial of a suite with images.
-func staged(s *loaded) (*trial, func(), error) {
+// staged opens the compiled suite with images.
+func staged(s *loaded) (*compiledSuite, func(), error) {
 	stage, err := signing.New(signing.Config{Images: s.Images, Keys: s.Keys, Folder: s.folder, TrustedRoot: s.TrustedRoot})
 	if err != nil {
 		return nil, nil, err
@@ -175,8 +175,8 @@ func staged(s *loaded) (*trial, func(), error) {
 	s.cluster.swap(stage.Swap)
 	prover, err := stage.Prover(keysOf{s.cluster})
 	if err == nil {
-		var t *trial
-		t, err = newTrial(s, backing{registries: stage, prover: prover, swap: stage.Swap})
+		var t *compiledSuite
+		t, err = compile(s, backing{registries: stage, prover: prover, swap: stage.Swap})
 		if err == nil {
 			if err = stage.Unused(); err == nil {
 				return t, stage.Close, nil

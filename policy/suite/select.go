@@ -13,7 +13,7 @@ func (r *row) names() bool { return len(r.Resources)+len(r.ResourceSpecs) > 0 }
 
 // selected returns the objects of a row, and the names without an object. A row that names none
 // selects all objects of its kind.
-func (t *trial) selected(r *row, filter Filter) (objects []workload.Object, missing []string) {
+func (t *compiledSuite) selected(r *row, filter Filter) (objects []workload.Object, missing []string) {
 	all := slices.Concat(t.targets, t.resources, t.payloads)
 	add := func(name string, is func(workload.Object) bool) {
 		if name != "" && !filter.resource(name) && !wildcard.Contains(name) {

@@ -94,11 +94,11 @@ func singular(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // applied is the state of one run of apply.
 type applied struct {
-	bench    *evaluation.Bench
-	policies []evaluation.Policy
-	objects  []workload.Object
-	answers  []evaluation.Answer
-	warnings []string
+	evaluator *evaluation.Evaluator
+	policies  []evaluation.Policy
+	objects   []workload.Object
+	answers   []evaluation.Answer
+	warnings  []string
 }
 
 func (f *applyFlags) run(cmd *cobra.Command, t command.Terminal, policies []string) error {
@@ -110,7 +110,7 @@ func (f *applyFlags) run(cmd *cobra.Command, t command.Terminal, policies []stri
 	if err != nil {
 		return err
 	}
-	work.ask(ctx)
+	work.evaluate(ctx)
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.Err, "quaymaster: interrupted; nothing is decided")
 		return command.Status(command.ExitError)
@@ -208,12 +208,12 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 		}
 	}
 	config.Compilers = compilers
-	asked, err := evaluation.New(config)
+	evaluator, err := evaluation.New(config)
 	if err != nil {
 		return nil, err
 	}
 	loaded.ReadRoots(ctx, f.setup.Offline, t)
-	return &applied{bench: asked, policies: from.policies, objects: from.objects, warnings: from.leftAside}, nil
+	return &applied{evaluator: evaluator, policies: from.policies, objects: from.objects, warnings: from.leftAside}, nil
 }
 
 // registries returns the source of images and evidence; nowhere if offline.
@@ -228,7 +228,7 @@ func (f *applyFlags) registries(t command.Terminal, known *engine.Resources, req
 func (w *applied) targets() []policy.Target {
 	var all []policy.Target
 	for place := range w.policies {
-		all = append(all, targetsOf(w.bench.Policy(place))...)
+		all = append(all, targetsOf(w.evaluator.Policy(place))...)
 	}
 	return all
 }
@@ -249,7 +249,7 @@ func targetsOf(p *policy.Policy) []policy.Target {
 
 // ask evaluates the policies against the objects. Policies that read the same request are
 // evaluated together; each further group evaluates the result of the previous one.
-func (w *applied) ask(ctx context.Context) {
+func (w *applied) evaluate(ctx context.Context) {
 	if len(w.policies) == 0 {
 		return // all documents are left aside
 	}
@@ -260,35 +260,35 @@ func (w *applied) ask(ctx context.Context) {
 	batch := make([]int, 0, len(w.objects)) // the objects that all policies are evaluated against at once
 	w.answers = make([]evaluation.Answer, len(w.objects))
 	for i, object := range w.objects {
-		if len(w.bench.Together(0, object.Name())) == len(all) {
+		if len(w.evaluator.Together(0, object.Name())) == len(all) {
 			batch = append(batch, i)
 			continue
 		}
-		w.answers[i] = w.askApart(ctx, object)
+		w.answers[i] = w.evaluateApart(ctx, object)
 	}
 	objects := make([]workload.Object, len(batch))
 	for n, i := range batch {
 		objects[n] = w.objects[i]
 	}
-	for n, answer := range w.bench.AskAll(ctx, objects, "", all) {
+	for n, answer := range w.evaluator.EvaluateAll(ctx, objects, "", all) {
 		w.answers[batch[n]] = answer
 	}
 	w.measure(ctx, objects)
 }
 
-// askApart evaluates groups of policies one after the other.
-func (w *applied) askApart(ctx context.Context, object workload.Object) evaluation.Answer {
+// evaluateApart evaluates groups of policies one after the other.
+func (w *applied) evaluateApart(ctx context.Context, object workload.Object) evaluation.Answer {
 	var whole evaluation.Answer
 	done := map[int]bool{}
 	for place := range w.policies {
 		if done[place] {
 			continue
 		}
-		places := w.bench.Together(place, object.Name())
+		places := w.evaluator.Together(place, object.Name())
 		for _, p := range places {
 			done[p] = true
 		}
-		answer := w.bench.Ask(ctx, object, "", places)
+		answer := w.evaluator.Evaluate(ctx, object, "", places)
 		whole.Join(answer)
 		object = answer.Object
 	}
@@ -299,7 +299,7 @@ func (w *applied) askApart(ctx context.Context, object workload.Object) evaluati
 // for every write.
 func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 	for place := range w.policies {
-		compiled := w.bench.Policy(place)
+		compiled := w.evaluator.Policy(place)
 		every := func(t policy.Target) bool {
 			// Writes to one subresource of every kind are rare.
 			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") && wildcard.Match(t.Subresource, "")
@@ -308,7 +308,7 @@ func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 			continue
 		}
 		started := time.Now()
-		w.bench.AskAll(ctx, objects, "", []int{place})
+		w.evaluator.EvaluateAll(ctx, objects, "", []int{place})
 		w.warnings = append(w.warnings, fmt.Sprintf("%s matches every kind of object: it was asked about %d objects in %s; in a cluster that is every write. Name the kinds that it is about",
 			compiled.ID(), len(objects), time.Since(started).Round(10*time.Microsecond)))
 	}

@@ -57,14 +57,14 @@ type (
 		Summary  map[string]int `json:"summary"`
 	}
 	applyObject struct {
-		Kind      string            `json:"kind,omitempty"`
-		Namespace string            `json:"namespace,omitempty"`
-		Name      string            `json:"name,omitempty"`
-		Source    string            `json:"source,omitempty"`
-		Result    gate.Result       `json:"result"`
-		Results   []applyRule       `json:"results"`
-		Reasons   []string          `json:"reasons,omitempty"`
-		rules     []evaluation.Said // in the order of evaluation
+		Kind      string                  `json:"kind,omitempty"`
+		Namespace string                  `json:"namespace,omitempty"`
+		Name      string                  `json:"name,omitempty"`
+		Source    string                  `json:"source,omitempty"`
+		Result    gate.Result             `json:"result"`
+		Results   []applyRule             `json:"results"`
+		Reasons   []string                `json:"reasons,omitempty"`
+		rules     []evaluation.RuleResult // in the order of evaluation
 	}
 	applyRule struct {
 		Policy    string   `json:"policy"`
@@ -145,7 +145,7 @@ func (f *applyOutput) report(work *applied) applyReport {
 	return report
 }
 
-func (f *applyOutput) rule(policies []evaluation.Policy, s *evaluation.Said) applyRule {
+func (f *applyOutput) rule(policies []evaluation.Policy, s *evaluation.RuleResult) applyRule {
 	rule := applyRule{
 		Policy: s.Policy.ID(), Rule: s.Rule, Kind: string(s.Kind), Result: s.Result, Message: s.Message, Changed: s.Changed,
 		Audit: s.Result == evaluation.Fail && s.Action.Admits(),

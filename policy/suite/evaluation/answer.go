@@ -28,13 +28,13 @@ type Answer struct {
 	Outcome gate.Outcome
 	// Object is the object after mutation rules and image pinning.
 	Object workload.Object
-	Rules  []Said
+	Rules  []RuleResult
 	// Err is the reason why nothing was evaluated.
 	Err error
 }
 
-// ImageSaid is the result of one rule for one image.
-type ImageSaid struct {
+// ImageResult is the result of one rule for one image.
+type ImageResult struct {
 	// Image is the reference as written, Container its container with the role, and Path its
 	// JSON pointer.
 	Image, Container, Path string
@@ -43,7 +43,7 @@ type ImageSaid struct {
 }
 
 // String returns the image, where it is, and the reasons with their codes.
-func (s *ImageSaid) String() string {
+func (s *ImageResult) String() string {
 	words := make([]string, len(s.Reasons))
 	for i, r := range s.Reasons {
 		words[i] = r.Message + " [" + string(r.Code) + "]"
@@ -51,15 +51,15 @@ func (s *ImageSaid) String() string {
 	return s.Container + " (" + s.Path + "), " + s.Image + ": " + strings.Join(words, "; ")
 }
 
-// Said is the result of one rule. A rule about images has the worst result of its Images.
-type Said struct {
+// RuleResult is the result of one rule. A rule about images has the worst result of its Images.
+type RuleResult struct {
 	Policy  *policy.Policy
 	Rule    string
 	Kind    policy.RuleKind
 	Result  string
 	Message string
 	// Images are those that a rule about images found, in the order of the object.
-	Images []ImageSaid
+	Images []ImageResult
 	// Action is the effect of a failure.
 	Action policy.Action
 	// Exception is the exception that caused the result Skip; nil for another cause.
@@ -82,21 +82,21 @@ func (a *Answer) fill(ctx context.Context, set *set.Set, outcome gate.Outcome, t
 	a.Outcome = outcome
 	a.Object = changed(a.Object, &outcome)
 	for i := range outcome.Rules {
-		a.Rules = append(a.Rules, saidBy(&outcome.Rules[i]))
+		a.Rules = append(a.Rules, ruleResult(&outcome.Rules[i]))
 	}
 	a.ofImages(&outcome)
 	if outcome.Subject == nil || a.Object.IsDocument() {
 		return
 	}
 	for _, r := range set.Generate(ctx, outcome.Subject, finder(a.Object)) {
-		one := saidBy(&r.RuleResult)
+		one := ruleResult(&r.RuleResult)
 		for _, object := range r.Objects {
 			one.Made = append(one.Made, object.Object)
 		}
 		a.Rules = append(a.Rules, one)
 	}
 	for _, r := range set.Alterations(ctx, outcome.Subject, finder(a.Object)) {
-		one := saidBy(&r.RuleResult)
+		one := ruleResult(&r.RuleResult)
 		for _, by := range r.Selections {
 			for _, target := range targets {
 				if selects(by, target) {
@@ -152,15 +152,15 @@ func (a *Answer) ofImages(outcome *gate.Outcome) {
 			if d.Check == nil || d.Check.Policy == nil {
 				continue
 			}
-			found := ImageSaid{
+			found := ImageResult{
 				Image: verdict.Image.Ref.Written(), Container: verdict.Image.Role + " " + verdict.Image.Container, Path: verdict.Image.Pointer,
 				Result: resultOf(d.Result), Reasons: d.Reasons,
 			}
 			if d.Check.Exception != nil && d.Check.Exception.AsPass {
 				found.Result = Pass
 			}
-			one := Said{Policy: d.Check.Policy, Rule: d.Check.Rule, Result: found.Result, Action: d.Check.Action, Images: []ImageSaid{found}}
-			at := slices.IndexFunc(a.Rules, func(r Said) bool {
+			one := RuleResult{Policy: d.Check.Policy, Rule: d.Check.Rule, Result: found.Result, Action: d.Check.Action, Images: []ImageResult{found}}
+			at := slices.IndexFunc(a.Rules, func(r RuleResult) bool {
 				return r.Policy == one.Policy && r.Rule == one.Rule && r.Kind == policy.ImageRule
 			})
 			switch {
@@ -180,7 +180,7 @@ func (a *Answer) ofImages(outcome *gate.Outcome) {
 }
 
 // explain appends to the message each image that fails an image rule.
-func (s *Said) explain() {
+func (s *RuleResult) explain() {
 	if len(s.Images) == 0 {
 		return
 	}
@@ -199,8 +199,8 @@ func (s *Said) explain() {
 	s.Message = strings.Join(lines, "\n")
 }
 
-func saidBy(r *policy.RuleResult) Said {
-	s := Said{Policy: r.Policy, Rule: r.Rule, Kind: r.Kind, Action: r.Action, Exception: r.Exception, Changed: r.Changed}
+func ruleResult(r *policy.RuleResult) RuleResult {
+	s := RuleResult{Policy: r.Policy, Rule: r.Rule, Kind: r.Kind, Action: r.Action, Exception: r.Exception, Changed: r.Changed}
 	switch {
 	case r.Err != nil:
 		s.Result, s.Message = Error, r.Err.Error()

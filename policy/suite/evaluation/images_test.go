@@ -33,7 +33,7 @@ func TestEachImageIsNamed(t *testing.T) {
 	if got := a.Rules[0].Message; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	a = Answer{Rules: []Said{{Policy: p, Rule: "team", Result: Fail, Message: "label it"}}}
+	a = Answer{Rules: []RuleResult{{Policy: p, Rule: "team", Result: Fail, Message: "label it"}}}
 	a.ofImages(&outcome)
 	if got := a.Rules[0].Message; len(a.Rules) != 1 || !strings.HasPrefix(got, "label it\ncontainer b") {
 		t.Errorf("%d rules, %q", len(a.Rules), got)

@@ -16,13 +16,13 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Config are the inputs of a Bench.
+// Config are the inputs of a Evaluator.
 type Config struct {
 	// Compilers compile the policies; required, as are Registries and Prover.
 	Compilers  engine.Compilers
 	Registries gate.Registries
 	Prover     gate.Prover
-	// Policies are evaluated in their order; Ask and AskAll want one at least. Exceptions exempt
+	// Policies are evaluated in their order; Evaluate and EvaluateAll want one at least. Exceptions exempt
 	// objects.
 	Policies   []Policy
 	Exceptions []workload.Object
@@ -70,13 +70,13 @@ func (p Policy) Made(compiled *policy.Policy) bool {
 		(compiled.Namespace == "" || compiled.Namespace == p.Object.Namespace())
 }
 
-// Bench evaluates policies against objects. It is not safe for concurrent use.
-type Bench struct {
+// Evaluator evaluates policies against objects. It is not safe for concurrent use.
+type Evaluator struct {
 	config     Config
 	exceptions []*policy.Exception
 	compiled   map[string]*policy.Policy // by the policy's index and its values
 	keys       map[keyed]string          // of compiled
-	asked      map[string]*asked         // by the policies that they have
+	gates      map[string]*policyGate    // by the policies that they have
 }
 
 // keyed is a policy for the objects of a name.
@@ -85,43 +85,43 @@ type keyed struct {
 	object string
 }
 
-// asked is a gate with the policies of its set.
-type asked struct {
+// policyGate is a gate with the policies of its set.
+type policyGate struct {
 	gate *gate.Gate
 	set  *set.Set
 }
 
 // New compiles the policies, and returns an error if one does not compile.
-func New(config Config) (*Bench, error) {
+func New(config Config) (*Evaluator, error) {
 	if config.Registries == nil || config.Prover == nil {
-		return nil, errors.New("bench: registries and prover must not be nil")
+		return nil, errors.New("evaluation: registries and prover must not be nil")
 	}
 	if config.Values == nil {
 		config.Values = &fixtures.Values{}
 	}
-	b := &Bench{config: config, compiled: map[string]*policy.Policy{}, keys: map[keyed]string{}, asked: map[string]*asked{}}
+	e := &Evaluator{config: config, compiled: map[string]*policy.Policy{}, keys: map[keyed]string{}, gates: map[string]*policyGate{}}
 	var errs []error
 	for _, object := range config.Exceptions {
-		compiled, err := b.exception(object)
+		compiled, err := e.exception(object)
 		errs = append(errs, err)
-		b.exceptions = append(b.exceptions, compiled)
+		e.exceptions = append(e.exceptions, compiled)
 	}
 	for place := range config.Policies {
-		_, err := b.key(place, "")
+		_, err := e.key(place, "")
 		errs = append(errs, err)
 	}
-	return b, errors.Join(errs...)
+	return e, errors.Join(errs...)
 }
 
 // Policy returns the policy at an index, compiled for objects without values of their own.
-func (b *Bench) Policy(place int) *policy.Policy { return b.compiled[b.keys[keyed{place: place}]] }
+func (e *Evaluator) Policy(place int) *policy.Policy { return e.compiled[e.keys[keyed{place: place}]] }
 
-func (b *Bench) exception(object workload.Object) (*policy.Exception, error) {
+func (e *Evaluator) exception(object workload.Object) (*policy.Exception, error) {
 	text, err := json.Marshal(object.Content())
 	if err != nil {
 		return nil, err
 	}
-	for _, dialect := range b.config.Compilers.Exceptions() {
+	for _, dialect := range e.config.Compilers.Exceptions() {
 		if dialect.Recognises(object.APIVersion(), object.Kind()) {
 			return dialect.Compile(text, object.Source())
 		}
@@ -131,22 +131,22 @@ func (b *Bench) exception(object workload.Object) (*policy.Exception, error) {
 
 // key compiles the policy at an index for the objects of a name, once for equal values, and
 // returns its key.
-func (b *Bench) key(place int, object string) (string, error) {
+func (e *Evaluator) key(place int, object string) (string, error) {
 	of := keyed{place: place}
-	if b.config.Values.Particular(b.config.Policies[place].Object.Name(), object) {
+	if e.config.Values.Particular(e.config.Policies[place].Object.Name(), object) {
 		of.object = object
 	}
-	if key, done := b.keys[of]; done {
+	if key, done := e.keys[of]; done {
 		return key, nil
 	}
-	text, err := b.written(place, of.object)
+	text, err := e.written(place, of.object)
 	if err != nil {
 		return "", err
 	}
 	key := fmt.Sprintf("%d %s", place, text)
-	if _, done := b.compiled[key]; !done {
-		source := b.config.Policies[place].Object.Source()
-		dialect, err := b.dialect(b.config.Policies[place].Object)
+	if _, done := e.compiled[key]; !done {
+		source := e.config.Policies[place].Object.Source()
+		dialect, err := e.dialect(e.config.Policies[place].Object)
 		if err != nil {
 			return "", err
 		}
@@ -154,34 +154,34 @@ func (b *Bench) key(place int, object string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		b.compiled[key] = compiled
+		e.compiled[key] = compiled
 	}
-	b.keys[of] = key
+	e.keys[of] = key
 	return key, nil
 }
 
 // written returns the document of a policy with the values for objects of a name.
-func (b *Bench) written(place int, object string) ([]byte, error) {
-	document := b.config.Policies[place].Object
+func (e *Evaluator) written(place int, object string) ([]byte, error) {
+	document := e.config.Policies[place].Object
 	content := document.Content()
 	if document.Group() == "kyverno.io" {
 		var err error
-		content, err = b.config.Values.Policy(content, object)
+		content, err = e.config.Values.Policy(content, object)
 		if err != nil {
 			return nil, err
 		}
-		if b.config.User == nil {
+		if e.config.User == nil {
 			content = fixtures.WithoutUsers(content)
 		}
 	}
-	if b.config.Rewrite == nil {
+	if e.config.Rewrite == nil {
 		return json.Marshal(content)
 	}
-	return json.Marshal(b.config.Rewrite(content))
+	return json.Marshal(e.config.Rewrite(content))
 }
 
-func (b *Bench) dialect(object workload.Object) (catalog.Dialect, error) {
-	for _, dialect := range b.config.Compilers.Dialects() {
+func (e *Evaluator) dialect(object workload.Object) (catalog.Dialect, error) {
+	for _, dialect := range e.config.Compilers.Dialects() {
 		if dialect.Recognises(object.APIVersion(), object.Kind()) {
 			return dialect, nil
 		}
@@ -190,41 +190,41 @@ func (b *Bench) dialect(object workload.Object) (catalog.Dialect, error) {
 }
 
 // gate returns the gate with the policies at the indexes, for objects of a name.
-func (b *Bench) gate(object string, places []int) (*asked, error) {
+func (e *Evaluator) gate(object string, places []int) (*policyGate, error) {
 	keys := make([]string, len(places))
 	policies := make([]*policy.Policy, len(places))
 	for i, place := range places {
-		key, err := b.key(place, object)
+		key, err := e.key(place, object)
 		if err != nil {
 			return nil, err
 		}
-		keys[i], policies[i] = key, b.compiled[key]
+		keys[i], policies[i] = key, e.compiled[key]
 	}
 	all := strings.Join(keys, "\n")
-	if found, ok := b.asked[all]; ok {
+	if found, ok := e.gates[all]; ok {
 		return found, nil
 	}
 	set, err := set.New(policies...)
 	if err != nil {
 		return nil, err
 	}
-	set, err = set.With(b.exceptions...)
+	set, err = set.With(e.exceptions...)
 	if err != nil {
 		return nil, err
 	}
-	made, err := gate.New(gate.Config{Registries: b.config.Registries, State: gate.Fixed{Policies: set, Prover: b.config.Prover}}, b.config.Options...)
+	made, err := gate.New(gate.Config{Registries: e.config.Registries, State: gate.Fixed{Policies: set, Prover: e.config.Prover}}, e.config.Options...)
 	if err != nil {
 		return nil, err
 	}
-	b.asked[all] = &asked{gate: made, set: set}
-	return b.asked[all], nil
+	e.gates[all] = &policyGate{gate: made, set: set}
+	return e.gates[all], nil
 }
 
 // Together returns the indexes of the policies that are evaluated together with the policy at
 // the given index: those with equal values for the request and the objects of a name.
-func (b *Bench) Together(place int, object string) []int {
+func (e *Evaluator) Together(place int, object string) []int {
 	of := func(i int) string {
-		said := b.config.Values.Request(b.config.Policies[i].Object.Name(), object)
+		said := e.config.Values.Request(e.config.Policies[i].Object.Name(), object)
 		if len(said) == 0 {
 			return ""
 		}
@@ -232,7 +232,7 @@ func (b *Bench) Together(place int, object string) []int {
 	}
 	wanted := of(place)
 	var places []int
-	for i := range b.config.Policies {
+	for i := range e.config.Policies {
 		if of(i) == wanted {
 			places = append(places, i)
 		}
@@ -240,24 +240,24 @@ func (b *Bench) Together(place int, object string) []int {
 	return places
 }
 
-// Ask evaluates the policies at the indexes against an object. The policies have to be Together;
+// Evaluate evaluates the policies at the indexes against an object. The policies have to be Together;
 // an empty operation is CREATE, unless values set another.
-func (b *Bench) Ask(ctx context.Context, object workload.Object, operation string, places []int) Answer {
-	return b.AskAll(ctx, []workload.Object{object}, operation, places)[0]
+func (e *Evaluator) Evaluate(ctx context.Context, object workload.Object, operation string, places []int) Answer {
+	return e.EvaluateAll(ctx, []workload.Object{object}, operation, places)[0]
 }
 
-// AskAll evaluates several objects, in one batch where the policies are the same.
-func (b *Bench) AskAll(ctx context.Context, objects []workload.Object, operation string, places []int) []Answer {
+// EvaluateAll evaluates several objects, in one batch where the policies are the same.
+func (e *Evaluator) EvaluateAll(ctx context.Context, objects []workload.Object, operation string, places []int) []Answer {
 	answers := make([]Answer, len(objects))
-	var gates []*asked
-	batches := map[*asked][]int{} // indexes in answers
+	var gates []*policyGate
+	batches := map[*policyGate][]int{} // indexes in answers
 	requests := make([]gate.Request, len(objects))
 	for i, object := range objects {
 		answers[i].Object = object
-		request, err := b.request(object, operation, places)
-		var with *asked
+		request, err := e.request(object, operation, places)
+		var with *policyGate
 		if err == nil {
-			with, err = b.gate(object.Name(), places)
+			with, err = e.gate(object.Name(), places)
 		}
 		if err != nil {
 			answers[i].Err = err
@@ -276,49 +276,49 @@ func (b *Bench) AskAll(ctx context.Context, objects []workload.Object, operation
 		}
 		for n, outcome := range with.gate.DecideAll(ctx, batch, nil) {
 			i := batches[with][n]
-			answers[i].fill(ctx, with.set, outcome, b.config.Targets)
+			answers[i].fill(ctx, with.set, outcome, e.config.Targets)
 		}
 	}
 	return answers
 }
 
 // request makes the request for an object, with the values for the request.
-func (b *Bench) request(object workload.Object, operation string, places []int) (gate.Request, error) {
+func (e *Evaluator) request(object workload.Object, operation string, places []int) (gate.Request, error) {
 	if object.IsDocument() {
 		return gate.ForDocument(object), nil
 	}
 	request := gate.Request{Object: object}
 	s := &request.Subject
 	s.Operation = operation
-	if b.config.User != nil {
-		s.User = *b.config.User
+	if e.config.User != nil {
+		s.User = *e.config.User
 	}
 	s.User.RolesKnown = true // no other source of roles exists
-	if parent, subresource, ok := b.config.Values.Parent(object.Group(), object.Version(), object.Kind()); ok {
+	if parent, subresource, ok := e.config.Values.Parent(object.Group(), object.Version(), object.Kind()); ok {
 		s.Group, s.Version, s.Kind, s.Subresource = parent.Group, parent.Version, parent.Kind, subresource
 	}
-	request, err := fixtures.Apply(request, b.config.Values.Request(b.config.Policies[places[0]].Object.Name(), object.Name()))
+	request, err := fixtures.Apply(request, e.config.Values.Request(e.config.Policies[places[0]].Object.Name(), object.Name()))
 	if err != nil {
 		return request, err
 	}
 	s = &request.Subject
-	if b.config.NoOldObject && s.OldObject.IsAssumed() {
+	if e.config.NoOldObject && s.OldObject.IsAssumed() {
 		s.OldObject = policy.Content{}
 	}
 	if s.Namespace == "" {
 		s.Namespace = object.Namespace()
 	}
-	b.describeNamespace(s)
+	e.describeNamespace(s)
 	return request, nil
 }
 
-func (b *Bench) describeNamespace(s *policy.Subject) {
+func (e *Evaluator) describeNamespace(s *policy.Subject) {
 	if s.Namespace == "" {
 		return
 	}
-	labels, ok := b.config.Values.NamespaceLabels(s.Namespace)
-	if !ok && b.config.Labels != nil {
-		labels, ok = b.config.Labels(s.Namespace)
+	labels, ok := e.config.Values.NamespaceLabels(s.Namespace)
+	if !ok && e.config.Labels != nil {
+		labels, ok = e.config.Labels(s.Namespace)
 	}
 	if !ok {
 		return

@@ -11,11 +11,11 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// trial is a suite with compiled policies. It is not safe for concurrent use.
-type trial struct {
+// compiledSuite is a suite with compiled policies. It is not safe for concurrent use.
+type compiledSuite struct {
 	*loaded
-	bench   *evaluation.Bench
-	answers map[string]*evaluation.Answer // by the object, the operation and the policies
+	evaluator *evaluation.Evaluator
+	answers   map[string]*evaluation.Answer // by the object, the operation and the policies
 }
 
 // backing are the inputs of gates.
@@ -25,7 +25,7 @@ type backing struct {
 	swap       func(any) any // inserts throw-away keys into the compiled documents; nil for none
 }
 
-func newTrial(s *loaded, on backing) (*trial, error) {
+func compile(s *loaded, on backing) (*compiledSuite, error) {
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: s.cluster, Secrets: s.cluster, Resources: s.cluster, HTTP: s.cluster, Kinds: s.cluster, Offline: true,
 		Caller: s.cluster, Images: s.cluster, Globals: engine.Globals{Expressions: globalcontext.Expressions{Store: s.cluster.globals}},
@@ -33,7 +33,7 @@ func newTrial(s *loaded, on backing) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, err := evaluation.New(evaluation.Config{
+	evaluator, err := evaluation.New(evaluation.Config{
 		Compilers: compilers, Registries: on.registries, Prover: on.prover, Rewrite: on.swap,
 		Policies: s.policies, Exceptions: s.exceptionFiles, Values: s.values, User: s.user, Targets: s.targets,
 		Labels: func(namespace string) (map[string]string, bool) { return s.cluster.labels(namespace), true },
@@ -41,16 +41,16 @@ func newTrial(s *loaded, on backing) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &trial{loaded: s, bench: asked, answers: map[string]*evaluation.Answer{}}, nil
+	return &compiledSuite{loaded: s, evaluator: evaluator, answers: map[string]*evaluation.Answer{}}, nil
 }
 
-// ask returns the results of the policies at the indexes for an object, and caches them.
-func (t *trial) ask(ctx context.Context, object workload.Object, operation string, places []int) *evaluation.Answer {
+// evaluate returns the results of the policies at the indexes for an object, and caches them.
+func (t *compiledSuite) evaluate(ctx context.Context, object workload.Object, operation string, places []int) *evaluation.Answer {
 	key := fmt.Sprintf("%s %s %s %v", keyOf(object), object.Source(), operation, places)
 	if found, ok := t.answers[key]; ok {
 		return found
 	}
-	answer := t.bench.Ask(ctx, object, operation, places)
+	answer := t.evaluator.Evaluate(ctx, object, operation, places)
 	t.answers[key] = &answer
 	return &answer
 }
