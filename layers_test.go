@@ -39,7 +39,7 @@ var layers = map[string]int{
 	"gate/internal/panics": 0, "gate/internal/oldobject": 4, "gate/internal/deadline": 6, "gate/claims": 9, "gate/redirect": 9, "gate/evaluate": 10, "gate": 11, "gate/engine": 14,
 	"policy/rollout":        6,
 	"policy/catalog":        7,
-	"policy/suite/fixtures": 14, "policy/suite/signing": 15, "policy/suite/evaluation": 15, "policy/suite": 16,
+	"policy/suite/fixtures": 14, "policy/suite/result": 14, "policy/suite/signing": 15, "policy/suite/evaluation": 15, "policy/suite/document": 16, "policy/suite/cluster": 17, "policy/suite": 18,
 	"report": 12, "report/result": 13, "report/finding": 13, "report/sarif": 14, "report/junit": 14, "report/markdown": 14, "report/decisionlog/internal/segment": 12, "report/decisionlog": 13, "report/decisionlog/journal": 14, "report/decisionlog/sink": 14, "report/inventory/internal/evidence": 13, "report/inventory/internal/verdict": 13, "report/inventory": 14, "report/inventory/recall": 15, "report/policyreport/internal/merge": 14, "report/policyreport": 15, "report/compare": 16, "report/vsa": 13, "report/publish": 16,
 	"cluster/internal/mirror": 0, "cluster": 6, "cluster/breakglass": 7, "cluster/document": 7, "cluster/lease": 7, "cluster/probe": 7, "cluster/record": 7, "cluster/reports": 17, "cluster/comparison": 18, "cluster/live": 12, "scan/findings": 14, "scan": 13, "scan/follow": 14, "scan/dryrun": 14, "cluster/listing": 15, "background": 13,
 	"webhook": 13, "webhook/internal/review": 13, "webhook/admission": 14, "webhook/certificate": 13, "webhook/configuration": 13, "webhook/configuration/reconcile": 14, "webhook/metrics": 13, "webhook/trace": 13, "webhook/peers": 13, "webhook/probe": 13,
@@ -92,7 +92,7 @@ var forbidden = []struct {
 // or net themselves.
 var connecting = map[string]string{
 	"registry":                "the only package that sends HTTP requests to registries",
-	"policy/suite":            "reads addresses; opens no connection",
+	"policy/suite/cluster":    "reads addresses; opens no connection",
 	"registry/ratelimit":      "reads headers; opens no connection",
 	"registry/registrytest":   "a registry for tests",
 	"gate/engine":             "binds verifiers to the guarded dialer",

@@ -19,7 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
-	"github.com/quaymaster/quaymaster/policy/suite"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 )
 
 var update = flag.Bool("update", false, "write generated documentation and golden files anew")
@@ -133,7 +133,7 @@ func ignoredFields() []ignoredDialect {
 	add("ClusterImagePolicy", rowsOf(sigstore.Ignored(), func(f sigstore.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("TrustRoot", rowsOf(trustroot.Ignored(), func(f trustroot.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	add("GlobalContextEntry", rowsOf(globalcontext.Ignored(), func(f globalcontext.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
-	add("Test suites, their values and users", rowsOf(suite.Ignored(), func(f suite.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
+	add("Test suites, their values and users", rowsOf(document.Ignored(), func(f document.IgnoredField) [2]string { return [2]string{f.Path, f.Reason} }))
 	return list
 }
 

@@ -7,47 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
+	"github.com/quaymaster/quaymaster/policy/suite/result"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Outcome is the result of a check.
-type Outcome string
-
-// The outcomes.
-const (
-	// Passed: the rule has the expected result.
-	Passed Outcome = "passed"
-	// Failed: the rule has another result, or the check failed to run.
-	Failed Outcome = "failed"
-	// Skipped: the rule does not apply to the object, and the expectation was not fail.
-	Skipped Outcome = "skipped"
-)
-
-// Check is one expectation and its outcome.
-type Check struct {
-	Policy string `json:"policy"`
-	Rule   string `json:"rule,omitempty"`
-	// Resource is kind/namespace/name.
-	Resource string `json:"resource"`
-	// Want is the expected result, Got the rule's; empty for a rule without a result for the
-	// object.
-	Want    string  `json:"want"`
-	Got     string  `json:"got,omitempty"`
-	Outcome Outcome `json:"outcome"`
-	// Reason is the short reason, Message the rule's message.
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
-}
-
-func (c Check) as(outcome Outcome, reason string) Check {
-	c.Outcome, c.Reason = outcome, reason
-	return c
-}
-
 // checks runs the checks of a row: one for each object that it names.
-func (t *compiledSuite) checks(ctx context.Context, r *row, filter Filter) []Check {
-	blank := Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
+func (t *compiledSuite) checks(ctx context.Context, r *document.Row, filter Filter) []result.Check {
+	blank := result.Check{Policy: r.Policy, Rule: r.Rule, Want: r.Result}
 	place := slices.IndexFunc(t.policies, func(p evaluation.Policy) bool { return p.Is(r.Policy) })
 	if place < 0 {
 		why := "no policy of the suite has this name"
@@ -62,11 +30,11 @@ func (t *compiledSuite) checks(ctx context.Context, r *row, filter Filter) []Che
 		return failed(blank, r, why, filter)
 	}
 	selected, missing := t.selected(r, filter)
-	var checks []Check
+	var checks []result.Check
 	for _, name := range missing {
 		c := blank
 		c.Resource = strings.TrimPrefix(r.Kind+"/"+name, "/")
-		checks = append(checks, c.as(Failed, "no object of the suite has this kind and name"))
+		checks = append(checks, c.As(result.Failed, "no object of the suite has this kind and name"))
 	}
 	spoken := false
 	for _, object := range selected {
@@ -74,16 +42,16 @@ func (t *compiledSuite) checks(ctx context.Context, r *row, filter Filter) []Che
 		spoken = spoken || c.Got != ""
 		checks = append(checks, c)
 	}
-	if !r.names() && !spoken && r.Result != evaluation.Skip && filter.Resource == "" {
+	if !r.Names() && !spoken && r.Result != evaluation.Skip && filter.Resource == "" {
 		c := blank
 		c.Resource = r.Kind
-		checks = append(checks, c.as(Failed, "the rule speaks of no object of the suite"))
+		checks = append(checks, c.As(result.Failed, "the rule speaks of no object of the suite"))
 	}
 	return checks
 }
 
 // failed fails every check of a row.
-func failed(blank Check, r *row, why string, filter Filter) []Check {
+func failed(blank result.Check, r *document.Row, why string, filter Filter) []result.Check {
 	names := slices.Clone(r.Resources)
 	for _, s := range r.ResourceSpecs {
 		names = append(names, s.Name)
@@ -91,12 +59,12 @@ func failed(blank Check, r *row, why string, filter Filter) []Check {
 	if len(names) == 0 {
 		names = []string{""}
 	}
-	var checks []Check
+	var checks []result.Check
 	for _, name := range names {
 		if name == "" || filter.resource(name) {
 			c := blank
 			c.Resource = strings.Trim(r.Kind+"/"+name, "/")
-			checks = append(checks, c.as(Failed, why))
+			checks = append(checks, c.As(result.Failed, why))
 		}
 	}
 	return checks
@@ -131,15 +99,15 @@ func hasRules(p evaluation.Policy) bool {
 }
 
 // check compares a rule's result for one object with the expected result.
-func (t *compiledSuite) check(ctx context.Context, r *row, place int, object workload.Object) Check {
-	c := Check{Policy: r.Policy, Rule: r.Rule, Resource: title(object), Want: r.Result}
+func (t *compiledSuite) check(ctx context.Context, r *document.Row, place int, object workload.Object) result.Check {
+	c := result.Check{Policy: r.Policy, Rule: r.Rule, Resource: title(object), Want: r.Result}
 	if slices.ContainsFunc(t.targets, func(o workload.Object) bool { return keyOf(o) == keyOf(object) }) {
 		return t.checkTarget(ctx, r, place, object, c)
 	}
 	a := t.evaluate(ctx, object, r.Operation, t.evaluator.Together(place, object.Name()))
 	if a.Err != nil {
 		c.Got, c.Message = evaluation.Error, a.Err.Error()
-		return c.as(Failed, "could not be asked")
+		return c.As(result.Failed, "could not be asked")
 	}
 	rules := by(a, t.policies[place], r.Rule)
 	if len(rules) == 0 {
@@ -153,7 +121,7 @@ func (t *compiledSuite) check(ctx context.Context, r *row, place int, object wor
 	}
 	c.Got, c.Message = scored(t.policies[place], worst.Result), worst.Message
 	if c.Got != c.Want {
-		return c.as(Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
+		return c.As(result.Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
 	}
 	if c.Got == evaluation.Pass {
 		if done := t.compare(ctx, ruled{row: r, place: place, object: object, answer: a, rules: rules}, &c); done {
@@ -161,14 +129,14 @@ func (t *compiledSuite) check(ctx context.Context, r *row, place int, object wor
 		}
 	}
 	if c.Want == evaluation.Skip {
-		return c.as(Skipped, "ok")
+		return c.As(result.Skipped, "ok")
 	}
-	return c.as(Passed, "ok")
+	return c.As(result.Passed, "ok")
 }
 
 // checkTarget compares an existing object, after a rule mutated it because of the suite's other
 // objects, with the expectation.
-func (t *compiledSuite) checkTarget(ctx context.Context, r *row, place int, object workload.Object, c Check) Check {
+func (t *compiledSuite) checkTarget(ctx context.Context, r *document.Row, place int, object workload.Object, c result.Check) result.Check {
 	after, found := object, false
 	for _, trigger := range t.resources {
 		a := t.evaluate(ctx, trigger, r.Operation, t.evaluator.Together(place, trigger.Name()))
@@ -183,17 +151,17 @@ func (t *compiledSuite) checkTarget(ctx context.Context, r *row, place int, obje
 	}
 	switch {
 	case !found && c.Want == evaluation.Skip:
-		return c.as(Skipped, "excluded: the rule does not change it")
+		return c.As(result.Skipped, "excluded: the rule does not change it")
 	case !found:
-		return c.as(Failed, fmt.Sprintf("want %s, and the rule does not change it", c.Want))
+		return c.As(result.Failed, fmt.Sprintf("want %s, and the rule does not change it", c.Want))
 	case c.Got != c.Want:
-		return c.as(Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
+		return c.As(result.Failed, fmt.Sprintf("want %s, got %s", c.Want, c.Got))
 	case c.Got == evaluation.Pass && r.PatchedResources != "" && t.compareWith(r, r.PatchedResources, after, &c):
 		return c
 	case c.Want == evaluation.Skip:
-		return c.as(Skipped, "ok")
+		return c.As(result.Skipped, "ok")
 	}
-	return c.as(Passed, "ok")
+	return c.As(result.Passed, "ok")
 }
 
 // by returns the results of the rules of a name, and of the rules derived from it for other
@@ -215,15 +183,15 @@ func follows(rule, name string) bool {
 
 // excluded is the check of a rule without a result for the object, which is no failure of the
 // object.
-func excluded(c Check, a *evaluation.Answer) Check {
+func excluded(c result.Check, a *evaluation.Answer) result.Check {
 	if reasons := evaluation.Words(a.Outcome.Reasons); len(a.Rules) == 0 && reasons != "" {
 		c.Got, c.Message = evaluation.Error, reasons
-		return c.as(Failed, "could not be asked")
+		return c.As(result.Failed, "could not be asked")
 	}
 	if c.Want == evaluation.Skip || c.Want == evaluation.Pass {
-		return c.as(Skipped, "excluded: the rule does not speak of it")
+		return c.As(result.Skipped, "excluded: the rule does not speak of it")
 	}
-	return c.as(Failed, fmt.Sprintf("want %s, and the rule does not speak of it", c.Want))
+	return c.As(result.Failed, fmt.Sprintf("want %s, and the rule does not speak of it", c.Want))
 }
 
 // scored turns a failure of an unscored policy into a warning.
@@ -236,7 +204,7 @@ func scored(p evaluation.Policy, result string) string {
 
 // ruled are the results of a row's rules for an object.
 type ruled struct {
-	row    *row
+	row    *document.Row
 	place  int // the index of the policy
 	object workload.Object
 	answer *evaluation.Answer
@@ -245,20 +213,20 @@ type ruled struct {
 
 // compare compares the mutated object, and the generated objects, with the files of a row, and
 // reports whether that decides the check.
-func (t *compiledSuite) compare(ctx context.Context, of ruled, c *Check) bool {
+func (t *compiledSuite) compare(ctx context.Context, of ruled, c *result.Check) bool {
 	if of.row.PatchedResources != "" {
 		found, err := t.mutated(ctx, of)
 		if err != nil {
-			*c = c.as(Failed, err.Error())
+			*c = c.As(result.Failed, err.Error())
 			return true
 		}
 		if decided := t.compareWith(of.row, of.row.PatchedResources, found, c); decided {
 			return true
 		}
 	}
-	files, err := of.row.generated()
+	files, err := of.row.Generated()
 	if err != nil {
-		*c = c.as(Failed, err.Error())
+		*c = c.As(result.Failed, err.Error())
 		return true
 	}
 	if len(files) == 0 {
@@ -268,35 +236,35 @@ func (t *compiledSuite) compare(ctx context.Context, of ruled, c *Check) bool {
 }
 
 // compareWith compares one object with its counterpart in a file.
-func (t *compiledSuite) compareWith(r *row, file string, found workload.Object, c *Check) bool {
+func (t *compiledSuite) compareWith(r *document.Row, file string, found workload.Object, c *result.Check) bool {
 	want, ok, err := t.expectedIn(file, found)
 	switch {
 	case err != nil:
-		*c = c.as(Failed, err.Error())
+		*c = c.As(result.Failed, err.Error())
 	case !ok && r.FailOnMissing != nil && !*r.FailOnMissing:
-		*c = c.as(Skipped, file+" does not have the object")
+		*c = c.As(result.Skipped, file+" does not have the object")
 	case !ok:
 		c.Message = "give it there, leave patchedResources out for it, or say failOnMissingResources: false"
-		*c = c.as(Failed, file+" does not have the object")
+		*c = c.As(result.Failed, file+" does not have the object")
 	default:
 		list := differences(want.Content(), found.Content())
 		if len(list) == 0 {
 			return false
 		}
 		c.Message = strings.Join(list, "; ")
-		*c = c.as(Failed, "the object is not as in "+file)
+		*c = c.As(result.Failed, "the object is not as in "+file)
 	}
 	return true
 }
 
 // compareGenerated requires each object of the files to be among those that the rules generate.
-func (t *compiledSuite) compareGenerated(files []string, rules []evaluation.RuleResult, c *Check) bool {
+func (t *compiledSuite) compareGenerated(files []string, rules []evaluation.RuleResult, c *result.Check) bool {
 	var made []workload.Object
 	for _, one := range rules {
 		for _, content := range one.Made {
 			object, err := objectOf(content)
 			if err != nil {
-				*c = c.as(Failed, "the generated object: "+err.Error())
+				*c = c.As(result.Failed, "the generated object: "+err.Error())
 				return true
 			}
 			made = append(made, object)
@@ -306,19 +274,19 @@ func (t *compiledSuite) compareGenerated(files []string, rules []evaluation.Rule
 	for _, file := range files {
 		wanted, err := readObjects(t.file(file))
 		if err != nil {
-			*c = c.as(Failed, err.Error())
+			*c = c.As(result.Failed, err.Error())
 			return true
 		}
 		for _, want := range t.inNamespace(wanted) {
 			i := slices.IndexFunc(made, func(o workload.Object) bool { return keyOf(o) == keyOf(want) })
 			if i < 0 {
 				c.Message = "it would make " + titles(made)
-				*c = c.as(Failed, fmt.Sprintf("%s is not made", title(want)))
+				*c = c.As(result.Failed, fmt.Sprintf("%s is not made", title(want)))
 				return true
 			}
 			if list := differences(want.Content(), made[i].Content()); len(list) > 0 {
 				c.Message = strings.Join(list, "; ")
-				*c = c.as(Failed, fmt.Sprintf("%s is not as in %s", title(want), file))
+				*c = c.As(result.Failed, fmt.Sprintf("%s is not as in %s", title(want), file))
 				return true
 			}
 		}

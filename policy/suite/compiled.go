@@ -28,7 +28,7 @@ type backing struct {
 func compile(s *loaded, on backing) (*compiledSuite, error) {
 	compilers, err := engine.NewCompilers(engine.CompilerOptions{
 		ConfigMaps: s.cluster, Secrets: s.cluster, Resources: s.cluster, HTTP: s.cluster, Kinds: s.cluster, Offline: true,
-		Caller: s.cluster, Images: s.cluster, Globals: engine.Globals{Expressions: globalcontext.Expressions{Store: s.cluster.globals}},
+		Caller: s.cluster, Images: s.cluster, Globals: engine.Globals{Expressions: globalcontext.Expressions{Store: s.cluster.Globals}},
 	})
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func compile(s *loaded, on backing) (*compiledSuite, error) {
 	evaluator, err := evaluation.New(evaluation.Config{
 		Compilers: compilers, Registries: on.registries, Prover: on.prover, Rewrite: on.swap,
 		Policies: s.policies, Exceptions: s.exceptionFiles, Values: s.values, User: s.user, Targets: s.targets,
-		Labels: func(namespace string) (map[string]string, bool) { return s.cluster.labels(namespace), true },
+		Labels: func(namespace string) (map[string]string, bool) { return s.cluster.Labels(namespace), true },
 	})
 	if err != nil {
 		return nil, err

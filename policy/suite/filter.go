@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 )
 
 // Filter chooses checks by patterns with * and ?; empty ones choose all.
@@ -40,7 +41,7 @@ func ParseFilter(text string) (Filter, error) {
 	return f, nil
 }
 
-func (f Filter) row(r *row) bool {
+func (f Filter) row(r *document.Row) bool {
 	return matches(f.Policy, r.Policy) && (r.Rule == "" || matches(f.Rule, r.Rule))
 }
 

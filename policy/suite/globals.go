@@ -14,13 +14,14 @@ import (
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
 // hold evaluates the entries of the suite, and those with a document among its objects.
 func (s *loaded) hold() error {
 	isEntry := func(o workload.Object) bool { return globalcontext.Recognises(o.APIVersion(), o.Kind()) }
-	if len(s.Globals) == 0 && !slices.ContainsFunc(s.cluster.objects, isEntry) {
+	if len(s.Globals) == 0 && !slices.ContainsFunc(s.cluster.Objects, isEntry) {
 		return nil
 	}
 	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
@@ -42,7 +43,7 @@ func (s *loaded) hold() error {
 			return fmt.Errorf("globalContextEntries[%d]: %w", i, err)
 		}
 	}
-	for _, o := range s.cluster.objects {
+	for _, o := range s.cluster.Objects {
 		if !isEntry(o) || given[o.Name()] {
 			continue
 		}
@@ -55,7 +56,7 @@ func (s *loaded) hold() error {
 
 // holdGiven sets an entry to the suite's value. Projections are the suite's, else those of the
 // entry's document.
-func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespath.Engine, e *globalEntry) error {
+func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespath.Engine, e *document.GlobalEntry) error {
 	value, err := s.valueOf(expressions, e)
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespa
 		projections = append(projections, map[string]any{"name": p.Name, "jmesPath": p.Path})
 	}
 	if projections == nil {
-		for _, o := range s.cluster.objects {
+		for _, o := range s.cluster.Objects {
 			if globalcontext.Recognises(o.APIVersion(), o.Kind()) && o.Name() == e.Name {
 				written, _ := o.Content()["spec"].(map[string]any)
 				projections, _ = written["projections"].([]any)
@@ -86,7 +87,7 @@ func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespa
 }
 
 // valueOf returns the suite's value of an entry.
-func (s *loaded) valueOf(expressions *jmespath.Engine, e *globalEntry) (any, error) {
+func (s *loaded) valueOf(expressions *jmespath.Engine, e *document.GlobalEntry) (any, error) {
 	value := e.Data
 	for _, name := range e.ResourceFiles {
 		objects, err := readObjects(s.file(name))
@@ -136,7 +137,7 @@ func (s *loaded) holdDocument(compiler *globalcontext.Compiler, o workload.Objec
 			}
 			return list["items"], nil
 		case e.Call.URL != "":
-			return s.cluster.answer(strings.ToUpper(e.Call.Method), e.Call.URL)
+			return s.cluster.Answer(strings.ToUpper(e.Call.Method), e.Call.URL)
 		}
 		return s.cluster.API(ctx, rulecontext.APICall{Method: e.Call.Method, Path: e.Call.Path})
 	})
@@ -148,13 +149,13 @@ func (s *loaded) answerEntry(compiler *globalcontext.Compiler, text []byte, valu
 	if err != nil {
 		return err
 	}
-	if err := s.cluster.globals.Put(entry); err != nil {
+	if err := s.cluster.Globals.Put(entry); err != nil {
 		return err
 	}
 	found, err := value(entry)
 	if err != nil {
-		s.cluster.globals.Fail(entry.Name, entry.Hash, err)
+		s.cluster.Globals.Fail(entry.Name, entry.Hash, err)
 		return nil
 	}
-	return s.cluster.globals.Answer(entry.Name, entry.Hash, found)
+	return s.cluster.Globals.Answer(entry.Name, entry.Hash, found)
 }

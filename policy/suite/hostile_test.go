@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/policy/suite/result"
 )
 
 const hostilePolicy = `apiVersion: kyverno.io/v1
@@ -26,7 +28,7 @@ spec: {containers: [{name: c, image: i}]}
 `
 
 // hostile runs a suite with these results, with the filter of the command line.
-func hostile(t *testing.T, resource, results string) Report {
+func hostile(t *testing.T, resource, results string) result.Report {
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range map[string]string{
@@ -58,7 +60,7 @@ func TestRowsThatCannotFailAreFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			report := hostile(t, c.resource, c.results)
 			var text strings.Builder
-			if err := Write(&text, report, "", TextOptions{}); err != nil {
+			if err := result.Write(&text, report, "", result.TextOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			if report.Failed != 1 || report.Passed != 0 || !strings.Contains(text.String(), c.says) {
@@ -77,7 +79,7 @@ func TestForeignTextIsEscaped(t *testing.T) {
 	report := hostile(t, "pod.yaml", "- {policy: p, rule: r, kind: Pod, resources: [a], result: pass}")
 	for _, format := range []string{"", "markdown"} {
 		var text strings.Builder
-		if err := Write(&text, report, format, TextOptions{Detailed: true}); err != nil {
+		if err := result.Write(&text, report, format, result.TextOptions{Detailed: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := text.String(); strings.ContainsAny(got, "\x1b\a\r\u202e") || !strings.Contains(got, "x1b") || format == "markdown" && !strings.Contains(got, `\[l]`) {

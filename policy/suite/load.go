@@ -14,6 +14,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
+	"github.com/quaymaster/quaymaster/policy/suite/cluster"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/workload"
@@ -66,7 +68,7 @@ func findBelow(folder, name string) ([]string, error) {
 		case entry.Name() == name:
 			found = append(found, path)
 		case name == FileName && entry.Name() == OldName:
-			if text, err := readFile(path); err == nil && isSuite(text) {
+			if text, err := document.ReadFile(path); err == nil && document.IsSuite(text) {
 				found = append(found, path)
 			}
 		}
@@ -77,7 +79,7 @@ func findBelow(folder, name string) ([]string, error) {
 
 // loaded is a suite with everything that it names.
 type loaded struct {
-	*document
+	*document.Suite
 	path, folder   string
 	policies       []evaluation.Policy
 	leftAside      []leftAside
@@ -87,7 +89,7 @@ type loaded struct {
 	targets        []workload.Object
 	values         *fixtures.Values
 	user           *policy.User // nil if no user is given
-	cluster        *cluster
+	cluster        *cluster.Cluster
 }
 
 // leftAside is a document of a kind that is not implemented, with the warning about it.
@@ -98,15 +100,15 @@ type leftAside struct {
 
 // load reads a suite and the files that it names.
 func load(path string, kinds []constraint.Resource) (*loaded, error) {
-	text, err := readFile(path)
+	text, err := document.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	d, err := parse(text)
+	d, err := document.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	s := &loaded{document: d, path: path, folder: filepath.Dir(path), cluster: newCluster(kinds), values: &fixtures.Values{}}
+	s := &loaded{Suite: d, path: path, folder: filepath.Dir(path), cluster: cluster.New(kinds), values: &fixtures.Values{}}
 	return s, s.read()
 }
 
@@ -149,11 +151,11 @@ func (s *loaded) readValues() error {
 // readCluster reads the objects that replace a cluster.
 func (s *loaded) readCluster() error {
 	for i, e := range s.Calls {
-		if err := e.check(); err != nil {
+		if err := e.Check(); err != nil {
 			return fmt.Errorf("apiCallResponses[%d]: %w", i, err)
 		}
 	}
-	s.cluster.calls = s.Calls
+	s.cluster.Calls = s.Calls
 	for _, name := range s.ClusterResources {
 		if err := s.readClusterResource(s.file(name)); err != nil {
 			return fmt.Errorf("clusterResources: %w", err)
@@ -170,7 +172,7 @@ func (s *loaded) readCluster() error {
 // readClusterResource reads objects of the cluster: a ClusterResource of Kyverno's, or plain
 // manifests.
 func (s *loaded) readClusterResource(path string) error {
-	text, err := readFile(path)
+	text, err := document.ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -185,7 +187,7 @@ func (s *loaded) readClusterResource(path string) error {
 	}
 	if err := fixtures.Decode(text, &file); err != nil || file.Kind != "ClusterResource" {
 		objects, read := readObjects(path)
-		s.cluster.add(s.inNamespace(objects)...)
+		s.cluster.Add(s.inNamespace(objects)...)
 		return read
 	}
 	for _, name := range file.Spec.CRDs {
@@ -193,7 +195,7 @@ func (s *loaded) readClusterResource(path string) error {
 		if err != nil {
 			return err
 		}
-		s.cluster.add(objects...)
+		s.cluster.Add(objects...)
 	}
 	return s.addToCluster(file.Spec.Resources, path)
 }
@@ -205,17 +207,17 @@ func (s *loaded) readContext(path string) error {
 		Kind       string          `json:"kind"`
 		Metadata   json.RawMessage `json:"metadata"`
 		Spec       struct {
-			Resources []map[string]any `json:"resources"`
-			Images    []imageData      `json:"images"`
+			Resources []map[string]any     `json:"resources"`
+			Images    []document.ImageData `json:"images"`
 		} `json:"spec"`
 	}
-	if err := decodeFile(path, &file); err != nil {
+	if err := document.DecodeFile(path, &file); err != nil {
 		return err
 	}
 	if file.Kind != "Context" {
 		return fmt.Errorf("%s: %q is no Context", path, file.Kind)
 	}
-	s.cluster.images = file.Spec.Images
+	s.cluster.Images = file.Spec.Images
 	return s.addToCluster(file.Spec.Resources, path)
 }
 
@@ -225,7 +227,7 @@ func (s *loaded) addToCluster(contents []map[string]any, source string) error {
 		if err != nil {
 			return fmt.Errorf("%s: resources[%d]: %w", source, i, err)
 		}
-		s.cluster.add(s.inNamespace([]workload.Object{object})...)
+		s.cluster.Add(s.inNamespace([]workload.Object{object})...)
 	}
 	return nil
 }
@@ -260,9 +262,9 @@ func (s *loaded) readObjects() error {
 	if err != nil {
 		return err
 	}
-	s.cluster.add(parameters...)
-	s.cluster.add(s.targets...)
-	s.cluster.add(s.resources...)
+	s.cluster.Add(parameters...)
+	s.cluster.Add(s.targets...)
+	s.cluster.Add(s.resources...)
 	for _, name := range s.JSONPayloads {
 		read, err := readDocuments(s.file(name))
 		if err != nil {
@@ -286,7 +288,7 @@ func (s *loaded) objects(names []string, field string) ([]workload.Object, error
 			return nil, fmt.Errorf("%s: %w", field, err)
 		}
 		for _, object := range objects { // they may define the kinds of the others
-			s.cluster.define(object)
+			s.cluster.Define(object)
 		}
 		all = append(all, objects...)
 	}
@@ -295,7 +297,7 @@ func (s *loaded) objects(names []string, field string) ([]workload.Object, error
 
 // inNamespace puts objects that name no namespace into default.
 func (s *loaded) inNamespace(objects []workload.Object) []workload.Object {
-	return evaluation.InNamespace(objects, "default", s.cluster.kinds)
+	return evaluation.InNamespace(objects, "default", s.cluster.Kinds)
 }
 
 // readPolicies reads policies, exceptions, and objects for look-ups.
@@ -316,7 +318,7 @@ func (s *loaded) readPolicies() error {
 			case object.Kind() == "PolicyException":
 				s.exceptionFiles = append(s.exceptionFiles, object)
 			case engine.IsResource(object) || globalcontext.Recognises(object.APIVersion(), object.Kind()):
-				s.cluster.add(object)
+				s.cluster.Add(object)
 			default:
 				s.policies = append(s.policies, evaluation.Policy{Object: object})
 			}
@@ -362,11 +364,4 @@ func readDocuments(path string) ([]workload.Object, error) {
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	return workload.ReadDocuments(file, path)
-}
-
-// secretOf returns the type and content of a Secret.
-func secretOf(o workload.Object) (kind string, data map[string][]byte, err error) {
-	kind, _ = o.Content()["type"].(string)
-	data, err = engine.SecretData(o.Content())
-	return kind, data, err
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 )
 
 // FuzzParse reads whatever may stand in a suite's file: it never panics, and what it
@@ -21,8 +23,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		isSuite(text)
-		d, err := parse(text)
+		document.IsSuite(text)
+		d, err := document.Parse(text)
 		if err != nil {
 			return
 		}

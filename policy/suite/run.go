@@ -14,6 +14,9 @@ import (
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/constraint"
+	"github.com/quaymaster/quaymaster/policy/suite/cluster"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
+	"github.com/quaymaster/quaymaster/policy/suite/result"
 	"github.com/quaymaster/quaymaster/policy/suite/signing"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
@@ -26,30 +29,10 @@ type Options struct {
 	Registries gate.Registries
 }
 
-// Report is the result of suites, in their order.
-type Report struct {
-	Suites []Result `json:"suites"`
-	Passed int      `json:"passed"`
-	Failed int      `json:"failed"`
-	// Skipped counts the checks of rules that do not apply to the object.
-	Skipped int `json:"skipped"`
-}
-
-// Result is the result of one suite.
-type Result struct {
-	Name   string  `json:"name"`
-	Path   string  `json:"path"`
-	Checks []Check `json:"checks"`
-	// Error is the reason why the suite could not be run; all of its checks then fail.
-	Error string `json:"error,omitempty"`
-	// Duration is how long it took.
-	Duration time.Duration `json:"-"`
-}
-
 // Run runs suites concurrently. The report is in the order of the paths, and deterministic.
-func Run(ctx context.Context, paths []string, options Options) Report {
+func Run(ctx context.Context, paths []string, options Options) result.Report {
 	r := runner{options: options, kinds: constraint.Known(), prover: sync.OnceValues(publicProver)}
-	report := Report{Suites: make([]Result, len(paths))}
+	report := result.Report{Suites: make([]result.Suite, len(paths))}
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, path := range paths {
@@ -59,18 +42,7 @@ func Run(ctx context.Context, paths []string, options Options) Report {
 		})
 	}
 	_ = group.Wait() // no goroutine returns an error
-	for _, s := range report.Suites {
-		for _, c := range s.Checks {
-			switch c.Outcome {
-			case Passed:
-				report.Passed++
-			case Skipped:
-				report.Skipped++
-			default:
-				report.Failed++
-			}
-		}
-	}
+	report.Count()
 	return report
 }
 
@@ -90,13 +62,13 @@ func publicProver() (gate.Prover, error) {
 }
 
 // run runs one suite. A panic fails this suite alone.
-func (r *runner) run(ctx context.Context, path string) (result Result) {
+func (r *runner) run(ctx context.Context, path string) (result result.Suite) {
 	started := time.Now()
 	result.Path, result.Name = path, path
-	var rows []row
+	var rows []document.Row
 	defer func() {
 		if p := recover(); p != nil {
-			result.fail(rows, fmt.Errorf("internal error: %v", p))
+			fail(&result, rows, fmt.Errorf("internal error: %v", p))
 		}
 		result.Duration = time.Since(started)
 	}()
@@ -108,7 +80,7 @@ func (r *runner) run(ctx context.Context, path string) (result Result) {
 		}
 	}
 	if err != nil {
-		result.fail(rows, err)
+		fail(&result, rows, err)
 		return result
 	}
 	if len(rows) == 0 {
@@ -116,7 +88,7 @@ func (r *runner) run(ctx context.Context, path string) (result Result) {
 	}
 	compiled, closing, err := r.prepare(s)
 	if err != nil {
-		result.fail(rows, err)
+		fail(&result, rows, err)
 		return result
 	}
 	defer closing()
@@ -127,8 +99,8 @@ func (r *runner) run(ctx context.Context, path string) (result Result) {
 }
 
 // chosen returns the rows that a filter chooses.
-func (s *loaded) chosen(filter Filter) []row {
-	var rows []row
+func (s *loaded) chosen(filter Filter) []document.Row {
+	var rows []document.Row
 	for i := range s.Results {
 		if filter.row(&s.Results[i]) {
 			rows = append(rows, s.Results[i])
@@ -138,14 +110,14 @@ func (s *loaded) chosen(filter Filter) []row {
 }
 
 // fail fails a suite with all of its checks, at least one.
-func (r *Result) fail(rows []row, err error) {
+func fail(r *result.Suite, rows []document.Row, err error) {
 	r.Error, r.Checks = err.Error(), nil
 	for i := range rows {
 		row := &rows[i]
-		r.Checks = append(r.Checks, failed(Check{Policy: row.Policy, Rule: row.Rule, Want: row.Result}, row, "the suite could not be run", Filter{})...)
+		r.Checks = append(r.Checks, failed(result.Check{Policy: row.Policy, Rule: row.Rule, Want: row.Result}, row, "the suite could not be run", Filter{})...)
 	}
 	if len(r.Checks) == 0 {
-		r.Checks = []Check{Check{}.as(Failed, "the suite could not be run")}
+		r.Checks = []result.Check{result.Check{}.As(result.Failed, "the suite could not be run")}
 	}
 }
 
@@ -172,8 +144,8 @@ func staged(s *loaded) (*compiledSuite, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s.cluster.swap(stage.Swap)
-	prover, err := stage.Prover(keysOf{s.cluster})
+	s.cluster.Swap(stage.Swap)
+	prover, err := stage.Prover(cluster.Keys{Cluster: s.cluster})
 	if err == nil {
 		var t *compiledSuite
 		t, err = compile(s, backing{registries: stage, prover: prover, swap: stage.Swap})

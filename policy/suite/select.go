@@ -5,15 +5,13 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// names reports whether the row names its objects.
-func (r *row) names() bool { return len(r.Resources)+len(r.ResourceSpecs) > 0 }
-
 // selected returns the objects of a row, and the names without an object. A row that names none
 // selects all objects of its kind.
-func (t *compiledSuite) selected(r *row, filter Filter) (objects []workload.Object, missing []string) {
+func (t *compiledSuite) selected(r *document.Row, filter Filter) (objects []workload.Object, missing []string) {
 	all := slices.Concat(t.targets, t.resources, t.payloads)
 	add := func(name string, is func(workload.Object) bool) {
 		if name != "" && !filter.resource(name) && !wildcard.Contains(name) {
@@ -34,19 +32,15 @@ func (t *compiledSuite) selected(r *row, filter Filter) (objects []workload.Obje
 		}
 	}
 	for _, name := range r.Resources {
-		add(name, func(o workload.Object) bool { return r.isOfKind(o) && isNamed(o, name) })
+		add(name, func(o workload.Object) bool { return r.IsOfKind(o) && isNamed(o, name) })
 	}
 	for _, spec := range r.ResourceSpecs {
-		add(spec.Name, spec.is)
+		add(spec.Name, spec.Is)
 	}
-	if !r.names() {
-		add("", r.isOfKind)
+	if !r.Names() {
+		add("", r.IsOfKind)
 	}
 	return objects, missing
-}
-
-func (r *row) isOfKind(o workload.Object) bool {
-	return (r.Kind == "" || r.Kind == o.Kind() || o.IsDocument()) && (r.Namespace == "" || r.Namespace == o.Namespace())
 }
 
 // isNamed reports whether a name matches an object: name or namespace/name, with wildcards; for
@@ -59,10 +53,4 @@ func isNamed(o workload.Object, name string) bool {
 		return wildcard.Match(namespace, o.Namespace()) && wildcard.Match(short, o.Name())
 	}
 	return wildcard.Match(name, o.Name())
-}
-
-func (s resourceSpec) is(o workload.Object) bool {
-	return (s.Kind == "" || s.Kind == o.Kind()) && (s.Version == "" && (s.Group == "" || s.Group == o.Group()) ||
-		s.Group == o.Group() && s.Version == o.Version()) &&
-		(s.Namespace == "" || s.Namespace == o.Namespace()) && wildcard.Match(s.Name, o.Name())
 }

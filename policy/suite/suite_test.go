@@ -13,12 +13,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/policy/suite"
+	"github.com/quaymaster/quaymaster/policy/suite/result"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
 
 // run runs the suites below a folder.
-func run(t *testing.T, folder string, options suite.Options) suite.Report {
+func run(t *testing.T, folder string, options suite.Options) result.Report {
 	t.Helper()
 	paths, err := suite.Find([]string{folder}, suite.FileName)
 	if err != nil {
@@ -30,17 +31,17 @@ func run(t *testing.T, folder string, options suite.Options) suite.Report {
 	return suite.Run(t.Context(), paths, options)
 }
 
-func text(t *testing.T, report suite.Report) string {
+func text(t *testing.T, report result.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := suite.Write(&b, report, "", suite.TextOptions{FailOnly: true}); err != nil {
+	if err := result.Write(&b, report, "", result.TextOptions{FailOnly: true}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
 }
 
 // expect wants every check of the suites below a folder to be met.
-func expect(t *testing.T, folder string, suites, checks int) suite.Report {
+func expect(t *testing.T, folder string, suites, checks int) result.Report {
 	t.Helper()
 	report := run(t, folder, suite.Options{})
 	if report.Failed > 0 {
@@ -89,7 +90,7 @@ func TestWrongExpectationsFail(t *testing.T) {
 			report := run(t, copied, suite.Options{})
 			for _, s := range report.Suites {
 				for _, c := range s.Checks {
-					if c.Outcome != suite.Failed || c.Got == "" && !strings.Contains(c.Reason, "and the rule does not") {
+					if c.Outcome != result.Failed || c.Got == "" && !strings.Contains(c.Reason, "and the rule does not") {
 						t.Errorf("%s %s/%s of %s: %s (%s), though %s was expected", folder, c.Policy, c.Rule, c.Resource, c.Outcome, c.Reason, c.Want)
 					}
 				}
@@ -219,7 +220,7 @@ func TestLeftAside(t *testing.T) {
 // skipped, and neither passed nor failed.
 func TestMissingIsAllowed(t *testing.T) {
 	t.Parallel()
-	for says, want := range map[bool]suite.Outcome{false: suite.Skipped, true: suite.Failed} {
+	for says, want := range map[bool]result.Outcome{false: result.Skipped, true: result.Failed} {
 		copied := copyOf(t, filepath.Join("testdata", "mutate"))
 		if err := os.WriteFile(filepath.Join(copied, "owned.yaml"), []byte("{apiVersion: v1, kind: Pod, metadata: {name: other}}"), 0o600); err != nil {
 			t.Fatal(err)
@@ -246,7 +247,7 @@ func TestSamples(t *testing.T) {
 	expect(t, filepath.Join(samples, older), 1, 6)
 	for _, s := range report.Suites {
 		for _, c := range s.Checks {
-			if c.Outcome == suite.Skipped && c.Want != "skip" {
+			if c.Outcome == result.Skipped && c.Want != "skip" {
 				t.Errorf("%s: %s/%s of %s: %s, though %s was expected", s.Path, c.Policy, c.Rule, c.Resource, c.Reason, c.Want)
 			}
 		}
@@ -282,7 +283,7 @@ func TestSameEveryTime(t *testing.T) {
 				s.Checks[n].Message = "" // of images it names throw-away keys
 			}
 		}
-		if err := suite.Write(&outputs[i], report, "json", suite.TextOptions{}); err != nil {
+		if err := result.Write(&outputs[i], report, "json", result.TextOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -300,23 +301,23 @@ func TestFormats(t *testing.T) {
 	report.Failed += broken.Failed
 	for _, c := range []struct {
 		file, format string
-		options      suite.TextOptions
+		options      result.TextOptions
 	}{
-		{"text.txt", "", suite.TextOptions{}},
-		{"text-detailed.txt", "", suite.TextOptions{Detailed: true}},
-		{"text-fail-only.txt", "", suite.TextOptions{FailOnly: true}},
-		{"text-color.txt", "", suite.TextOptions{Color: true}},
-		{"report.json", "json", suite.TextOptions{}},
-		{"report-fail-only.json", "json", suite.TextOptions{FailOnly: true}},
-		{"report.yaml", "yaml", suite.TextOptions{}},
-		{"report.md", "markdown", suite.TextOptions{}},
-		{"report-detailed.md", "markdown", suite.TextOptions{Detailed: true}},
-		{"report.xml", "junit", suite.TextOptions{}},
+		{"text.txt", "", result.TextOptions{}},
+		{"text-detailed.txt", "", result.TextOptions{Detailed: true}},
+		{"text-fail-only.txt", "", result.TextOptions{FailOnly: true}},
+		{"text-color.txt", "", result.TextOptions{Color: true}},
+		{"report.json", "json", result.TextOptions{}},
+		{"report-fail-only.json", "json", result.TextOptions{FailOnly: true}},
+		{"report.yaml", "yaml", result.TextOptions{}},
+		{"report.md", "markdown", result.TextOptions{}},
+		{"report-detailed.md", "markdown", result.TextOptions{Detailed: true}},
+		{"report.xml", "junit", result.TextOptions{}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			t.Parallel()
 			var got bytes.Buffer
-			if err := suite.Write(&got, report, c.format, c.options); err != nil {
+			if err := result.Write(&got, report, c.format, c.options); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join("testdata", "formats", c.file)
@@ -334,7 +335,7 @@ func TestFormats(t *testing.T) {
 			}
 		})
 	}
-	if err := suite.Write(&bytes.Buffer{}, report, "sarif", suite.TextOptions{}); err == nil {
+	if err := result.Write(&bytes.Buffer{}, report, "sarif", result.TextOptions{}); err == nil {
 		t.Error("a format that is none was written")
 	}
 }
@@ -422,7 +423,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	report := suite.Run(ctx, paths, suite.Options{})
 	for _, c := range report.Suites[0].Checks {
-		if c.Outcome == suite.Passed && c.Want == "pass" {
+		if c.Outcome == result.Passed && c.Want == "pass" {
 			t.Errorf("%s of %s passes though the run was ended", c.Rule, c.Resource)
 		}
 	}

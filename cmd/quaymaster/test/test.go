@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/policy/suite"
+	"github.com/quaymaster/quaymaster/policy/suite/result"
 )
 
 // testFlags select the suites and the output.
@@ -45,7 +46,7 @@ suite cannot be run, 2 for wrong use.`,
 	flags.StringVarP(&f.fileName, "file-name", "f", suite.FileName, "file `name` of suites")
 	flags.StringVarP(&f.selector, "test-case-selector", "t", "policy=*,rule=*,resource=*",
 		"run only the checks with policy, rule and resource that match `patterns`")
-	flags.StringVarP(&f.format, "output-format", "o", "", "`format` in place of text: "+strings.Join(suite.Formats(), ", "))
+	flags.StringVarP(&f.format, "output-format", "o", "", "`format` in place of text: "+strings.Join(result.Formats(), ", "))
 	flags.BoolVar(&f.failOnly, "fail-only", false, "show failures only")
 	flags.BoolVar(&f.detailed, "detailed-results", false, "show the messages of rules, also of checks that did not fail")
 	flags.BoolVar(&f.plain, "remove-color", false, "no colours, as with NO_COLOR")
@@ -54,8 +55,8 @@ suite cannot be run, 2 for wrong use.`,
 }
 
 func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) error {
-	if f.format != "" && !slices.Contains(suite.Formats(), f.format) {
-		return fmt.Errorf("-o %s: want %s", f.format, strings.Join(suite.Formats(), ", "))
+	if f.format != "" && !slices.Contains(result.Formats(), f.format) {
+		return fmt.Errorf("-o %s: want %s", f.format, strings.Join(result.Formats(), ", "))
 	}
 	filter, err := suite.ParseFilter(f.selector)
 	if err != nil {
@@ -73,7 +74,7 @@ func (f *testFlags) run(cmd *cobra.Command, t command.Terminal, paths []string) 
 	if f.mustExist && report.Passed+report.Failed+report.Skipped == 0 {
 		return errors.New("--require-tests: there is no check to run")
 	}
-	if err := suite.Write(t.Out, report, f.format, suite.TextOptions{
+	if err := result.Write(t.Out, report, f.format, result.TextOptions{
 		FailOnly: f.failOnly, Detailed: f.detailed, Color: f.format == "" && !f.plain && t.Color(),
 	}); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package suite
+package result
 
 import (
 	"encoding/json"
@@ -34,7 +34,7 @@ func writeYAML(w io.Writer, report Report) error {
 // complete returns the report with empty lists in place of null.
 func (r Report) complete() Report {
 	if r.Suites == nil {
-		r.Suites = []Result{}
+		r.Suites = []Suite{}
 	}
 	for i := range r.Suites {
 		if r.Suites[i].Checks == nil {

@@ -1,4 +1,8 @@
-package suite
+// Package document reads the file of a test suite, in the format of Kyverno 1.19 ("kyverno test").
+//
+// Unknown fields are errors, older spellings are converted to the newer ones. Fields that have no
+// effect are listed by Ignored.
+package document
 
 import (
 	"bufio"
@@ -7,19 +11,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/policy/suite/signing"
+	"github.com/quaymaster/quaymaster/workload"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
-// document is a suite's file.
-type document struct {
+// Suite is a suite's file.
+type Suite struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
 	Metadata   json.RawMessage `json:"metadata"`
@@ -40,10 +47,10 @@ type document struct {
 	Values    *fixtures.Values `json:"values"`
 	UserInfo  string           `json:"userinfo"`
 	Context   string           `json:"context"`
-	Calls     []callEntry      `json:"apiCallResponses"`
-	Globals   []globalEntry    `json:"globalContextEntries"`
+	Calls     []Call           `json:"apiCallResponses"`
+	Globals   []GlobalEntry    `json:"globalContextEntries"`
 
-	Results []row `json:"results"`
+	Results []Row `json:"results"`
 	Checks  []any `json:"checks"`
 
 	// Fields that are not Kyverno's.
@@ -52,14 +59,14 @@ type document struct {
 	TrustedRoot string          `json:"trustedRoot"`
 }
 
-// row is an expectation.
-type row struct {
+// Row is an expectation.
+type Row struct {
 	Policy             string         `json:"policy"`
 	Rule               string         `json:"rule"`
 	Kind               string         `json:"kind"`
 	Result             string         `json:"result"`
 	Resources          []string       `json:"resources"`
-	ResourceSpecs      []resourceSpec `json:"resourceSpecs"`
+	ResourceSpecs      []ResourceSpec `json:"resourceSpecs"`
 	Operation          string         `json:"operation"`
 	PatchedResources   string         `json:"patchedResources"`
 	GeneratedResource  string         `json:"generatedResource"`
@@ -82,7 +89,8 @@ type row struct {
 	PatchedResource string `json:"patchedResource"`
 }
 
-type resourceSpec struct {
+// ResourceSpec selects an object of a row.
+type ResourceSpec struct {
 	Group       string `json:"group"`
 	Version     string `json:"version"`
 	Kind        string `json:"kind"`
@@ -91,8 +99,8 @@ type resourceSpec struct {
 	Name        string `json:"name"`
 }
 
-// callEntry is the response to a call.
-type callEntry struct {
+// Call is the response to a call.
+type Call struct {
 	URL      string `json:"url"`
 	URLPath  string `json:"urlPath"`
 	Method   string `json:"method"`
@@ -102,8 +110,8 @@ type callEntry struct {
 	} `json:"response"`
 }
 
-// globalEntry is the value of a GlobalContextEntry.
-type globalEntry struct {
+// GlobalEntry is the value of a GlobalContextEntry.
+type GlobalEntry struct {
 	Name          string           `json:"name"`
 	Data          any              `json:"data"`
 	Resources     []map[string]any `json:"resources"`
@@ -118,8 +126,8 @@ type globalEntry struct {
 // maxFile bounds a file of a suite, in bytes; the largest known has 100 kB.
 const maxFile = 16 << 20
 
-// readFile reads a file of bounded size.
-func readFile(path string) ([]byte, error) {
+// ReadFile reads a file of bounded size.
+func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -133,9 +141,9 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// decodeFile decodes a file strictly.
-func decodeFile(path string, into any) error {
-	text, err := readFile(path)
+// DecodeFile decodes a file strictly.
+func DecodeFile(path string, into any) error {
+	text, err := ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -145,8 +153,8 @@ func decodeFile(path string, into any) error {
 	return nil
 }
 
-// isSuite reports whether a file is a suite; other files may have the same name.
-func isSuite(text []byte) bool {
+// IsSuite reports whether a file is a suite; other files may have the same name.
+func IsSuite(text []byte) bool {
 	var head struct {
 		APIVersion string          `json:"apiVersion"`
 		Kind       string          `json:"kind"`
@@ -159,12 +167,12 @@ func isSuite(text []byte) bool {
 	return head.APIVersion == "" && head.Kind == "" || strings.HasPrefix(head.APIVersion, "cli.kyverno.io/") && head.Kind == "Test"
 }
 
-// parse reads a suite and refuses contradictions.
-func parse(text []byte) (*document, error) {
+// Parse reads a suite and refuses contradictions.
+func Parse(text []byte) (*Suite, error) {
 	if err := alone(text); err != nil {
 		return nil, err
 	}
-	var d document
+	var d Suite
 	if err := fixtures.Decode(text, &d); err != nil {
 		return nil, err
 	}
@@ -230,7 +238,7 @@ func alone(text []byte) error {
 }
 
 // normalise converts older spellings to the newer ones.
-func (r *row) normalise() error {
+func (r *Row) normalise() error {
 	if r.Result == "" {
 		r.Result = r.Status
 	}
@@ -246,7 +254,7 @@ func (r *row) normalise() error {
 	if i := slices.Index(r.Resources, ""); i >= 0 {
 		return fmt.Errorf(".resources[%d]: is empty: want the name of an object", i)
 	}
-	if i := slices.IndexFunc(r.ResourceSpecs, func(s resourceSpec) bool { return s.Name == "" }); i >= 0 {
+	if i := slices.IndexFunc(r.ResourceSpecs, func(s ResourceSpec) bool { return s.Name == "" }); i >= 0 {
 		return fmt.Errorf(".resourceSpecs[%d].name: is empty: want the name of an object", i)
 	}
 	if known := []string{evaluation.Pass, evaluation.Fail, evaluation.Skip, evaluation.Warn, evaluation.Error}; !slices.Contains(known, r.Result) {
@@ -258,8 +266,8 @@ func (r *row) normalise() error {
 	return nil
 }
 
-// generated returns the files that the row compares generated objects with.
-func (r *row) generated() ([]string, error) {
+// Generated returns the files that the row compares generated objects with.
+func (r *Row) Generated() ([]string, error) {
 	var files []string
 	if r.GeneratedResource != "" {
 		files = append(files, r.GeneratedResource)
@@ -280,4 +288,52 @@ func (r *row) generated() ([]string, error) {
 		return nil, fmt.Errorf("generatedResources: want a file or a list of them, found %v", more)
 	}
 	return files, nil
+}
+
+// Names reports whether the row names its objects.
+func (r *Row) Names() bool { return len(r.Resources)+len(r.ResourceSpecs) > 0 }
+
+// IsOfKind reports whether an object has the kind and the namespace of the row, if it names some.
+func (r *Row) IsOfKind(o workload.Object) bool {
+	return (r.Kind == "" || r.Kind == o.Kind() || o.IsDocument()) && (r.Namespace == "" || r.Namespace == o.Namespace())
+}
+
+// Is reports whether an object is selected.
+func (s ResourceSpec) Is(o workload.Object) bool {
+	return (s.Kind == "" || s.Kind == o.Kind()) && (s.Version == "" && (s.Group == "" || s.Group == o.Group()) ||
+		s.Group == o.Group() && s.Version == o.Version()) &&
+		(s.Namespace == "" || s.Namespace == o.Namespace()) && wildcard.Match(s.Name, o.Name())
+}
+
+// Check refuses an entry that no call matches.
+func (e Call) Check() error {
+	switch {
+	case (e.URL == "") == (e.URLPath == ""):
+		return errors.New("want one of url and urlPath")
+	case e.URLPath != "" && !strings.HasPrefix(e.URLPath, "/"):
+		return fmt.Errorf("urlPath %q: want an absolute path", e.URLPath)
+	case e.Method != "" && !strings.EqualFold(e.Method, "GET") && !strings.EqualFold(e.Method, "POST"):
+		return fmt.Errorf("method %q: want GET or POST", e.Method)
+	case e.Response.Body == nil:
+		return errors.New("response.body: is missing")
+	}
+	if e.URL != "" {
+		if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return fmt.Errorf("url %q: want https://host[/path]", e.URL)
+		}
+	}
+	return nil
+}
+
+// ImageData is the suite's data of an image.
+type ImageData struct {
+	Image         string `json:"image"`
+	ResolvedImage string `json:"resolvedImage"`
+	Registry      string `json:"registry"`
+	Repository    string `json:"repository"`
+	Tag           string `json:"tag"`
+	Digest        string `json:"digest"`
+	ImageIndex    any    `json:"imageIndex"`
+	Manifest      any    `json:"manifest"`
+	Config        any    `json:"config"`
 }

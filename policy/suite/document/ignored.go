@@ -1,4 +1,4 @@
-package suite
+package document
 
 // IgnoredField is a field that is accepted and has no effect in suites.
 type IgnoredField struct{ Path, Reason string }

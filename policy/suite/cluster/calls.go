@@ -1,50 +1,30 @@
-package suite
+package cluster
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 )
 
 var (
-	_ rulecontext.Lookup = (*cluster)(nil)
-	_ rulecontext.Caller = (*cluster)(nil)
-	_ engine.ImageReader = (*cluster)(nil)
+	_ rulecontext.Lookup = (*Cluster)(nil)
+	_ rulecontext.Caller = (*Cluster)(nil)
+	_ engine.ImageReader = (*Cluster)(nil)
 )
 
-// check refuses an entry that no call matches.
-func (e callEntry) check() error {
-	switch {
-	case (e.URL == "") == (e.URLPath == ""):
-		return errors.New("want one of url and urlPath")
-	case e.URLPath != "" && !strings.HasPrefix(e.URLPath, "/"):
-		return fmt.Errorf("urlPath %q: want an absolute path", e.URLPath)
-	case e.Method != "" && !strings.EqualFold(e.Method, "GET") && !strings.EqualFold(e.Method, "POST"):
-		return fmt.Errorf("method %q: want GET or POST", e.Method)
-	case e.Response.Body == nil:
-		return errors.New("response.body: is missing")
-	}
-	if e.URL != "" {
-		if u, err := url.Parse(e.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return fmt.Errorf("url %q: want https://host[/path]", e.URL)
-		}
-	}
-	return nil
-}
-
-// answer returns the response to a call. An entry with a method precedes one without.
-func (c *cluster) answer(method, address string) (any, error) {
-	var found *callEntry
-	for i := range c.calls {
-		e := &c.calls[i]
+// Answer returns the response to a call. An entry with a method precedes one without.
+func (c *Cluster) Answer(method, address string) (any, error) {
+	var found *document.Call
+	for i := range c.Calls {
+		e := &c.Calls[i]
 		if e.URL+e.URLPath != address || e.Method != "" && !strings.EqualFold(e.Method, method) {
 			continue
 		}
@@ -65,8 +45,8 @@ var errNoAnswer = errors.New("the suite does not say what it answers: give it un
 
 // API implements rulecontext.Caller, with the suite's response for the path, else with the
 // suite's objects.
-func (c *cluster) API(ctx context.Context, call rulecontext.APICall) (any, error) {
-	body, err := c.answer(call.Method, call.Path)
+func (c *Cluster) API(ctx context.Context, call rulecontext.APICall) (any, error) {
+	body, err := c.Answer(call.Method, call.Path)
 	if !errors.Is(err, errNoAnswer) || call.Method != http.MethodGet {
 		return body, err
 	}
@@ -74,7 +54,7 @@ func (c *cluster) API(ctx context.Context, call rulecontext.APICall) (any, error
 }
 
 // read reads a path of the Kubernetes API from the objects.
-func (c *cluster) read(ctx context.Context, path string) (any, error) {
+func (c *Cluster) read(ctx context.Context, path string) (any, error) {
 	path, query, _ := strings.Cut(path, "?")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	var ref cel.ResourceRef
@@ -106,8 +86,8 @@ func (c *cluster) read(ctx context.Context, path string) (any, error) {
 
 // knows reports whether the suite has an object of a resource, so that a list of them counts as
 // complete.
-func (c *cluster) knows(group, resource string) bool {
-	for _, o := range c.objects {
+func (c *Cluster) knows(group, resource string) bool {
+	for _, o := range c.Objects {
 		if o.Group() == group && c.nameOf(group, o.Kind()) == resource {
 			return true
 		}
@@ -116,35 +96,22 @@ func (c *cluster) knows(group, resource string) bool {
 }
 
 // Service implements rulecontext.Caller.
-func (c *cluster) Service(_ context.Context, call rulecontext.ServiceCall) (any, error) {
-	return c.answer(call.Method, call.URL)
+func (c *Cluster) Service(_ context.Context, call rulecontext.ServiceCall) (any, error) {
+	return c.Answer(call.Method, call.URL)
 }
 
 // Do implements cel.HTTP.
-func (c *cluster) Do(_ context.Context, request cel.HTTPRequest) (any, error) {
-	body, err := c.answer(request.Method, request.URL)
+func (c *Cluster) Do(_ context.Context, request cel.HTTPRequest) (any, error) {
+	body, err := c.Answer(request.Method, request.URL)
 	if err != nil {
 		return nil, &cel.UnknownError{Gaps: []error{fmt.Errorf("%s %s: %w", request.Method, request.URL, err)}}
 	}
 	return body, nil
 }
 
-// imageData is the suite's data of an image.
-type imageData struct {
-	Image         string `json:"image"`
-	ResolvedImage string `json:"resolvedImage"`
-	Registry      string `json:"registry"`
-	Repository    string `json:"repository"`
-	Tag           string `json:"tag"`
-	Digest        string `json:"digest"`
-	ImageIndex    any    `json:"imageIndex"`
-	Manifest      any    `json:"manifest"`
-	Config        any    `json:"config"`
-}
-
 // ImageData implements rulecontext.Images.
-func (c *cluster) ImageData(_ context.Context, reference string, _ policy.Credentials) (map[string]any, error) {
-	for _, i := range c.images {
+func (c *Cluster) ImageData(_ context.Context, reference string, _ policy.Credentials) (map[string]any, error) {
+	for _, i := range c.Images {
 		if i.Image != reference {
 			continue
 		}
@@ -161,7 +128,7 @@ func (c *cluster) ImageData(_ context.Context, reference string, _ policy.Creden
 }
 
 // Metadata implements cel.ImageData.
-func (c *cluster) Metadata(ctx context.Context, reference string) (map[string]any, error) {
+func (c *Cluster) Metadata(ctx context.Context, reference string) (map[string]any, error) {
 	data, err := c.ImageData(ctx, reference, policy.Credentials{})
 	if err != nil {
 		return nil, &cel.UnknownError{Gaps: []error{err}}

@@ -1,4 +1,8 @@
-package suite
+// Package cluster replaces the cluster of a test suite.
+//
+// It answers the look-ups of policies, their calls and their questions about images from the
+// objects and responses that the suite defines, and opens no connection.
+package cluster
 
 import (
 	"context"
@@ -7,45 +11,49 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
+	"github.com/quaymaster/quaymaster/policy/suite/document"
 	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// cluster serves the look-ups of policies from the objects of a suite: objects that no file
+// Cluster serves the look-ups of policies from the objects of a suite: objects that no file
 // defines do not exist.
-type cluster struct {
-	objects []workload.Object
-	kinds   []constraint.Resource
-	calls   []callEntry
-	globals *globalcontext.Store
-	images  []imageData
+type Cluster struct {
+	Objects []workload.Object
+	Kinds   []constraint.Resource
+	Calls   []document.Call
+	Globals *globalcontext.Store
+	Images  []document.ImageData
 }
 
-func newCluster(kinds []constraint.Resource) *cluster {
-	return &cluster{kinds: slices.Clip(kinds), globals: globalcontext.NewStore(nil)}
+// New returns a cluster of these kinds without objects.
+func New(kinds []constraint.Resource) *Cluster {
+	return &Cluster{Kinds: slices.Clip(kinds), Globals: globalcontext.NewStore(nil)}
 }
 
-// add stores an object; a custom resource definition adds its kind.
-func (c *cluster) add(objects ...workload.Object) {
+// Add stores an object; a custom resource definition adds its kind.
+func (c *Cluster) Add(objects ...workload.Object) {
 	for _, object := range objects {
-		c.define(object)
+		c.Define(object)
 	}
-	c.objects = append(c.objects, objects...)
+	c.Objects = append(c.Objects, objects...)
 }
 
-func (c *cluster) define(definition workload.Object) {
+// Define adds the kind of a custom resource definition; other objects have no effect.
+func (c *Cluster) Define(definition workload.Object) {
 	if kind, ok := evaluation.Defined(definition); ok {
-		c.kinds = slices.Insert(c.kinds, 0, kind)
+		c.Kinds = slices.Insert(c.Kinds, 0, kind)
 	}
 }
 
 // ConfigMap implements kyverno.Lookup.
-func (c *cluster) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
-	for _, o := range c.objects {
+func (c *Cluster) ConfigMap(_ context.Context, namespace, name string) (map[string]any, error) {
+	for _, o := range c.Objects {
 		if o.Kind() == "ConfigMap" && o.Group() == "" && o.Namespace() == namespace && o.Name() == name {
 			return o.Content(), nil
 		}
@@ -54,8 +62,8 @@ func (c *cluster) ConfigMap(_ context.Context, namespace, name string) (map[stri
 }
 
 // Secret returns the type and content of a Secret.
-func (c *cluster) Secret(_ context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
-	for _, o := range c.objects {
+func (c *Cluster) Secret(_ context.Context, namespace, name string) (kind string, data map[string][]byte, err error) {
+	for _, o := range c.Objects {
 		if o.Kind() == "Secret" && o.Group() == "" && o.Namespace() == namespace && o.Name() == name {
 			return secretOf(o)
 		}
@@ -63,15 +71,15 @@ func (c *cluster) Secret(_ context.Context, namespace, name string) (kind string
 	return "", nil, &image.Error{Kind: image.NotFound, Op: "read", On: "Secret " + namespace + "/" + name}
 }
 
-// swap applies a function to the content of objects; Secrets are decoded first.
-func (c *cluster) swap(by func(any) any) {
-	for i, o := range c.objects {
+// Swap applies a function to the content of objects; Secrets are decoded first.
+func (c *Cluster) Swap(by func(any) any) {
+	for i, o := range c.Objects {
 		content, ok := by(decoded(o)).(map[string]any)
 		if !ok {
 			continue
 		}
 		if changed, err := o.With(content); err == nil {
-			c.objects[i] = changed
+			c.Objects[i] = changed
 		}
 	}
 }
@@ -96,12 +104,12 @@ func decoded(o workload.Object) map[string]any {
 	return content
 }
 
-// keysOf reads the keys that policies name in Secrets.
-type keysOf struct{ *cluster }
+// Keys reads the keys that policies name in Secrets.
+type Keys struct{ *Cluster }
 
 // Secret implements trust.Secrets.
-func (k keysOf) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
-	_, data, err := k.cluster.Secret(ctx, namespace, name)
+func (k Keys) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
+	_, data, err := k.Cluster.Secret(ctx, namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +120,11 @@ func (k keysOf) Secret(ctx context.Context, namespace, name, key string) ([]byte
 	return value, nil
 }
 
-var _ cel.Resources = (*cluster)(nil)
+var _ cel.Resources = (*Cluster)(nil)
 
 // Get implements cel.Resources.
-func (c *cluster) Get(_ context.Context, of cel.ResourceRef) (map[string]any, error) {
-	for _, o := range c.objects {
+func (c *Cluster) Get(_ context.Context, of cel.ResourceRef) (map[string]any, error) {
+	for _, o := range c.Objects {
 		if c.is(o, of) && o.Name() == of.Name {
 			return o.Content(), nil
 		}
@@ -125,9 +133,9 @@ func (c *cluster) Get(_ context.Context, of cel.ResourceRef) (map[string]any, er
 }
 
 // List implements cel.Resources.
-func (c *cluster) List(_ context.Context, of cel.ResourceRef, labels map[string]string) (map[string]any, error) {
+func (c *Cluster) List(_ context.Context, of cel.ResourceRef, labels map[string]string) (map[string]any, error) {
 	items := []any{}
-	for _, o := range c.objects {
+	for _, o := range c.Objects {
 		if c.is(o, of) && hasLabels(o, labels) {
 			items = append(items, o.Content())
 		}
@@ -136,12 +144,12 @@ func (c *cluster) List(_ context.Context, of cel.ResourceRef, labels map[string]
 }
 
 // Post implements cel.Resources.
-func (c *cluster) Post(_ context.Context, of cel.ResourceRef, _ map[string]any) (map[string]any, error) {
+func (c *Cluster) Post(_ context.Context, of cel.ResourceRef, _ map[string]any) (map[string]any, error) {
 	return nil, &cel.UnknownError{Gaps: []error{fmt.Errorf("%s cannot be made in a suite", of.Resource)}}
 }
 
 // Kind implements cel.Resources.
-func (c *cluster) Kind(_ context.Context, apiVersion, kind string) (group, version, resource string, err error) {
+func (c *Cluster) Kind(_ context.Context, apiVersion, kind string) (group, version, resource string, err error) {
 	group, version, ok := strings.Cut(apiVersion, "/")
 	if !ok {
 		group, version = "", apiVersion
@@ -150,24 +158,24 @@ func (c *cluster) Kind(_ context.Context, apiVersion, kind string) (group, versi
 }
 
 // Namespaced reports whether a kind is namespaced, by the suite's own definitions.
-func (c *cluster) Namespaced(_ context.Context, apiVersion, kind string) (bool, error) {
+func (c *Cluster) Namespaced(_ context.Context, apiVersion, kind string) (bool, error) {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok {
 		group = ""
 	}
-	return !evaluation.InNoNamespace(c.kinds, group, kind), nil
+	return !evaluation.InNoNamespace(c.Kinds, group, kind), nil
 }
 
 // Named implements constraint.Resources.
-func (c *cluster) Named(group, name string) []constraint.Resource {
+func (c *Cluster) Named(group, name string) []constraint.Resource {
 	var found []constraint.Resource
-	for _, r := range c.kinds {
+	for _, r := range c.Kinds {
 		if r.Name == name && (group == "*" || group == r.Group) {
 			found = append(found, r)
 		}
 	}
-	for _, o := range c.objects {
-		r := constraint.Resource{Name: c.nameOf(o.Group(), o.Kind()), Group: o.Group(), Kind: o.Kind(), Cluster: evaluation.InNoNamespace(c.kinds, o.Group(), o.Kind())}
+	for _, o := range c.Objects {
+		r := constraint.Resource{Name: c.nameOf(o.Group(), o.Kind()), Group: o.Group(), Kind: o.Kind(), Cluster: evaluation.InNoNamespace(c.Kinds, o.Group(), o.Kind())}
 		if r.Name == name && (group == "*" || group == r.Group) && !slices.Contains(found, r) {
 			found = append(found, r)
 		}
@@ -175,8 +183,8 @@ func (c *cluster) Named(group, name string) []constraint.Resource {
 	return found
 }
 
-func (c *cluster) nameOf(group, kind string) string {
-	for _, r := range c.kinds {
+func (c *Cluster) nameOf(group, kind string) string {
+	for _, r := range c.Kinds {
 		if r.Group == group && r.Kind == kind {
 			return r.Name
 		}
@@ -184,16 +192,16 @@ func (c *cluster) nameOf(group, kind string) string {
 	return constraint.NameOf(kind)
 }
 
-func (c *cluster) is(o workload.Object, of cel.ResourceRef) bool {
+func (c *Cluster) is(o workload.Object, of cel.ResourceRef) bool {
 	return o.Group() == of.Group && (of.Version == "" || o.Version() == of.Version) && c.nameOf(o.Group(), o.Kind()) == of.Resource &&
 		(of.Namespace == "" || o.Namespace() == of.Namespace)
 }
 
-// labels returns the labels of a namespace; an undefined namespace has only the label that the
+// Labels returns the labels of a namespace; an undefined namespace has only the label that the
 // API server sets.
-func (c *cluster) labels(namespace string) map[string]string {
+func (c *Cluster) Labels(namespace string) map[string]string {
 	labels := map[string]string{}
-	for _, o := range c.objects {
+	for _, o := range c.Objects {
 		if o.Kind() == "Namespace" && o.Group() == "" && o.Name() == namespace {
 			maps.Copy(labels, labelsOf(o))
 		}
@@ -219,4 +227,11 @@ func hasLabels(o workload.Object, wanted map[string]string) bool {
 		}
 	}
 	return true
+}
+
+// secretOf returns the type and content of a Secret.
+func secretOf(o workload.Object) (kind string, data map[string][]byte, err error) {
+	kind, _ = o.Content()["type"].(string)
+	data, err = engine.SecretData(o.Content())
+	return kind, data, err
 }
