@@ -20,7 +20,7 @@ var layers = map[string]int{
 	"image": 0, "image/mirror/internal/mapping": 1, "image/mirror": 2, "cache": 0, "cache/redis": 1, "cache/snapshot": 1,
 	"internal/file": 0, "internal/fairqueue": 0, "internal/waittime": 0, "internal/limit": 0, "internal/redact": 0, "internal/testkit": 0, "internal/dial": 0, "internal/dial/dialtest": 1,
 	"registry/internal/content": 1, "registry/internal/memory": 1, "registry/internal/guard": 1, "registry/internal/login": 2,
-	"workload": 1, "workload/internal/yamldocument": 0, "registry/ratelimit": 0, "registry": 3, "registry/keychain": 4, "registry/layout": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
+	"workload": 1, "workload/internal/yamldocument": 0, "registry/ratelimit": 0, "registry": 3, "registry/keychain": 4, "registry/keychain/provider": 4, "registry/layout": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/internal/limits": 2, "verify/internal/trustedroot": 2, "verify/trust": 3, "verify/trust/kms": 4,
 	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0, "verify/trust/trusttest": 0,
 	"policy/lang/cue": 3, "policy/lang/rego": 3, "policy/internal/field": 3, "policy/internal/builtin": 3, "policy/internal/requirement": 0, "policy/internal/logic": 0, "policy/internal/random": 3, "policy/dialect/sigstore/trustroot": 4, "policy/dialect/sigstore/clusterimagepolicy": 0, "policy/dialect/sigstore": 10,

@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 )
 
 // complaints are the errors of a configuration.
@@ -108,7 +108,7 @@ func (r Registries) check(found *complaints) {
 		found.refuse(strings.Count(secret, "/") != 1, "registries.pullSecrets: %q: want namespace/name", secret)
 	}
 	for _, name := range r.Providers {
-		found.refuse(!slices.Contains(engine.Providers(), name), "registries.providers: %q: want one of %s", name, strings.Join(engine.Providers(), ", "))
+		found.refuse(!slices.Contains(provider.Names(), name), "registries.providers: %q: want one of %s", name, strings.Join(provider.Names(), ", "))
 	}
 	for _, host := range slices.Sorted(maps.Keys(r.Hosts)) {
 		h := r.Hosts[host]

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/keychain"
+	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
@@ -45,8 +46,8 @@ func newTrust(c config.Trust, secrets trust.Secrets) (*trust.Store, error) {
 // newKeychain selects the credentials for registries.
 func newKeychain(c config.Registries, client *registry.Client, around lookups.Lookups, key []byte) (*keychain.Keychain, error) {
 	providers := map[string]registry.Source{}
-	for _, name := range engine.Providers() {
-		source, err := engine.Provider(name)
+	for _, name := range provider.Names() {
+		source, err := provider.Named(name, os.Getenv)
 		if err != nil {
 			return nil, err
 		}

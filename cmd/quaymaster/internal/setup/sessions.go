@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
@@ -18,6 +19,7 @@ type online struct {
 	client   *registry.Client
 	insecure *registry.Client // for policies that allow insecure registries
 	secrets  *engine.Resources
+	env      func(string) string
 }
 
 // Open implements gate.Registries. Pull secrets of a manifest belong to the cluster; the command
@@ -59,7 +61,7 @@ func (o online) sources(credentials policy.Credentials) ([]registry.Source, erro
 		sources = append(sources, entries...)
 	}
 	for _, name := range credentials.Providers {
-		source, err := engine.Provider(name)
+		source, err := provider.Named(name, o.env)
 		if err != nil {
 			return nil, err
 		}

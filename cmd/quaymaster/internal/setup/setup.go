@@ -26,6 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/policy/suite/fixtures"
 	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
@@ -296,14 +297,14 @@ func (f *Flags) Registries(t command.Terminal, secrets *engine.Resources, reques
 	if err != nil {
 		return nil, err
 	}
-	return online{client: client, insecure: client.Insecure(), secrets: secrets}, nil
+	return online{client: client, insecure: client.Insecure(), secrets: secrets, env: t.Env}, nil
 }
 
 // Client makes a registry client with the caller's credentials.
 func (f *Flags) Client() (*registry.Client, error) {
 	config := registry.Config{
 		PlainHTTP:   f.PlainHTTP,
-		Credentials: []registry.Source{engine.DockerConfiguration()},
+		Credentials: []registry.Source{provider.DockerConfiguration()},
 	}
 	if f.RegistryCA != "" {
 		pool, err := CertificatePool(f.RegistryCA)

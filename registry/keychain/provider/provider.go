@@ -1,4 +1,6 @@
-package engine
+// Package provider gives the credentials of cloud registries: those of Amazon, Azure, GitHub and
+// Google, and of docker's configuration.
+package provider
 
 import (
 	"context"
@@ -16,9 +18,10 @@ import (
 	"github.com/quaymaster/quaymaster/registry"
 )
 
-// Provider returns the credentials of a cloud, by the name that Kyverno's policies use. Each
-// applies to its own registries and to no other host.
-func Provider(name string) (registry.Source, error) {
+// Named returns the credentials of a cloud, by the name that Kyverno's policies use. Each
+// applies to its own registries and to no other host. Env reads an environment variable; the
+// libraries of the clouds read theirs themselves.
+func Named(name string, env func(string) string) (registry.Source, error) {
 	source := registry.Source{Name: "the credential provider " + name}
 	switch name {
 	case "default":
@@ -28,7 +31,7 @@ func Provider(name string) (registry.Source, error) {
 	case "amazon":
 		source.Keychain = authn.NewKeychainFromHelper(ecr.NewECRHelper(ecr.WithLogger(io.Discard)))
 	case "azure":
-		source.Keychain = &azureCredential{}
+		source.Keychain = &azureCredential{env: env}
 	case "github":
 		source.Keychain = github.Keychain
 	default:
@@ -37,8 +40,8 @@ func Provider(name string) (registry.Source, error) {
 	return source, nil
 }
 
-// Providers are the names that Provider accepts.
-func Providers() []string { return []string{"default", "google", "amazon", "azure", "github"} }
+// Names are the names that Named accepts.
+func Names() []string { return []string{"default", "google", "amazon", "azure", "github"} }
 
 // DockerConfiguration gives the credentials of the caller's docker and podman
 // files and their helpers.

@@ -1,4 +1,4 @@
-package engine
+package provider
 
 import (
 	"context"
@@ -15,12 +15,12 @@ import (
 )
 
 func TestProviders(t *testing.T) {
-	for _, known := range Providers() {
-		if source, err := Provider(known); err != nil || source.Keychain == nil {
+	for _, known := range Names() {
+		if source, err := Named(known, os.Getenv); err != nil || source.Keychain == nil {
 			t.Errorf("provider %s: %v", known, err)
 		}
 	}
-	if _, err := Provider("unknown"); err == nil {
+	if _, err := Named("unknown", os.Getenv); err == nil {
 		t.Error("an unknown provider is accepted")
 	}
 }
@@ -55,7 +55,7 @@ func TestGoogleCredentialOutlivesWhoAsked(t *testing.T) {
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	t.Setenv("PATH", folder) // without gcloud
-	source, err := Provider("google")
+	source, err := Named("google", os.Getenv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,8 @@
-package engine
+package provider
 
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +26,7 @@ const azureTimeout = 30 * time.Second
 // token and renew it.
 type azureCredential struct {
 	transport policy.Transporter // nil: the library's own
+	env       func(string) string
 	mu        sync.Mutex
 	found     map[string]azcore.TokenCredential // by the registry's domain
 }
@@ -88,7 +88,7 @@ func (a *azureCredential) refreshToken(ctx context.Context, host, domain string,
 		return "", err
 	}
 	fields := &azcontainerregistry.AuthenticationClientExchangeAADAccessTokenForACRRefreshTokenOptions{AccessToken: &access.Token}
-	if tenant := os.Getenv("AZURE_TENANT_ID"); tenant != "" {
+	if tenant := a.env("AZURE_TENANT_ID"); tenant != "" {
 		fields.Tenant = &tenant
 	}
 	answer, err := client.ExchangeAADAccessTokenForACRRefreshToken(ctx, azcontainerregistry.PostContentSchemaGrantTypeAccessToken, host, fields)
@@ -108,7 +108,7 @@ func (a *azureCredential) identity(domain string, options azcore.ClientOptions) 
 	if found := a.found[domain]; found != nil {
 		return found, nil
 	}
-	if os.Getenv("AZURE_AUTHORITY_HOST") != "" {
+	if a.env("AZURE_AUTHORITY_HOST") != "" {
 		options.Cloud.ActiveDirectoryAuthorityHost = "" // azidentity reads the variable
 	}
 	var chain []azcore.TokenCredential
@@ -119,15 +119,15 @@ func (a *azureCredential) identity(domain string, options azcore.ClientOptions) 
 	}
 	environment, err := azidentity.NewEnvironmentCredential(&azidentity.EnvironmentCredentialOptions{ClientOptions: options})
 	add(environment, err)
-	if token, ok := os.LookupEnv("AZURE_FEDERATED_TOKEN"); ok {
-		federated, err := azidentity.NewClientAssertionCredential(os.Getenv("AZURE_TENANT_ID"), os.Getenv("AZURE_CLIENT_ID"),
+	if token := a.env("AZURE_FEDERATED_TOKEN"); token != "" {
+		federated, err := azidentity.NewClientAssertionCredential(a.env("AZURE_TENANT_ID"), a.env("AZURE_CLIENT_ID"),
 			func(context.Context) (string, error) { return token, nil }, &azidentity.ClientAssertionCredentialOptions{ClientOptions: options})
 		add(federated, err)
 	}
 	workload, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientOptions: options})
 	add(workload, err)
 	managed := &azidentity.ManagedIdentityCredentialOptions{ClientOptions: options}
-	if id := os.Getenv("AZURE_CLIENT_ID"); id != "" {
+	if id := a.env("AZURE_CLIENT_ID"); id != "" {
 		managed.ID = azidentity.ClientID(id)
 	}
 	machine, err := azidentity.NewManagedIdentityCredential(managed)

@@ -1,4 +1,4 @@
-package engine
+package provider
 
 import (
 	"fmt"
@@ -99,7 +99,7 @@ func TestAzureCredential(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := authn.Resolve(t.Context(), &azureCredential{transport: service}, registry)
+			found, err := authn.Resolve(t.Context(), &azureCredential{transport: service, env: os.Getenv}, registry)
 			if err != nil || (found != authn.Anonymous) != c.given {
 				t.Fatalf("given %t, want %t: %v; sent %v", found != authn.Anonymous, c.given, err, service.sent)
 			}
