@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
 
@@ -28,6 +30,16 @@ func NewSecretStore(secrets typed.SecretInterface, name string) certificate.Stor
 
 // Refresh reads the own authority again.
 func (c *Certificates) Refresh(ctx context.Context) error { return c.own.Refresh(ctx) }
+
+// FollowSecret reloads the certificate when its Secret changes, so that all replicas serve the same
+// soon.
+func (c *Certificates) FollowSecret(ctx context.Context, secrets gateway.Watcher, name string, log *slog.Logger) {
+	gateway.WatchObject(ctx, secrets, name, log, func() {
+		if err := c.Refresh(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("the certificate's Secret changed and cannot be used", slog.String("error", err.Error()))
+		}
+	})
+}
 
 // Key returns the replicas' key once it is available; false if ctx ended first.
 func (c *Certificates) Key(ctx context.Context) ([]byte, bool) {

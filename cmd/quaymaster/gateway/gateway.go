@@ -26,6 +26,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
 	"github.com/quaymaster/quaymaster/gateway/trust"
+	"github.com/quaymaster/quaymaster/gateway/webhooks"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 	"github.com/quaymaster/quaymaster/scan"
@@ -99,9 +100,9 @@ type assembly struct {
 	members       *lease.Members   // nil where other replicas are not used
 	queue         *admission.Queue
 	entrances     map[string]*endpoints.Placeholder
-	keeping       keeping          // of the webhook configurations
-	engineMade    *gate.Gate       // set once the endpoints are active
-	kept          *snapshot.Keeper // of its verified claims; nil where none are kept
+	webhooks      *webhooks.Controller // nil when running standalone
+	engineMade    *gate.Gate           // set once the endpoints are active
+	kept          *snapshot.Keeper     // of its verified claims; nil where none are kept
 	records       *reporting.Records
 	socket        *endpoints.Socket // nil unless there is one
 	server        *webhook.Server
@@ -129,7 +130,6 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 		metrics:   metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
 	}
 	g.scanned = scan.NewView(g.state)
-	g.keeping.metrics = g.metrics
 	for _, prepare := range []func(context.Context) error{
 		g.connect, g.loadCertificates, g.loadTrust, g.loadDocuments, g.newRegistryClient, g.startTelemetry, g.record, g.newServer,
 	} {
@@ -138,7 +138,10 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 			return nil, err
 		}
 	}
-	g.addLeaderComponents()
+	if err := g.addLeaderComponents(); err != nil {
+		g.close()
+		return nil, err
+	}
 	return g, nil
 }
 
@@ -171,7 +174,9 @@ func (g *assembly) loadCertificates(context.Context) error {
 	}
 	g.certificates = made
 	if g.cluster != nil {
-		g.group.Add("certificate's Secret", gateway.Loop(g.watchSecret))
+		g.group.Add("certificate's Secret", gateway.Loop(func(ctx context.Context) {
+			made.FollowSecret(ctx, g.cluster.Client.Typed.CoreV1().Secrets(g.configuration.Namespace), g.configuration.Certificate.Secret, g.log)
+		}))
 	}
 	return nil
 }

@@ -2,22 +2,23 @@ package gateway
 
 import (
 	"context"
-	"log/slog"
-	"sync"
 
-	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/background"
-	"github.com/quaymaster/quaymaster/gateway/discovery"
-	"github.com/quaymaster/quaymaster/gateway/kinds"
-	"github.com/quaymaster/quaymaster/gateway/status"
+	"github.com/quaymaster/quaymaster/gateway/webhooks"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
 // addLeaderComponents adds the components that one replica runs for all, and the election.
-func (g *assembly) addLeaderComponents() {
+func (g *assembly) addLeaderComponents() error {
 	if g.cluster == nil {
-		return
+		return nil
+	}
+	var err error
+	g.webhooks, err = g.newWebhooks()
+	if err != nil {
+		return err
 	}
 	g.group.Add("leader", gateway.Func(g.lead))
 	g.addBackground()
@@ -25,18 +26,22 @@ func (g *assembly) addLeaderComponents() {
 	g.addAnalysis()
 	for _, c := range []struct {
 		name, role string
-		run        gateway.LeaderFunc
+		component  gateway.Component
 	}{
-		{"state of policies", config.RoleAdmission, g.documents.ReportAll}, {"replicas", config.RoleAdmission, g.sweep},
-		{"owners of status", config.RoleAdmission, g.documents.FollowOwners},
-		{"status of mirrors", config.RoleAdmission, func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.targets) }}, {"status of global context", config.RoleAdmission, g.documents.WriteGlobals},
-		{"webhook configurations", config.RoleAdmission, g.configure}, {"break glass", config.RoleAdmission, g.records.CloseNamespaces},
-		{"reports of policies", config.RoleReport, g.records.RemoveResults},
+		{"state of policies", config.RoleAdmission, gateway.LeaderFunc(g.documents.ReportAll)},
+		{"replicas", config.RoleAdmission, gateway.LeaderFunc(g.sweep)},
+		{"owners of status", config.RoleAdmission, gateway.LeaderFunc(g.documents.FollowOwners)},
+		{"status of mirrors", config.RoleAdmission, gateway.LeaderFunc(func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.targets) })},
+		{"status of global context", config.RoleAdmission, gateway.LeaderFunc(g.documents.WriteGlobals)},
+		{"webhook configurations", config.RoleAdmission, g.webhooks},
+		{"break glass", config.RoleAdmission, gateway.LeaderFunc(g.records.CloseNamespaces)},
+		{"reports of policies", config.RoleReport, gateway.LeaderFunc(g.records.RemoveResults)},
 	} {
 		if g.configuration.Has(c.role) {
-			g.group.Add(c.name, c.run)
+			g.group.Add(c.name, c.component)
 		}
 	}
+	return nil
 }
 
 // addBackground adds the runner of rules about other objects. In shadow mode it does not run, also
@@ -77,48 +82,17 @@ func (g *assembly) sweep(ctx context.Context) {
 	}
 }
 
-// configure maintains the webhook configurations until ctx ends.
-func (g *assembly) configure(ctx context.Context) {
-	ready := g.documents.Policies.Reporter.Readiness
-	ready.Begin(!g.configuration.Webhooks.Disabled)
-	g.documents.Policies.WriteStatus()
-	if g.configuration.Webhooks.Disabled {
-		return
-	}
-	var beside sync.WaitGroup
-	defer beside.Wait()
-	kept := &webhooks{
-		settings: g.configuration.Webhooks, optIn: g.configuration.Policies.ClusterImagePolicies.OptIn,
-		namespace: g.configuration.Namespace, client: g.cluster.Client, log: g.log,
-		shadow: g.configuration.Shadow(), keeping: &g.keeping, bundle: g.certificates.Bundle, policies: g.documents.Active,
-		mirrors: g.documents.Mirrors.Set, documents: kinds.Validated(),
-		readiness: ready, sequence: g.documents.Policies.Sequence.Load,
-	}
-	changed := make(chan struct{}, 1)
-	reconciler, err := kept.reconciler(changed)
-	var asks *probe.Prober
-	if err == nil {
-		asks, err = probe.New(probe.Options{Config: g.cluster.Client.Config(), Slices: g.cluster.Client.Typed.DiscoveryV1(), Namespace: g.configuration.Namespace})
-	}
-	if err != nil {
-		g.log.Error("the webhook configurations cannot be kept", slog.String("error", err.Error()))
-		return
-	}
-	tell := func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	beside.Go(func() { notice(ctx, changed, &g.documents.Policies.Updates, g.certificates) })
-	beside.Go(func() { g.watchConfigurations(ctx, tell) })
-	beside.Go(func() { discovery.WatchDefinitions(ctx, &g.cluster.Defined, tell) })
-	beside.Go(func() { ready.Run(ctx, asks) })
-	beside.Go(func() { // configurations not observed by then are not ready
-		gateway.Idle(ctx, status.GraceTime)
-		if ctx.Err() == nil {
-			g.documents.Policies.WriteStatus()
-		}
+// newWebhooks makes the component that keeps the webhook configurations.
+func (g *assembly) newWebhooks() (*webhooks.Controller, error) {
+	c, of := g.configuration, g.configuration.Webhooks
+	return webhooks.New(webhooks.Config{
+		Settings: webhooks.Settings{
+			Namespace: c.Namespace, Owner: of.Owner, URL: of.URL, Service: of.Service, Port: of.Port, FailurePolicy: of.FailurePolicy,
+			ExcludedNamespaces: *of.ExcludedNamespaces, BreakGlass: of.BreakGlass, Shadow: c.Shadow(), OptIn: c.Policies.ClusterImagePolicies.OptIn,
+			Pinning: configuration.Pinning{MutateControllers: of.MutateControllers, OnlyPods: of.OnlyPods},
+		},
+		Disabled: of.Disabled, Client: g.cluster.Client, Documents: g.documents, Mirrors: g.documents.Mirrors.Set,
+		Updates: &g.documents.Policies.Updates, Definitions: &g.cluster.Defined, Certificates: g.certificates,
+		Readiness: g.documents.Policies.Reporter.Readiness, Metrics: g.metrics, Log: g.log,
 	})
-	reconciler.Run(ctx)
 }

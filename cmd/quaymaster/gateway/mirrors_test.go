@@ -174,3 +174,6 @@ func TestCopiesAreTheCurrentMirrors(t *testing.T) {
 		t.Error("the mirrors that are current are not asked")
 	}
 }
+
+// nobody is a prover that proves nothing.
+type nobody struct{ gate.Prover }

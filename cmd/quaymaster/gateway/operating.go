@@ -3,7 +3,6 @@ package gateway
 import (
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
@@ -53,7 +52,7 @@ func (g *assembly) readCluster(readings *metrics.Readings) {
 			if !leads() {
 				return time.Time{}
 			}
-			return g.keeping.last()
+			return g.webhooks.Reconciled()
 		}
 	}
 	readings.ScanInterval = func() time.Duration {
@@ -94,21 +93,4 @@ func (g *assembly) overrides() []metrics.Override {
 		list = append(list, metrics.Override{Name: o.Name, Effect: effect, Expires: o.Expires})
 	}
 	return list
-}
-
-// keeping is the time at which the webhook configurations were last correct.
-type keeping struct {
-	metrics interface {
-		ConfigurationWritten(configuration, reason string)
-	}
-	at atomic.Int64 // Unix time in seconds; 0: never
-}
-
-func (k *keeping) kept() { k.at.Store(time.Now().Unix()) }
-
-func (k *keeping) last() time.Time {
-	if at := k.at.Load(); at != 0 {
-		return time.Unix(at, 0)
-	}
-	return time.Time{}
 }

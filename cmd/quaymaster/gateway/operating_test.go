@@ -3,8 +3,8 @@ package gateway
 import (
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
@@ -96,14 +96,12 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// TestKeeping: a replica that kept nothing has no time for it.
-func TestKeeping(t *testing.T) {
-	var k keeping
-	if !k.last().IsZero() {
-		t.Error("kept before it was")
-	}
-	k.kept()
-	if since := time.Since(k.last()); since < 0 || since > time.Minute {
-		t.Errorf("kept %s ago", since)
+// TestFailurePolicySetting: the setting takes the values of the API.
+func TestFailurePolicySetting(t *testing.T) {
+	for text, wrong := range map[string]string{"Fail": "", "Ignore": "", "ignore": "webhooks.failurePolicy", "Open": "webhooks.failurePolicy"} {
+		_, err := config.Parse([]byte(head + "webhooks: {failurePolicy: " + text + "}\n"))
+		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

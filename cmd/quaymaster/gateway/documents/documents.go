@@ -240,6 +240,13 @@ func (d *Documents) Current() Current { return Current{d.Policies} }
 // Active returns the active policies; nil until they are loaded.
 func (d *Documents) Active() *set.Set { return d.Current().Policies() }
 
+// Sequence is the number of the active set of policies, or of an earlier one.
+func (d *Documents) Sequence() int64 { return d.Policies.Sequence.Load() }
+
+// WriteStatus writes the status of policies again, where it differs from the last one of this
+// replica.
+func (d *Documents) WriteStatus() { d.Policies.WriteStatus() }
+
 // ByID searches the currently active policies.
 func (d *Documents) ByID() func(id string) *policy.Policy {
 	known := map[string]*policy.Policy{}

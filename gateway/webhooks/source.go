@@ -1,4 +1,4 @@
-package gateway
+package webhooks
 
 import (
 	"context"
@@ -6,18 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	registration "k8s.io/api/admissionregistration/v1"
 	authentication "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/quaymaster/quaymaster/cluster"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
-	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
@@ -25,38 +23,26 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration/reconcile"
 )
 
-// webhooks makes the webhook configurations: it is a reconcile.Source.
-type webhooks struct {
-	settings  config.Webhooks
-	optIn     bool // ClusterImagePolicies apply only in labelled namespaces
-	shadow    bool
-	namespace string
-	client    *cluster.Client
-	log       *slog.Logger
-	bundle    func() []byte
-	policies  func() *set.Set    // nil until they are loaded
-	mirrors   func() *mirror.Set // nil until they are loaded
-	documents []schema.GroupResource
-	served    []configuration.Resource // the last discovery; used by only one goroutine
-	orphans   bool                     // a missing owner of the configurations was logged
-	account   string                   // the gateway's user; empty until it is known
-	keeping   *keeping
-	readiness *status.Readiness
-	// sequence returns the number of the published set; asked is that of set, which the last
-	// Input was made of.
-	sequence func() int64
-	asked    int64
+// source makes the webhook configurations: it is a reconcile.Source.
+type source struct {
+	Config
+	served     []configuration.Resource // the last discovery; used by only one goroutine
+	orphans    bool                     // a missing owner of the configurations was logged
+	account    string                   // the gateway's user; empty until it is known
+	reconciled *atomic.Int64            // the time at which the configurations were last correct
+	// sequence is the number of set, which the last Input was made of, or of an earlier one.
+	sequence int64
 	set      *set.Set
 }
 
 // Input implements reconcile.Source.
-func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
-	w.asked = w.sequence() // before the set: see policies.sequence
-	set, mirrors := w.policies(), w.mirrors()
+func (w *source) Input(ctx context.Context) (configuration.Input, error) {
+	w.sequence = w.Documents.Sequence() // before the set, so that it is not newer
+	set, mirrors := w.Documents.Active(), w.Mirrors()
 	if set == nil || mirrors == nil {
 		return configuration.Input{}, errors.New("the policies and mirrors are not known yet")
 	}
-	lists, failed, err := discovery.DiscovererOf(w.client.Typed.Discovery())()
+	lists, failed, err := discovery.DiscovererOf(w.Client.Typed.Discovery())()
 	if err != nil {
 		return configuration.Input{}, fmt.Errorf("which resources does the API server serve: %w", err)
 	}
@@ -67,30 +53,30 @@ func (w *webhooks) Input(ctx context.Context) (configuration.Input, error) {
 		return configuration.Input{}, err
 	}
 	labelled := configuration.Labelled{}
-	if w.optIn {
+	if w.Settings.OptIn {
 		labelled = configuration.Labelled{Label: kinds.SigstoreGroup + "/include", Value: "true",
 			Is: func(p *policy.Policy) bool { return p.Kind == "ClusterImagePolicy" }}
 	}
 	return configuration.Input{
 		Labelled: labelled,
-		Policies: unanswered(w.settings.FailurePolicy, slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(),
-		Resources: w.served, Failed: failed, CABundle: w.bundle(),
+		Policies: unanswered(w.Settings.FailurePolicy, slices.Concat(set.Policies(), overriding(set))), Exceptions: set.Exceptions(),
+		Resources: w.served, Failed: failed, CABundle: w.Certificates.Bundle(),
 		Endpoint:  w.endpoint(),
-		Namespace: w.namespace, Exclusions: configuration.Exclusions{Accounts: w.accounts(ctx), ExcludedNamespaces: *w.settings.ExcludedNamespaces},
-		Pinning: configuration.Pinning{MutateControllers: w.settings.MutateControllers, OnlyPods: w.settings.OnlyPods},
-		Mirrors: unmirrored(w.settings.FailurePolicy, asked(mirrors)), Documents: w.documents, Owner: owner,
-		BreakGlass: w.settings.BreakGlass, Shadow: w.shadow,
+		Namespace: w.Settings.Namespace, Exclusions: configuration.Exclusions{Accounts: w.accounts(ctx), ExcludedNamespaces: w.Settings.ExcludedNamespaces},
+		Pinning: w.Settings.Pinning,
+		Mirrors: unmirrored(w.Settings.FailurePolicy, requirements(mirrors)), Documents: kinds.Validated(), Owner: owner,
+		BreakGlass: w.Settings.BreakGlass, Shadow: w.Settings.Shadow,
 	}, nil
 }
 
 // accounts returns the gateway's user, which outside of the cluster is no service account of its
 // namespace. If the API server does not return it, the result is empty and the service accounts
 // count by their names.
-func (w *webhooks) accounts(ctx context.Context) []string {
+func (w *source) accounts(ctx context.Context) []string {
 	if w.account == "" {
-		self, err := w.client.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
+		self, err := w.Client.Typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
 		if err != nil {
-			w.log.Debug("the gateway's own user is not known", slog.String("error", err.Error()))
+			w.Log.Debug("the gateway's own user is not known", slog.String("error", err.Error()))
 			return nil
 		}
 		w.account = self.Status.UserInfo.Username
@@ -101,8 +87,8 @@ func (w *webhooks) accounts(ctx context.Context) []string {
 	return []string{w.account}
 }
 
-// asked returns the requirements of mirrors on the configurations.
-func asked(set *mirror.Set) configuration.Mirrors {
+// requirements returns the requirements of mirrors on the configurations.
+func requirements(set *mirror.Set) configuration.Mirrors {
 	switch {
 	case len(set.Documents()) == 0:
 		return configuration.NoMirrors
@@ -113,11 +99,11 @@ func asked(set *mirror.Set) configuration.Mirrors {
 }
 
 // endpoint is the address of the gateway for the API server.
-func (w *webhooks) endpoint() configuration.Endpoint {
-	if w.settings.URL != "" {
-		return configuration.Endpoint{URL: w.settings.URL}
+func (w *source) endpoint() configuration.Endpoint {
+	if w.Settings.URL != "" {
+		return configuration.Endpoint{URL: w.Settings.URL}
 	}
-	return configuration.Endpoint{Namespace: w.namespace, Service: w.settings.Service, Port: w.settings.Port}
+	return configuration.Endpoint{Namespace: w.Settings.Namespace, Service: w.Settings.Service, Port: w.Settings.Port}
 }
 
 // overriding returns the requirements of overrides in the form of policies: a denied image may be
@@ -137,52 +123,52 @@ func overriding(set *set.Set) []*policy.Policy {
 
 // owner is the release's ClusterRole, so that the configurations are deleted with it. A gateway
 // outside of the cluster may have none.
-func (w *webhooks) owner(ctx context.Context) (metav1.OwnerReference, error) {
-	role, err := w.client.Typed.RbacV1().ClusterRoles().Get(ctx, w.settings.Owner, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) && w.settings.URL != "" {
+func (w *source) owner(ctx context.Context) (metav1.OwnerReference, error) {
+	role, err := w.Client.Typed.RbacV1().ClusterRoles().Get(ctx, w.Settings.Owner, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && w.Settings.URL != "" {
 		if !w.orphans {
 			w.orphans = true
-			w.log.Warn("nothing owns the webhook configurations: delete them when the gateway is not wanted any more",
-				slog.String("clusterRole", w.settings.Owner), slog.String("configurations", configuration.Name))
+			w.Log.Warn("nothing owns the webhook configurations: delete them when the gateway is not wanted any more",
+				slog.String("clusterRole", w.Settings.Owner), slog.String("configurations", configuration.Name))
 		}
 		return metav1.OwnerReference{}, nil
 	}
 	if err != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("the ClusterRole %s, which owns the webhook configurations (webhooks.owner): %w", w.settings.Owner, err)
+		return metav1.OwnerReference{}, fmt.Errorf("the ClusterRole %s, which owns the webhook configurations (webhooks.owner): %w", w.Settings.Owner, err)
 	}
 	return metav1.OwnerReference{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: role.Name, UID: role.UID}, nil
 }
 
 // reconciler maintains the configurations; run it on one replica.
-func (w *webhooks) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, error) {
-	api := w.client.Typed.AdmissionregistrationV1()
+func (w *source) reconciler(changed <-chan struct{}) (*reconcile.Reconciler, error) {
+	api := w.Client.Typed.AdmissionregistrationV1()
 	return reconcile.New(reconcile.Options{
 		Source: w, Changed: changed,
 		Mutating: api.MutatingWebhookConfigurations(), Validating: api.ValidatingWebhookConfigurations(),
 		Warned: func(warnings []configuration.Warning) {
 			for _, warning := range warnings {
-				w.log.Warn("the API server is not asked in the way that policies say", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
+				w.Log.Warn("the API server is not asked in the way that policies say", slog.String("policy", warning.Policy), slog.String("message", warning.Message))
 			}
 		},
 		Kept: func(round reconcile.Round) {
-			w.keeping.kept()
-			w.readiness.Kept(round, w.asked, w.set.Policies())
+			w.reconciled.Store(time.Now().Unix())
+			w.Readiness.Kept(round, w.sequence, w.set.Policies())
 		},
 		Wrote: w.wrote,
 		Failed: func(err error) {
-			w.readiness.Broke(err)
-			w.log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
+			w.Readiness.Broke(err)
+			w.Log.Error("the webhook configurations could not be brought up to date", slog.String("error", err.Error()))
 		},
 	})
 }
 
 // wrote records that a configuration was written. If another client works against the gateway,
 // the API server's audit log names it.
-func (w *webhooks) wrote(which string, why reconcile.Why) {
-	w.keeping.metrics.ConfigurationWritten(which, string(why))
+func (w *source) wrote(which string, why reconcile.Why) {
+	w.Metrics.ConfigurationWritten(which, string(why))
 	if why != reconcile.Wanted {
-		w.readiness.Lost()
-		w.log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
+		w.Readiness.Lost()
+		w.Log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
 			slog.String("configuration", which), slog.String("name", configuration.Name), slog.String("what", string(why)))
 	}
 }

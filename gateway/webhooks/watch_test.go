@@ -1,4 +1,4 @@
-package gateway
+package webhooks
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	registration "k8s.io/api/admissionregistration/v1"
-	core "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -20,9 +19,6 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/quaymaster/quaymaster/cluster"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
-	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/gateway/status"
@@ -33,12 +29,9 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 )
 
-// nobody is a prover that proves nothing.
-type nobody struct{ gate.Prover }
-
-// watching is a gateway with nothing but a client.
-func watching(client *fake.Clientset) *assembly {
-	return &assembly{log: slog.New(slog.DiscardHandler), cluster: &lookups.Cluster{Client: &cluster.Client{Typed: client}}, configuration: config.Configuration{Namespace: "quaymaster"}}
+// configOf has nothing but a client.
+func configOf(client *fake.Clientset) Config {
+	return Config{Log: slog.New(slog.DiscardHandler), Client: &cluster.Client{Typed: client}}
 }
 
 // TestWatchTellsAtOnce: a change is told in no time, and one after a watch that broke
@@ -59,7 +52,7 @@ func TestWatchTellsAtOnce(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			watching(client).watchConfigurations(ctx, func() { told <- struct{}{} })
+			configOf(client).watch(ctx, func() { told <- struct{}{} })
 		}()
 		after(gateway.WatchPause + 2*gateway.WatchPause) // two tries failed
 		begun := time.Now()
@@ -90,9 +83,9 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 			client.Discovery().(*discoveryfake.FakeDiscovery).Resources = []*metav1.APIResourceList{{
 				GroupVersion: "v1", APIResources: []metav1.APIResource{{Name: "pods", Kind: "Pod", Namespaced: true, Verbs: metav1.Verbs{"create", "update"}}},
 			}}
-			g := watching(client)
+			config := configOf(client)
 			store := certificates.NewSecretStore(client.CoreV1().Secrets("quaymaster"), "c")
-			own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: "Secret", Names: []string{"quaymaster.quaymaster.svc"}, Log: g.log})
+			own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: "Secret", Names: []string{"quaymaster.quaymaster.svc"}, Log: config.Log})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,23 +101,23 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			written := &writes{}
-			kept := &webhooks{
-				keeping:   &keeping{metrics: written},
-				settings:  config.Webhooks{Service: "quaymaster", Owner: "quaymaster", ExcludedNamespaces: &[]string{}},
-				namespace: "quaymaster", client: g.cluster.Client, log: g.log, bundle: own.Bundle,
-				policies: func() *set.Set { return policies }, mirrors: func() *mirror.Set { return mirrors },
-				sequence: func() int64 { return 1 }, readiness: status.NewReadiness(g.log, func() {}),
-			}
+			config.Certificates, config.Metrics, config.Readiness = own, written, status.NewReadiness(config.Log, func() {})
+			config.Settings = Settings{Namespace: "quaymaster", Service: "quaymaster", Owner: "quaymaster"}
+			config.Documents, config.Mirrors = active{policies}, func() *mirror.Set { return mirrors }
+			kept := &Controller{config: config}
 			changed := make(chan struct{}, 1)
-			reconciler, err := kept.reconciler(changed)
+			reconciler, err := (&source{Config: config, reconciled: &kept.reconciled}).reconciler(changed)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !kept.Reconciled().IsZero() {
+				t.Error("kept before it was")
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			go reconciler.Run(ctx)
 			if watched {
-				go g.watchConfigurations(ctx, func() {
+				go config.watch(ctx, func() {
 					select {
 					case changed <- struct{}{}:
 					default:
@@ -140,14 +133,24 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 			if _, err := api.Get(ctx, configuration.Name, metav1.GetOptions{}); (err == nil) != watched {
 				t.Errorf("2 s after it was deleted, watched %t: %v", watched, err)
 			}
-			if got := slices.Contains(written.all(), "validating missing"); got != watched || kept.keeping.last().IsZero() {
-				t.Errorf("watched %t: written were %q, and kept at %s", watched, written.all(), kept.keeping.last())
+			if got := slices.Contains(written.all(), "validating missing"); got != watched || kept.Reconciled().IsZero() {
+				t.Errorf("watched %t: written were %q, and kept at %s", watched, written.all(), kept.Reconciled())
+			}
+			if since := time.Since(kept.Reconciled()); since < 0 || since > time.Minute {
+				t.Errorf("kept %s ago", since)
 			}
 			stop()
 			synctest.Wait()
 		})
 	}
 }
+
+// active are policies that do not change.
+type active struct{ set *set.Set }
+
+func (a active) Active() *set.Set { return a.set }
+func (active) Sequence() int64    { return 1 }
+func (active) WriteStatus()       {}
 
 // writes are those of webhook configurations.
 type writes struct {
@@ -165,49 +168,6 @@ func (w *writes) all() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.list)
-}
-
-// TestCertificateOfAnotherReplicaIsServedAtOnce: it changed the Secret.
-func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := fake.NewClientset()
-		g := watching(client)
-		g.configuration.Certificate.Secret = "c"
-		made := func() *certificate.Own {
-			store := certificates.NewSecretStore(client.CoreV1().Secrets("quaymaster"), "c")
-			own, err := certificate.NewOwn(certificate.OwnConfig{Store: store, Where: "Secret", Names: []string{"quaymaster.quaymaster.svc"}, Log: g.log})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return own
-		}
-		ours, others := made(), made()
-		g.certificates = certificates.New(ours)
-		if err := ours.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		go g.watchSecret(ctx)
-		synctest.Wait()
-		before := slices.Clone(ours.Bundle())
-		// Another replica finds no Secret and makes a new authority.
-		if err := client.CoreV1().Secrets("quaymaster").Delete(ctx, "c", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := others.Refresh(ctx); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if string(ours.Bundle()) == string(before) {
-			t.Error("the authority is the old one still")
-		}
-		secret, err := client.CoreV1().Secrets("quaymaster").Get(ctx, "c", metav1.GetOptions{})
-		if err != nil || secret.Type != core.SecretTypeTLS {
-			t.Errorf("the Secret: %v", err)
-		}
-		stop()
-		synctest.Wait()
-	})
 }
 
 // after waits on the bubble's clock, until all others wait.
