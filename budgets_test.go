@@ -13,7 +13,7 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway": {2000, unsplit},
+			"cmd/quaymaster/gateway": {1750, unsplit},
 			"gate":                   {3500, unsplit},
 			"gate/evaluate":          {2075, unsplit},
 			"registry":               {2958, planned},

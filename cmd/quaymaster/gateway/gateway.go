@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache/snapshot"
-	"github.com/quaymaster/quaymaster/cluster/lease"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
@@ -25,6 +24,8 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
+	"github.com/quaymaster/quaymaster/gateway/replicas"
+	"github.com/quaymaster/quaymaster/gateway/snapshots"
 	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/gateway/webhooks"
 	"github.com/quaymaster/quaymaster/registry"
@@ -96,13 +97,13 @@ type assembly struct {
 	registry      *registry.Client
 	allowance     *ratelimit.Limiter // rate limits of registries, for all clients
 	around        lookups.Lookups
-	cluster       *lookups.Cluster // nil when running standalone
-	members       *lease.Members   // nil where other replicas are not used
+	cluster       *lookups.Cluster   // nil when running standalone
+	replicas      *replicas.Replicas // nil when running standalone
 	queue         *admission.Queue
 	entrances     map[string]*endpoints.Placeholder
 	webhooks      *webhooks.Controller // nil when running standalone
 	engineMade    *gate.Gate           // set once the endpoints are active
-	kept          *snapshot.Keeper     // of its verified claims; nil where none are kept
+	claims        *snapshots.Keeper    // nil without the role admission
 	records       *reporting.Records
 	socket        *endpoints.Socket // nil unless there is one
 	server        *webhook.Server
@@ -246,9 +247,26 @@ func (g *assembly) record(ctx context.Context) (err error) {
 		return err
 	}
 	if g.configuration.Has(config.RoleAdmission) {
-		g.addSnapshot()
+		g.claims = snapshots.New(snapshots.Config{
+			Store: g.snapshotStore, Interval: time.Duration(g.configuration.Snapshot.Interval), Open: g.open, Log: g.log,
+		})
+		g.group.Add("snapshot", g.claims)
 	}
 	return g.records.Publish()
+}
+
+// snapshotStore is the store of snapshots; nil for none.
+func (g *assembly) snapshotStore() (snapshot.Store, error) {
+	settings := g.configuration.Snapshot
+	switch {
+	case settings.Disabled || *g.configuration.Ages.Stale == 0:
+		return nil, nil
+	case settings.Folder != "":
+		return snapshot.NewFolder(settings.Folder)
+	case g.cluster == nil:
+		return nil, nil
+	}
+	return snapshots.NewSecretStore(g.cluster.Client.Typed.CoreV1().Secrets(g.configuration.Namespace)), nil
 }
 
 // deliveryTimeout bounds the delivery of the last traces.

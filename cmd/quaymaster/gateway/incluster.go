@@ -20,6 +20,7 @@ func (g *assembly) addLeaderComponents() error {
 	if err != nil {
 		return err
 	}
+	g.replicas = g.newReplicas()
 	g.group.Add("leader", gateway.Func(g.lead))
 	g.addBackground()
 	g.addScan()
@@ -29,7 +30,7 @@ func (g *assembly) addLeaderComponents() error {
 		component  gateway.Component
 	}{
 		{"state of policies", config.RoleAdmission, gateway.LeaderFunc(g.documents.ReportAll)},
-		{"replicas", config.RoleAdmission, gateway.LeaderFunc(g.sweep)},
+		{"replicas", config.RoleAdmission, gateway.LeaderFunc(g.replicas.Sweep)},
 		{"owners of status", config.RoleAdmission, gateway.LeaderFunc(g.documents.FollowOwners)},
 		{"status of mirrors", config.RoleAdmission, gateway.LeaderFunc(func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.targets) })},
 		{"status of global context", config.RoleAdmission, gateway.LeaderFunc(g.documents.WriteGlobals)},
@@ -73,13 +74,6 @@ func (g *assembly) lead(ctx context.Context) error {
 		g.log.Info("this replica leads")
 		g.group.Lead(ctx)
 	})
-}
-
-// sweep removes the remains of former replicas.
-func (g *assembly) sweep(ctx context.Context) {
-	if g.members != nil {
-		g.members.Sweep(ctx)
-	}
 }
 
 // newWebhooks makes the component that keeps the webhook configurations.

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
+	"github.com/quaymaster/quaymaster/gateway/replicas"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
 	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
 	"github.com/quaymaster/quaymaster/webhook"
@@ -96,8 +97,8 @@ func (g *assembly) openDoors(ctx context.Context) error {
 		return nil
 	}
 	admits := g.configuration.Has(config.RoleAdmission)
-	if admits {
-		if err := g.join(); err != nil {
+	if admits && g.replicas != nil {
+		if err := g.replicas.Join(peerAddress(g.configuration.Peers, g.options, g.server.Address())); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,7 @@ func (g *assembly) openDoors(ctx context.Context) error {
 	}
 	var doors map[string]http.Handler
 	if admits {
-		if err := g.remember(ctx, engine, key); err != nil {
+		if err := g.claims.Restore(ctx, engine, key); err != nil {
 			return err
 		}
 		doors, err = g.doors(engine, key)
@@ -137,8 +138,8 @@ func (g *assembly) openDoors(ctx context.Context) error {
 	if g.options.Listening != nil {
 		g.options.Listening(g.doorsAddress(), g.server.PlainAddress().String())
 	}
-	if g.cluster != nil && g.members != nil {
-		g.members.Run(ctx)
+	if g.replicas != nil {
+		g.replicas.Run(ctx)
 	}
 	return nil
 }
@@ -224,19 +225,26 @@ func (g *assembly) engine(key []byte, observers metrics.Observers) (*gate.Gate, 
 		gate.WithObserver(observers), gate.WithMirrors(chooser, g.around.Pulls), gate.WithStale(time.Duration(*g.configuration.Ages.Stale)),
 	}
 	if g.configuration.SharedMemory.Address != "" {
-		shared, err := newSharedMemory(g.configuration.SharedMemory, key, g.metrics)
+		settings, err := sharedCache(g.configuration.SharedMemory, g.metrics)
+		if err != nil {
+			return nil, err
+		}
+		shared, err := replicas.NewSharedCache(settings, key)
 		if err != nil {
 			return nil, err
 		}
 		g.group.OnClose(shared.Close)
 		options = append(options, gate.WithStore(shared))
 	}
-	if g.cluster != nil && g.members != nil {
-		asked, err := g.peers(key)
+	if g.replicas != nil {
+		client, err := g.replicas.Client(key)
 		if err != nil {
 			return nil, err
 		}
-		options = append(options, gate.WithPeers(asked))
+		if client != nil {
+			g.group.OnClose(client.Close)
+			options = append(options, gate.WithPeers(client))
+		}
 	}
 	g.documents.Images.Use(registries{chain})
 	return newGate(g.configuration, registries{chain}, g.state, options...)

@@ -1,81 +1,63 @@
 package gateway
 
 import (
-	"log/slog"
+	"crypto/tls"
+	"fmt"
 	"net"
-	"net/netip"
+	"os"
+	"strings"
+	"time"
 
-	"github.com/quaymaster/quaymaster/cluster/lease"
-	"github.com/quaymaster/quaymaster/gateway"
-	"github.com/quaymaster/quaymaster/webhook/peers"
+	"github.com/quaymaster/quaymaster/cache/redis"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/gateway/replicas"
+	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
-// join registers this replica with the others; the addresses are known by now.
-func (g *assembly) join() error {
-	if g.cluster == nil || g.configuration.Peers.Disabled {
-		return nil
-	}
-	address := g.peerAddress()
-	if address == "" {
-		g.log.Info("other replicas are not asked: nobody said where they would find this one (POD_IP, peers.address)")
-		return nil
-	}
-	if c := g.configuration.Certificate; c.CertificateFile != "" && c.CAFile == "" {
-		g.log.Warn("other replicas are not asked: nobody said which authority signed their certificate (certificate.caFile)")
-		return nil
-	}
-	members, err := lease.NewMembers(lease.MembersOptions{
-		Client: g.cluster.Client.Leases, Namespace: g.configuration.Namespace, Identity: g.options.Replica, Address: address,
-		Failed: gateway.Warn(g.log, "the replicas cannot be told apart"),
+// newReplicas makes the component of the other replicas.
+func (g *assembly) newReplicas() *replicas.Replicas {
+	c := g.configuration
+	return replicas.New(replicas.Config{
+		Disabled: c.Peers.Disabled, Unverifiable: c.Certificate.CertificateFile != "" && c.Certificate.CAFile == "",
+		Leases: g.cluster.Client.Leases, Namespace: c.Namespace, Identity: g.options.Replica,
+		Roots: g.certificates, ServerName: knownAs(c), Leader: g.records.Leader, Log: g.log,
 	})
-	g.members = members
-	return err
 }
 
-// peerAddress is the address of this replica for the others; empty if there is none.
-func (g *assembly) peerAddress() string {
-	if g.configuration.Peers.Address != "" || g.options.Address == "" {
-		return g.configuration.Peers.Address
+// peerAddress is the address of this replica for the others; empty if there is none. at is that of
+// the endpoints.
+func peerAddress(c config.Peers, o Options, at net.Addr) string {
+	if c.Address != "" || o.Address == "" {
+		return c.Address
 	}
-	_, port, err := net.SplitHostPort(g.server.Address().String())
+	_, port, err := net.SplitHostPort(at.String())
 	if err != nil {
 		return ""
 	}
-	return net.JoinHostPort(g.options.Address, port)
+	return net.JoinHostPort(o.Address, port)
 }
 
-// peers makes the client of other replicas.
-func (g *assembly) peers(key []byte) (*peers.Client, error) {
-	options := []peers.Option{peers.WithFailures(func(member string, err error) {
-		g.log.Debug("a replica could not be asked", slog.String("member", member), slog.String("error", err.Error()))
-	})}
-	host, _, err := net.SplitHostPort(g.peerAddress())
-	if err != nil {
-		return nil, err
+// sharedCache describes the shared cache of replicas.
+func sharedCache(c config.SharedMemory, to *metrics.Metrics) (replicas.SharedConfig, error) {
+	settings := replicas.SharedConfig{
+		Config: redis.Config{Address: c.Address, Username: c.Username}, Prefix: c.Prefix, Timeout: time.Duration(c.Timeout), Metrics: to,
 	}
-	if address, err := netip.ParseAddr(host); err == nil && address.IsLoopback() {
-		options = append(options, peers.WithLoopback()) // several replicas on one machine
-	}
-	client, err := peers.New(peers.Config{
-		Key: key, Members: others{g.members}, Roots: g.certificates, ServerName: knownAs(g.configuration),
-	}, options...)
-	if err == nil {
-		g.group.OnClose(client.Close)
-		if g.records.Leader != nil {
-			g.records.Leader.Meet(g.members, client)
+	if c.PasswordFile != "" {
+		settings.Password = func() (string, error) {
+			text, err := os.ReadFile(c.PasswordFile)
+			return strings.TrimRight(string(text), "\r\n"), err
 		}
 	}
-	return client, err
-}
-
-// others are the addresses of the other replicas.
-type others struct{ members *lease.Members }
-
-// Others implements peers.Members.
-func (o others) Others() []string {
-	var list []string
-	for _, member := range o.members.Others() {
-		list = append(list, member.Address)
+	if !c.TLS {
+		return settings, nil
 	}
-	return list
+	settings.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CAFile != "" {
+		pool, err := config.ReadPool(c.CAFile, false)
+		if err != nil {
+			return settings, fmt.Errorf("sharedMemory.caFile: %w", err)
+		}
+		settings.TLS.RootCAs = pool
+	}
+	return settings, nil
 }

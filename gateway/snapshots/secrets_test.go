@@ -1,4 +1,4 @@
-package gateway
+package snapshots
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 
 func TestSnapshotSecrets(t *testing.T) {
 	secrets := fake.NewClientset().CoreV1().Secrets("quaymaster")
-	store := &snapshotSecrets{secrets: secrets}
+	store := NewSecretStore(secrets)
 	if parts, err := store.Load(t.Context()); err != nil || len(parts) != 0 {
 		t.Errorf("at first: %q, %v", parts, err)
 	}
 	for reason, parts := range map[string][][]byte{
-		"three": {[]byte("a"), []byte("b"), []byte("c")}, "fewer": {[]byte("d")}, "as many as there may be": slices.Repeat([][]byte{[]byte("e")}, snapshotParts), "none": {},
+		"three": {[]byte("a"), []byte("b"), []byte("c")}, "fewer": {[]byte("d")}, "as many as there may be": slices.Repeat([][]byte{[]byte("e")}, maxParts), "none": {},
 	} {
 		if err := store.Save(t.Context(), parts); err != nil {
 			t.Fatalf("%s: %v", reason, err)
@@ -27,7 +27,7 @@ func TestSnapshotSecrets(t *testing.T) {
 			t.Errorf("%s: %q, %v", reason, got, err)
 		}
 	}
-	if err := store.Save(t.Context(), [][]byte{bytes.Repeat([]byte("x"), snapshotMost+1)}); err == nil {
+	if err := store.Save(t.Context(), [][]byte{bytes.Repeat([]byte("x"), maxEntry+1)}); err == nil {
 		t.Error("a part that no Secret has room for is taken")
 	}
 }
@@ -36,8 +36,8 @@ func TestSnapshotSecrets(t *testing.T) {
 // there is no more of is emptied behind a gap, too.
 func TestAPartThatHasNoRoomTakesNoOtherAway(t *testing.T) {
 	secrets := fake.NewClientset().CoreV1().Secrets("quaymaster")
-	store := &snapshotSecrets{secrets: secrets}
-	large := bytes.Repeat([]byte("x"), snapshotMost+1)
+	store := NewSecretStore(secrets)
+	large := bytes.Repeat([]byte("x"), maxEntry+1)
 	if err := store.Save(t.Context(), [][]byte{large, []byte("b"), []byte("c")}); err == nil {
 		t.Error("a part that no Secret has room for is taken")
 	}
@@ -60,7 +60,7 @@ func TestSnapshotSecretsOfOthersAreLeftAlone(t *testing.T) {
 		Data: map[string][]byte{"part": []byte("theirs")},
 	}
 	secrets := fake.NewClientset(theirs).CoreV1().Secrets("quaymaster")
-	store := &snapshotSecrets{secrets: secrets}
+	store := NewSecretStore(secrets)
 	if parts, err := store.Load(t.Context()); err != nil || len(parts) != 0 {
 		t.Errorf("read as ours: %q, %v", parts, err)
 	}
