@@ -13,7 +13,7 @@ var budgets = []budget{
 	{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway": {1750, unsplit},
+			"cmd/quaymaster/gateway": {1650, unsplit},
 			"gate":                   {3500, unsplit},
 			"gate/evaluate":          {2075, unsplit},
 			"registry":               {2958, planned},
@@ -54,13 +54,13 @@ var budgets = []budget{
 	{
 		name: "methods of a type", measured: func(s sizes) map[string]int { return s.methods }, limit: 25,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.assembly": {55, unsplit},
+			"cmd/quaymaster/gateway.assembly": {37, unsplit},
 		},
 	},
 	{
 		name: "fields of a struct", measured: func(s sizes) map[string]int { return s.fields }, limit: 15,
 		exceptions: map[string]exception{
-			"cmd/quaymaster/gateway.assembly":                             {27, unsplit},
+			"cmd/quaymaster/gateway.assembly":                             {23, unsplit},
 			"cmd/quaymaster/config.Configuration":                         {29, mirrors},
 			"policy/suite/document.Suite":                                 {25, mirrors},
 			"webhook/metrics.Readings":                                    {24, mirrors},

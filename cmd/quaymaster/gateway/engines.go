@@ -2,16 +2,144 @@ package gateway
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cluster"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/redirect"
+	"github.com/quaymaster/quaymaster/gateway/mirrors"
+	"github.com/quaymaster/quaymaster/registry"
+	"github.com/quaymaster/quaymaster/registry/keychain"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
+	"github.com/quaymaster/quaymaster/scan"
 )
 
-// kyverno returns a check whether Kyverno is installed; nil without a cluster.
-func (g *assembly) kyverno() func() bool {
-	if g.cluster == nil {
-		return nil
+// engines makes the gates of the process: that of admission, and those that evaluate running
+// workloads. All share the rate limits of registries and the health of mirrors.
+type engines struct {
+	configuration config.Configuration
+	around        lookups.Lookups
+	state         *gate.Current
+	registry      *registry.Client
+	limiter       *ratelimit.Limiter // of registries, for all clients
+	targets       *mirrors.Targets   // registries of mirrors
+	answered      func(host string, status int, took time.Duration)
+	// admission is that of admission; set once the endpoints are active.
+	admission *gate.Gate
+}
+
+// newEngines prepares the registry client. answered counts the responses of registries.
+func newEngines(c config.Configuration, around lookups.Lookups, state *gate.Current, answered func(string, int, time.Duration)) (*engines, error) {
+	e := &engines{configuration: c, around: around, state: state, limiter: ratelimit.New(), answered: answered}
+	var err error
+	e.registry, err = newClient(c.Registries, answered, registry.WithAllowance(e.limiter, false))
+	return e, err
+}
+
+// forAdmission makes the gate of admission, and its view of registries.
+func (e *engines) forAdmission(key []byte, options ...gate.Option) (*gate.Gate, registries, error) {
+	c := e.configuration
+	opened, err := e.registries(key, c.Registries, e.registry, e.around)
+	if err != nil {
+		return nil, opened, err
 	}
-	found := cluster.NewKyverno(g.cluster.Client.Typed, time.Now)
-	return func() bool { return found.Installed(context.Background()) }
+	chooser, err := newChooser(c.Ages, e.targets)
+	if err != nil {
+		return nil, opened, err
+	}
+	options = append(options, gate.WithMirrors(chooser, e.around.Pulls), gate.WithStale(time.Duration(*c.Ages.Stale)))
+	made, err := newGate(c, opened, e.state, options...)
+	return made, opened, err
+}
+
+// registries opens registries with the credentials of workloads.
+func (e *engines) registries(key []byte, c config.Registries, client *registry.Client, around lookups.Lookups) (registries, error) {
+	// The scopes' key is derived from the replicas' key, because its results are visible elsewhere.
+	scopes, err := hkdf.Key(sha256.New, key, nil, "quaymaster credential scopes", sha256.Size)
+	if err != nil {
+		return registries{}, err
+	}
+	chain, err := newKeychain(c, client, around, scopes)
+	return registries{chain}, err
+}
+
+// forScan makes the gate of a scan, with clients of its own, so that admission does not wait for its
+// requests. It reads the cache of admission first. end is never nil.
+func (e *engines) forScan(key []byte, lookups *cluster.Lookups, view *scan.View) (made *gate.Gate, end func(), err error) {
+	settings, c := e.configuration.Scan, e.configuration
+	c.Registries.PerHost, c.Registries.Total = settings.PerHost, settings.Total
+	c.Ages.Tag = config.Duration(scanAge(c.Ages.Tag))
+	client, err := newClient(c.Registries, e.answered, registry.WithAllowance(e.limiter, true))
+	if err != nil {
+		return nil, func() {}, err
+	}
+	around := e.around
+	around.Credentials, around.Accounts = lookups, lookups
+	opened, err := e.registries(key, c.Registries, client, around)
+	if err != nil {
+		return nil, client.Close, err
+	}
+	paced, err := scan.NewPacer(opened, float64(settings.RegistryQPS))
+	if err != nil {
+		return nil, client.Close, err
+	}
+	chooser, err := newChooser(c.Ages, e.targets)
+	if err != nil {
+		return nil, client.Close, err
+	}
+	made, err = newGate(c, paced, view, gate.WithTimeout(scanPage), gate.WithMirrors(chooser, cluster.PullSecrets{Lookups: lookups}),
+		gate.WithConcurrency(settings.Total), gate.WithPeers(besides{e.admission}))
+	return made, client.Close, err
+}
+
+// besides reads the cache of another gate of this process.
+type besides struct{ of *gate.Gate }
+
+// Get implements claims.Peers.
+func (b besides) Get(_ context.Context, keys []string) map[string][]byte {
+	return b.of.Remembered(keys)
+}
+
+// scanAge is the lifetime of cached Secrets, service accounts and digests behind tags in a scan:
+// long enough for the hundreds of pods of a namespace, which are scanned consecutively.
+func scanAge(usual config.Duration) time.Duration { return max(time.Duration(usual), scanAges) }
+
+const (
+	scanAges = 5 * time.Minute
+	// scanPage bounds the time for one page of objects with possibly only new images.
+	scanPage = 10 * time.Minute
+)
+
+// newKeychain selects the credentials for registries.
+func newKeychain(c config.Registries, client *registry.Client, around lookups.Lookups, key []byte) (*keychain.Keychain, error) {
+	providers := map[string]registry.Source{}
+	for _, name := range engine.Providers() {
+		source, err := engine.Provider(name)
+		if err != nil {
+			return nil, err
+		}
+		providers[name] = source
+	}
+	return keychain.New(keychain.Config{
+		Registry: client, Secrets: around.Credentials, Accounts: around.Accounts,
+		Gateway: c.PullSecrets, Providers: providers, Cloud: c.Providers, Key: key,
+	})
+}
+
+// newChooser makes the chooser among the targets of mirrors.
+func newChooser(c config.Ages, health redirect.Health) (*redirect.Chooser, error) {
+	return redirect.New(redirect.WithHealth(health), redirect.WithAges(time.Duration(c.Mirror), time.Duration(c.Tag), time.Duration(c.None)))
+}
+
+// newGate makes the engine.
+func newGate(c config.Configuration, opened gate.Registries, state gate.State, more ...gate.Option) (*gate.Gate, error) {
+	return gate.New(gate.Config{Registries: opened, State: state}, append([]gate.Option{
+		gate.WithConcurrency(c.Limits.Images),
+		gate.WithAges(gate.Ages{Tag: time.Duration(c.Ages.Tag), Fact: time.Duration(c.Ages.Fact), None: time.Duration(c.Ages.None)}),
+	}, more...)...)
 }

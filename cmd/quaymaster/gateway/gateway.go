@@ -28,8 +28,6 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/snapshots"
 	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/gateway/webhooks"
-	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/ratelimit"
 	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
@@ -89,25 +87,21 @@ type assembly struct {
 	metrics       *metrics.Metrics
 	observers     metrics.Observers
 	state         *gate.Current
-	scanned       *scan.View // the same, for scans
+	engines       *engines
+	workloads     *workloads
 	trust         *trust.Binding
 	certificates  *certificates.Certificates
 	documents     *documents.Documents
-	targets       *mirrors.Targets // registries of mirrors
-	registry      *registry.Client
-	allowance     *ratelimit.Limiter // rate limits of registries, for all clients
 	around        lookups.Lookups
 	cluster       *lookups.Cluster   // nil when running standalone
 	replicas      *replicas.Replicas // nil when running standalone
 	queue         *admission.Queue
 	entrances     map[string]*endpoints.Placeholder
 	webhooks      *webhooks.Controller // nil when running standalone
-	engineMade    *gate.Gate           // set once the endpoints are active
 	claims        *snapshots.Keeper    // nil without the role admission
 	records       *reporting.Records
 	socket        *endpoints.Socket // nil unless there is one
 	server        *webhook.Server
-	scanAgain     chan struct{} // gets a value when a scan is needed soon
 	// open is closed when the requirements of the group are met.
 	open  chan struct{}
 	group gateway.Group
@@ -127,12 +121,10 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 	}
 	g := &assembly{
 		configuration: c, options: o, log: log, state: &gate.Current{}, open: make(chan struct{}),
-		scanAgain: make(chan struct{}, 1),
-		metrics:   metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
+		metrics: metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
 	}
-	g.scanned = scan.NewView(g.state)
 	for _, prepare := range []func(context.Context) error{
-		g.connect, g.loadCertificates, g.loadTrust, g.loadDocuments, g.newRegistryClient, g.startTelemetry, g.record, g.newServer,
+		g.connect, g.loadCertificates, g.loadTrust, g.loadDocuments, g.newEngines, g.startTelemetry, g.record, g.newServer,
 	} {
 		if err := prepare(ctx); err != nil {
 			g.close()
@@ -199,20 +191,27 @@ func (g *assembly) loadTrust(context.Context) error {
 	return nil
 }
 
-// newRegistryClient prepares the registry client.
-func (g *assembly) newRegistryClient(context.Context) error {
-	g.allowance = ratelimit.New()
-	client, err := newClient(g.configuration.Registries, g.metrics.RegistryAnswered, registry.WithAllowance(g.allowance, false))
+// newEngines prepares the registry client, and the evaluation of running workloads.
+func (g *assembly) newEngines(context.Context) error {
+	var err error
+	g.engines, err = newEngines(g.configuration, g.around, g.state, g.metrics.RegistryAnswered)
 	if err != nil {
 		return err
 	}
-	g.registry = client
-	g.group.OnClose(client.Close)
-	g.targets, err = mirrors.NewTargets(client.Ping, g.metrics, g.log, g.documents.Mirrors.StatusChanged())
-	if err == nil {
-		g.group.OnClose(g.targets.Close)
+	g.group.OnClose(g.engines.registry.Close)
+	g.engines.targets, err = mirrors.NewTargets(g.engines.registry.Ping, g.metrics, g.log, g.documents.Mirrors.StatusChanged())
+	if err != nil {
+		return err
 	}
-	return err
+	g.group.OnClose(g.engines.targets.Close)
+	g.workloads = &workloads{
+		configuration: g.configuration, version: g.options.Version, engines: g.engines, view: scan.NewView(g.state), again: make(chan struct{}, 1),
+		busy: func() bool {
+			return g.records.Reports != nil && g.records.Reports.Busy() ||
+				g.queue.Waiting() > 0 || g.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
+		},
+	}
+	return nil
 }
 
 // startTelemetry prepares traces.
@@ -240,7 +239,7 @@ func (g *assembly) startTelemetry(ctx context.Context) error {
 func (g *assembly) record(ctx context.Context) (err error) {
 	g.records, err = reporting.New(ctx, reporting.Options{
 		Configuration: g.configuration, Version: g.options.Version, Replica: g.options.Replica, Writer: cmp.Or(g.options.Replica, Replica()),
-		Cluster: g.cluster, Certificates: g.certificates, Documents: g.documents, Scanned: g.scanned, ScanAgain: g.scanAgain, Open: g.open,
+		Cluster: g.cluster, Certificates: g.certificates, Documents: g.documents, Scanned: g.workloads.view, ScanAgain: g.workloads.again, Open: g.open,
 		Dashboard: g.options.Dashboard, Group: &g.group, Metrics: g.metrics, Log: g.log,
 	})
 	if err != nil {

@@ -32,7 +32,7 @@ func (g *assembly) addLeaderComponents() error {
 		{"state of policies", config.RoleAdmission, gateway.LeaderFunc(g.documents.ReportAll)},
 		{"replicas", config.RoleAdmission, gateway.LeaderFunc(g.replicas.Sweep)},
 		{"owners of status", config.RoleAdmission, gateway.LeaderFunc(g.documents.FollowOwners)},
-		{"status of mirrors", config.RoleAdmission, gateway.LeaderFunc(func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.targets) })},
+		{"status of mirrors", config.RoleAdmission, gateway.LeaderFunc(func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.engines.targets) })},
 		{"status of global context", config.RoleAdmission, gateway.LeaderFunc(g.documents.WriteGlobals)},
 		{"webhook configurations", config.RoleAdmission, g.webhooks},
 		{"break glass", config.RoleAdmission, gateway.LeaderFunc(g.records.CloseNamespaces)},

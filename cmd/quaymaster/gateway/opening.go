@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
@@ -17,7 +19,6 @@ import (
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
-	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/webhook/peers"
 	"github.com/quaymaster/quaymaster/webhook/probe"
 )
@@ -102,7 +103,7 @@ func (g *assembly) openDoors(ctx context.Context) error {
 			return err
 		}
 	}
-	engine, err := g.engine(key, g.observers)
+	engine, err := g.engine(key)
 	if err != nil {
 		return err
 	}
@@ -123,12 +124,12 @@ func (g *assembly) openDoors(ctx context.Context) error {
 		case <-r.Met:
 		}
 	}
-	g.engineMade = engine
+	g.engines.admission = engine
 	for path, door := range doors {
 		door = g.durable(path, door)
 		g.entrances[path].Handler.Store(&door)
 	}
-	g.dryVerdicts(ctx, key)
+	g.compareVerdicts(ctx, key)
 	close(g.open)
 	if admits {
 		g.log.Info("ready")
@@ -191,11 +192,20 @@ func (g *assembly) doors(engine *gate.Gate, key []byte) (map[string]http.Handler
 
 // checker returns the checker of documents.
 func (g *assembly) checker() endpoints.Checker {
-	made := endpoints.Checker{Policies: g.documents.Policies.Catalog, Kyverno: g.kyverno()}
+	made := endpoints.Checker{Policies: g.documents.Policies.Catalog, Kyverno: kyvernoOf(g.cluster)}
 	if g.documents.Globals != nil { // an interface of a nil pointer would not be nil
 		made.Entries = g.documents.Globals
 	}
 	return made
+}
+
+// kyvernoOf returns a check whether Kyverno is installed; nil without a cluster.
+func kyvernoOf(in *lookups.Cluster) func() bool {
+	if in == nil {
+		return nil
+	}
+	found := cluster.NewKyverno(in.Client.Typed, time.Now)
+	return func() bool { return found.Installed(context.Background()) }
 }
 
 // recorder returns the recorder of decisions.
@@ -207,23 +217,9 @@ func (g *assembly) recorder() reporting.Recorder {
 	return told
 }
 
-// engine makes the gate, with its view of registries and of other replicas.
-func (g *assembly) engine(key []byte, observers metrics.Observers) (*gate.Gate, error) {
-	scopes, err := scopesKey(key)
-	if err != nil {
-		return nil, err
-	}
-	chain, err := newKeychain(g.configuration.Registries, g.registry, g.around, scopes)
-	if err != nil {
-		return nil, err
-	}
-	chooser, err := newChooser(g.configuration.Ages, g.targets)
-	if err != nil {
-		return nil, err
-	}
-	options := []gate.Option{
-		gate.WithObserver(observers), gate.WithMirrors(chooser, g.around.Pulls), gate.WithStale(time.Duration(*g.configuration.Ages.Stale)),
-	}
+// engine makes the gate of admission, with its view of registries and of other replicas.
+func (g *assembly) engine(key []byte) (*gate.Gate, error) {
+	options := []gate.Option{gate.WithObserver(g.observers)}
 	if g.configuration.SharedMemory.Address != "" {
 		settings, err := sharedCache(g.configuration.SharedMemory, g.metrics)
 		if err != nil {
@@ -246,6 +242,9 @@ func (g *assembly) engine(key []byte, observers metrics.Observers) (*gate.Gate, 
 			options = append(options, gate.WithPeers(client))
 		}
 	}
-	g.documents.Images.Use(registries{chain})
-	return newGate(g.configuration, registries{chain}, g.state, options...)
+	made, opened, err := g.engines.forAdmission(key, options...)
+	if err == nil {
+		g.documents.Images.Use(opened)
+	}
+	return made, err
 }

@@ -16,7 +16,7 @@ func (g *assembly) readings() metrics.Readings {
 	readings := metrics.Readings{
 		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
 		Working: g.queue.Working, Waiting: g.queue.Waiting, WaitingForShare: g.queue.WaitingForShare,
-		RegistriesLimited: g.allowance.Limited, RegistriesKept: g.allowance.Kept,
+		RegistriesLimited: g.engines.limiter.Limited, RegistriesKept: g.engines.limiter.Kept,
 		TrustAge: g.trust.Age, TrustExpires: g.trust.Ends, StaleKeys: g.trust.StaleKeys, UnreadRoots: g.documents.UnreadRoots,
 		CertificateExpires: g.certificates.Expires, AuthorityExpires: g.certificates.AuthorityExpires,
 		Overrides: g.overrides,

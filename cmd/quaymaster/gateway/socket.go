@@ -19,7 +19,7 @@ func (g *assembly) openSocket(ctx context.Context) error {
 	case <-g.open:
 	}
 	door, err := api.New(api.Config{
-		User: socketUser, Decider: g.engineMade, Namespaces: g.around.Namespaces, Recorder: reporting.APIRecorder{Recorder: g.recorder(), Endpoint: "socket"},
+		User: socketUser, Decider: g.engines.admission, Namespaces: g.around.Namespaces, Recorder: reporting.APIRecorder{Recorder: g.recorder(), Endpoint: "socket"},
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
+	"github.com/quaymaster/quaymaster/gateway/audit"
 )
 
 // New is the command.
@@ -65,8 +66,8 @@ it could not serve.`,
 				}
 			}
 			configuration.Traces.Endpoint = cmp.Or(configuration.Traces.Endpoint, t.Env("OTEL_EXPORTER_OTLP_ENDPOINT"))
-			if dry < 0 || dry > gateway.MaxDryVerdicts {
-				return fmt.Errorf("--dry-verdicts=%s: want up to %s", dry, gateway.MaxDryVerdicts)
+			if dry < 0 || dry > audit.MaxDryVerdicts {
+				return fmt.Errorf("--dry-verdicts=%s: want up to %s", dry, audit.MaxDryVerdicts)
 			}
 			return serve(cmd, configuration, t, dry)
 		},

@@ -1,4 +1,4 @@
-package gateway
+package audit
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 	"github.com/quaymaster/quaymaster/report/policyreport"
@@ -24,24 +25,44 @@ import (
 // MaxDryVerdicts bounds how long a start may wait for the verdicts on running workloads.
 const MaxDryVerdicts = time.Hour
 
-// dryVerdicts reports the verdicts on running workloads that differ from those of the previous
-// version, in its reports or its decision log. It ends at its deadline. Its results do not affect
-// the readiness of the gateway.
-func (g *assembly) dryVerdicts(ctx context.Context, key []byte) {
-	if g.options.DryVerdicts == 0 {
-		return
-	}
-	if g.cluster == nil {
-		g.log.Warn("dry verdicts: without a cluster nothing runs that could be looked at")
-		return
-	}
+// DryVerdicts compares the verdicts on running workloads with those of the previous version.
+type DryVerdicts struct {
+	// Limit bounds the comparison.
+	Limit time.Duration
+	// Output receives the differences; may be nil.
+	Output io.Writer
+	// Open returns the source of the evaluation.
+	Open       func() (Source, error)
+	View       *scan.View
+	Namespaces scan.Namespaces
+	// Excluded are patterns for namespaces that are left out.
+	Excluded []string
+	// Reports reads the previous verdicts in the cluster, and Decisions is the folder of those in
+	// the decision log; empty for none.
+	Reports   dynamic.Interface
+	Decisions string
+	// ByID searches the active policies.
+	ByID    func(id string) *policy.Policy
+	Metrics DryMetrics
+	Log     *slog.Logger
+}
+
+// DryMetrics counts the differences.
+type DryMetrics interface {
+	SetDryVerdicts(denied, others int)
+}
+
+// Run reports the verdicts on running workloads that differ from those of the previous version, in
+// its reports or its decision log. It ends at its limit. Its results do not affect the readiness of
+// the gateway.
+func (d DryVerdicts) Run(ctx context.Context) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, g.options.DryVerdicts)
+	ctx, cancel := context.WithTimeout(ctx, d.Limit)
 	defer cancel()
 	known := dryrun.NewComparison()
-	from, err := g.saidBefore(ctx, known)
-	gateway.Warn(g.log, "dry verdicts: what was said before cannot be read")(err)
-	summary, err := g.dryRound(ctx, key, known)
+	from, err := d.previous(ctx, known)
+	gateway.Warn(d.Log, "dry verdicts: what was said before cannot be read")(err)
+	summary, err := d.round(ctx, known)
 	list := known.Changes()
 	denied := 0
 	for _, change := range list {
@@ -49,43 +70,38 @@ func (g *assembly) dryVerdicts(ctx context.Context, key []byte) {
 			denied++
 		}
 	}
-	g.metrics.SetDryVerdicts(denied, len(list)-denied)
+	d.Metrics.SetDryVerdicts(denied, len(list)-denied)
 	line := fmt.Sprintf("dry verdicts: %d objects looked at in %s, beside what %s of %d workloads: %d verdicts differ, of which %d deny now",
 		known.Objects(), time.Since(began).Round(time.Millisecond), from, known.Known(), len(list), denied)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		line += fmt.Sprintf("; the time of %s was up before everything was looked at", g.options.DryVerdicts)
+		line += fmt.Sprintf("; the time of %s was up before everything was looked at", d.Limit)
 	case err != nil:
 		line += "; not everything was looked at: " + err.Error()
 	case len(summary.Refused) > 0:
 		line += fmt.Sprintf("; %d kinds may not be listed", len(summary.Refused))
 	}
-	g.log.Info("dry verdicts", slog.Int("objects", known.Objects()), slog.Int("before", known.Known()), slog.Int("differ", len(list)),
+	d.Log.Info("dry verdicts", slog.Int("objects", known.Objects()), slog.Int("before", known.Known()), slog.Int("differ", len(list)),
 		slog.Int("deny", denied), slog.Bool("whole", err == nil))
-	if g.options.Verdicts == nil {
+	if d.Output == nil {
 		return
 	}
-	if _, err := io.WriteString(g.options.Verdicts, line+"\n"); err == nil {
-		err = known.Write(g.options.Verdicts)
-		gateway.Warn(g.log, "dry verdicts: they cannot be written")(err)
+	if _, err := io.WriteString(d.Output, line+"\n"); err == nil {
+		err = known.Write(d.Output)
+		gateway.Warn(d.Log, "dry verdicts: they cannot be written")(err)
 	}
 }
 
-// dryRound evaluates all objects once.
-func (g *assembly) dryRound(ctx context.Context, key []byte, into report.Sink) (scan.Summary, error) {
-	l, end, err := g.look(key)
-	defer end()
+// round evaluates all objects once.
+func (d DryVerdicts) round(ctx context.Context, into report.Sink) (scan.Summary, error) {
+	source, err := d.Open()
+	defer source.Close()
 	if err != nil {
 		return scan.Summary{}, err
 	}
-	decider, closed, err := g.decider(l)(g.state)
-	if err != nil {
-		return scan.Summary{}, err
-	}
-	defer closed()
 	scanner, err := scan.New(scan.Options{
-		Cluster: l.lister, Decider: decider, State: g.scanned, Namespaces: g.around.Namespaces, Observer: quiet{}, Sinks: []report.Sink{into},
-		Excluded: append(g.outside(), g.configuration.Scan.ExcludedNamespaces...),
+		Cluster: source.Lister, Decider: source.Decider, State: d.View, Namespaces: d.Namespaces, Observer: quiet{}, Sinks: []report.Sink{into},
+		Excluded: d.Excluded,
 	})
 	if err != nil {
 		return scan.Summary{}, err
@@ -97,19 +113,18 @@ func (g *assembly) dryRound(ctx context.Context, key []byte, into report.Sink) (
 	return summary, err
 }
 
-// saidBefore reads the previous verdicts: from reports in the cluster, else from the decision log
+// previous reads the previous verdicts: from reports in the cluster, else from the decision log
 // of this replica. It returns the source.
-func (g *assembly) saidBefore(ctx context.Context, into *dryrun.Comparison) (string, error) {
-	failed := readAllReports(ctx, g.cluster.Client.Dynamic, func(results []result.Result) { into.Before(results...) })
+func (d DryVerdicts) previous(ctx context.Context, into *dryrun.Comparison) (string, error) {
+	failed := readAllReports(ctx, d.Reports, func(results []result.Result) { into.Before(results...) })
 	if into.Known() > 0 {
 		return "reports say", failed
 	}
-	folder := g.records.DecisionFolder()
-	if folder == "" {
+	if d.Decisions == "" {
 		return "nobody says (there are neither reports nor a decision log)", failed
 	}
-	err := recall.Decided(recall.Source{Folder: folder}, g.documents.ByID(), func(d report.Decided) error {
-		into.Before(result.Of(d)...)
+	err := recall.Decided(recall.Source{Folder: d.Decisions}, d.ByID, func(decided report.Decided) error {
+		into.Before(result.Of(decided)...)
 		return ctx.Err()
 	})
 	return "the decision log says", errors.Join(failed, err)
