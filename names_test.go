@@ -25,7 +25,7 @@ var avoided = []struct {
 	{"", "trier inquiry asking newAsking newInquiry", "dry run, request, pending request, claim query", 0},
 	{"", "estate salvage salvaged paper papers goodbye goodbyeTimeout linger lingers crowd", "key material, partial parse, document, drain timeout, grace period, connection limit", 0},
 	{"", "glass roads newRoads lanes calm newCalm", "break glass, transports, limiter, pacer", 0},
-	{"gateway policy/rollout policy/catalog cmd/quaymaster/gateway", "held inForce ledger standing besides guard", "rollout, effective version, approval store, rollout check", 11},
+	{"gateway policy/rollout policy/catalog cmd/quaymaster/gateway", "held inForce ledger standing besides guard", "rollout, effective version, approval store, rollout check", 10},
 	{"scan gateway cmd/quaymaster/gateway", "trial try trying", "dry run, impact analysis", 4},
 	{"gate", "work works task tasks few deepen question questions exchange", "image evaluation, a map, claim query", 14},
 	{"gate", "lasts last gone silent", "stale cache, last known good, negative entry, unresponsive", 3},

@@ -23,6 +23,34 @@ func New(own *certificate.Own) *Certificates {
 	return &Certificates{Source: own.Source, own: own}
 }
 
+// Config selects the source of the certificate.
+type Config struct {
+	// Own describes the gateway's own authority, whose store holds the replicas' key in any case.
+	Own certificate.OwnConfig
+	// Files are those of a certificate that another authority signed; nil for none.
+	Files *certificate.FilesConfig
+}
+
+// Open makes Certificates, and adds the components that keep them up to date.
+func Open(c Config, group *gateway.Group) (*Certificates, error) {
+	own, err := certificate.NewOwn(c.Own)
+	if err != nil {
+		return nil, err
+	}
+	made := New(own)
+	group.Add("certificate", gateway.Loop(own.Run))
+	if c.Files == nil {
+		return made, nil
+	}
+	files, err := certificate.NewFiles(*c.Files)
+	if err != nil {
+		return nil, err
+	}
+	made.Source = files.Source
+	group.Add("certificate files", gateway.Loop(files.Run))
+	return made, nil
+}
+
 // NewSecretStore makes a store in a Secret.
 func NewSecretStore(secrets typed.SecretInterface, name string) certificate.Store {
 	return secretStore{secrets: secrets, name: name}

@@ -1,4 +1,5 @@
-// Package endpoints holds the parts of the endpoints that depend on the current policies and
-// mirrors: their results without a decision, the checks of documents, the modes, responses that
-// wait for the decision log, and the unix socket.
+// Package endpoints makes the endpoints of the gateway: the placeholders before they are active, the
+// webhooks of the API server in both modes, those of other systems, and the unix socket. It holds the
+// parts that depend on the current policies and mirrors: results without a decision, the checks of
+// documents, and responses that wait for the decision log.
 package endpoints

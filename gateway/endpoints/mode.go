@@ -13,6 +13,19 @@ type Modes struct {
 	Policies         *admission.PolicyHandler
 }
 
+// NewModes makes the endpoints.
+func NewModes(objects admission.Config, documents admission.PolicyConfig) (made Modes, err error) {
+	for endpoint, handler := range map[admission.Endpoint]**admission.Handler{admission.Mutate: &made.Mutate, admission.Validate: &made.Validate} {
+		objects.Endpoint = endpoint
+		*handler, err = admission.New(objects)
+		if err != nil {
+			return made, err
+		}
+	}
+	made.Policies, err = admission.NewPolicies(documents)
+	return made, err
+}
+
 // ByPath returns the endpoints and their shadows. Both exist in either mode. While replicas of
 // both modes serve, or the configurations are not written yet, only the path, and so the API
 // server's own selector, determines the mode.

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/quaymaster/quaymaster/gateway"
 )
 
 // Bounds on clients of the socket, which are on this machine; equal to those of the TLS
@@ -25,6 +27,32 @@ type Socket struct {
 	path     string
 	listener net.Listener
 	made     os.FileInfo
+	active   chan struct{} // closed once serve is set
+	serve    func(context.Context) error
+}
+
+var _ gateway.Component = (*Socket)(nil)
+
+// Ready implements gateway.Component.
+func (*Socket) Ready() <-chan struct{} { return nil }
+
+// NeedLeaderElection implements gateway.Component.
+func (*Socket) NeedLeaderElection() bool { return false }
+
+// Activate has the socket serve a handler at a path.
+func (s *Socket) Activate(path string, handler http.Handler) {
+	s.serve = func(ctx context.Context) error { return s.Serve(ctx, path, handler) }
+	close(s.active)
+}
+
+// Run serves until ctx ends, once the socket is active.
+func (s *Socket) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return s.Close()
+	case <-s.active:
+		return s.serve(ctx)
+	}
 }
 
 // ListenSocket makes the socket in a private folder, and moves it to its path after setting its
@@ -44,7 +72,7 @@ func ListenSocket(ctx context.Context, path string) (s *Socket, err error) {
 	if unix, ok := listener.(*net.UnixListener); ok {
 		unix.SetUnlinkOnClose(false) // it has another path by then
 	}
-	s = &Socket{path: path, listener: listener}
+	s = &Socket{path: path, listener: listener, active: make(chan struct{})}
 	if err = os.Chmod(at, 0o600); err == nil {
 		s.made, err = os.Stat(at)
 		if err == nil {

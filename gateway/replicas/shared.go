@@ -1,12 +1,14 @@
 package replicas
 
 import (
+	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"fmt"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache/redis"
+	"github.com/quaymaster/quaymaster/gate"
 )
 
 // SharedConfig describes the shared cache of replicas. Its keys are set by NewSharedCache.
@@ -53,3 +55,11 @@ func (s sharedObserver) Rejected(redis.Reason) { s.to.SharedMemory("rejected", 1
 func (s sharedObserver) Kept(n int)            { s.to.SharedMemory("kept", n) }
 func (s sharedObserver) Dropped(n int)         { s.to.SharedMemory("dropped", n) }
 func (s sharedObserver) Failed(redis.Op)       { s.to.SharedMemory("failed", 1) }
+
+// Local reads the cache of another gate of this process; it implements claims.Peers.
+type Local struct{ Gate *gate.Gate }
+
+// Recall implements claims.Peers.
+func (l Local) Recall(_ context.Context, keys []string) map[string][]byte {
+	return l.Gate.Remembered(keys)
+}

@@ -86,7 +86,7 @@ func (l Listen) check(doors Endpoints, found *complaints) {
 	found.refuse(len(l.ClientNames)+len(l.ClientEndpoints) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientEndpoints need listen.clientCA")
 	found.refuse(l.Socket != "" && !filepath.IsAbs(l.Socket), "listen.socket: %q: want an absolute path", l.Socket)
 	for _, door := range l.ClientEndpoints {
-		found.refuse(!slices.Contains(doors.Paths(), door), "listen.clientEndpoints: there is no door %q, or it is not turned on: want some of %s", door, strings.Join(doors.Paths(), ", "))
+		found.refuse(!slices.Contains(doors.Paths(), door), "listen.clientEndpoints: there is no endpoint %q, or it is not turned on: want some of %s", door, strings.Join(doors.Paths(), ", "))
 	}
 }
 

@@ -57,8 +57,12 @@ ages: {tag: 1h, none: 1h}
 		b.Fatal("the doors are not open")
 	}
 	doors := map[string]http.Handler{}
-	for path, entrance := range g.entrances {
-		doors[path] = entrance
+	served, err := g.serving.endpoints.Served(nil, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for path, endpoint := range served {
+		doors[path] = endpoint.Handler
 	}
 	return doors
 }

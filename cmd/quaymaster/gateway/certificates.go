@@ -19,32 +19,19 @@ func newCertificates(c config.Configuration, in *lookups.Cluster, group *gateway
 	if err != nil {
 		return nil, err
 	}
-	own, err := certificate.NewOwn(certificate.OwnConfig{
+	settings := certificates.Config{Own: certificate.OwnConfig{
 		Store: store, Where: where, Names: servingNames(c), Log: log, Follows: !c.Has(config.RoleAdmission), // processes with the role create them
-	})
-	if err != nil {
-		return nil, err
+	}}
+	if c.Certificate.CertificateFile != "" {
+		settings.Files = &certificate.FilesConfig{
+			Certificate: c.Certificate.CertificateFile, Key: c.Certificate.KeyFile, CA: c.Certificate.CAFile, Log: log,
+		}
+		if in != nil {
+			// Without it the API server and the other replicas would refuse every connection.
+			settings.Files.Names = []string{knownAs(c)}
+		}
 	}
-	made := certificates.New(own)
-	group.Add("certificate", gateway.Loop(own.Run))
-	if c.Certificate.CertificateFile == "" {
-		return made, nil
-	}
-	settings := certificate.FilesConfig{
-		Certificate: c.Certificate.CertificateFile, Key: c.Certificate.KeyFile, CA: c.Certificate.CAFile, Log: log,
-	}
-	if in != nil {
-		// Without it the API server and the other replicas would refuse every connection.
-		settings.Names = []string{knownAs(c)}
-	}
-	files, err := certificate.NewFiles(settings)
-	if err != nil {
-		return nil, err
-	}
-	// The gateway's own store still holds the replicas' key.
-	made.Source = files.Source
-	group.Add("certificate files", gateway.Loop(files.Run))
-	return made, nil
+	return certificates.Open(settings, group)
 }
 
 func certificateStore(c config.Configuration, in *lookups.Cluster) (certificate.Store, string, error) {

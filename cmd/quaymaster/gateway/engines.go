@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
+	"github.com/quaymaster/quaymaster/gateway/replicas"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/keychain"
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
@@ -93,16 +93,8 @@ func (e *engines) forScan(key []byte, lookups *cluster.Lookups, view *scan.View)
 		return nil, client.Close, err
 	}
 	made, err = newGate(c, paced, view, gate.WithTimeout(scanPage), gate.WithMirrors(chooser, cluster.PullSecrets{Lookups: lookups}),
-		gate.WithConcurrency(settings.Total), gate.WithPeers(besides{e.admission}))
+		gate.WithConcurrency(settings.Total), gate.WithPeers(replicas.Local{Gate: e.admission}))
 	return made, client.Close, err
-}
-
-// besides reads the cache of another gate of this process.
-type besides struct{ of *gate.Gate }
-
-// Get implements claims.Peers.
-func (b besides) Get(_ context.Context, keys []string) map[string][]byte {
-	return b.of.Remembered(keys)
 }
 
 // scanAge is the lifetime of cached Secrets, service accounts and digests behind tags in a scan:

@@ -24,13 +24,10 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
-	"github.com/quaymaster/quaymaster/gateway/replicas"
 	"github.com/quaymaster/quaymaster/gateway/snapshots"
 	"github.com/quaymaster/quaymaster/gateway/trust"
 	"github.com/quaymaster/quaymaster/gateway/webhooks"
 	"github.com/quaymaster/quaymaster/scan"
-	"github.com/quaymaster/quaymaster/webhook"
-	"github.com/quaymaster/quaymaster/webhook/admission"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 	"github.com/quaymaster/quaymaster/webhook/trace"
 )
@@ -46,7 +43,7 @@ type Options struct {
 	Replica, Address string
 	// Listening is called with the addresses once the endpoints are active: the certificate, the
 	// policies and the trust are loaded. May be nil.
-	Listening func(doors, plain string)
+	Listening func(endpoints, plain string)
 	// Dashboard is called with the dashboard's address once it is served. May be nil.
 	Dashboard func(address string)
 	// DryVerdicts bounds the comparison of verdicts on running workloads with those of the
@@ -83,28 +80,27 @@ func Run(ctx context.Context, c config.Configuration, o Options) error {
 type assembly struct {
 	configuration config.Configuration
 	options       Options
-	log           *slog.Logger
-	metrics       *metrics.Metrics
-	observers     metrics.Observers
-	state         *gate.Current
-	engines       *engines
-	workloads     *workloads
-	trust         *trust.Binding
-	certificates  *certificates.Certificates
-	documents     *documents.Documents
-	around        lookups.Lookups
-	cluster       *lookups.Cluster   // nil when running standalone
-	replicas      *replicas.Replicas // nil when running standalone
-	queue         *admission.Queue
-	entrances     map[string]*endpoints.Placeholder
-	webhooks      *webhooks.Controller // nil when running standalone
-	claims        *snapshots.Keeper    // nil without the role admission
-	records       *reporting.Records
-	socket        *endpoints.Socket // nil unless there is one
-	server        *webhook.Server
+	telemetry
+	state        *gate.Current
+	workloads    *workloads
+	trust        *trust.Binding
+	certificates *certificates.Certificates
+	documents    *documents.Documents
+	around       lookups.Lookups
+	shared       shared
+	webhooks     *webhooks.Controller // nil when running standalone
+	records      *reporting.Records
+	serving      serving
 	// open is closed when the requirements of the group are met.
 	open  chan struct{}
 	group gateway.Group
+}
+
+// telemetry receives the log, the metrics and the traces of all components.
+type telemetry struct {
+	log       *slog.Logger
+	metrics   *metrics.Metrics
+	observers metrics.Observers // of requests
 }
 
 // newAssembly composes the components that need no requests.
@@ -120,7 +116,7 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 		o.Logger(log)
 	}
 	g := &assembly{
-		configuration: c, options: o, log: log, state: &gate.Current{}, open: make(chan struct{}),
+		configuration: c, options: o, state: &gate.Current{}, open: make(chan struct{}),
 		metrics: metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
 	}
 	for _, prepare := range []func(context.Context) error{
@@ -145,7 +141,7 @@ func (g *assembly) close() {
 
 // connect prepares the look-ups in the cluster, or in files instead.
 func (g *assembly) connect(context.Context) (err error) {
-	g.around, g.cluster, err = lookups.Connect(lookups.Options{
+	g.around, err = lookups.Connect(lookups.Options{
 		Configuration: g.configuration, Version: g.options.Version, Replica: g.options.Replica, Group: &g.group, Log: g.log,
 	})
 	return err
@@ -154,21 +150,21 @@ func (g *assembly) connect(context.Context) (err error) {
 // loadDocuments loads the policies and mirrors.
 func (g *assembly) loadDocuments(context.Context) (err error) {
 	g.documents, err = documents.Load(documents.Config{
-		Configuration: g.configuration, Around: g.around, Cluster: g.cluster, State: g.state, Group: &g.group, Metrics: g.metrics, Log: g.log,
+		Configuration: g.configuration, Around: g.around, State: g.state, Group: &g.group, Metrics: g.metrics, Log: g.log,
 	})
 	return err
 }
 
 // loadCertificates selects the source of the certificate and of the replicas' key.
 func (g *assembly) loadCertificates(context.Context) error {
-	made, err := newCertificates(g.configuration, g.cluster, &g.group, g.log)
+	made, err := newCertificates(g.configuration, g.around.Cluster, &g.group, g.log)
 	if err != nil {
 		return fmt.Errorf("certificate: %w", err)
 	}
 	g.certificates = made
-	if g.cluster != nil {
+	if g.around.Cluster != nil {
 		g.group.Add("certificate's Secret", gateway.Loop(func(ctx context.Context) {
-			made.FollowSecret(ctx, g.cluster.Client.Typed.CoreV1().Secrets(g.configuration.Namespace), g.configuration.Certificate.Secret, g.log)
+			made.FollowSecret(ctx, g.around.Cluster.Client.Typed.CoreV1().Secrets(g.configuration.Namespace), g.configuration.Certificate.Secret, g.log)
 		}))
 	}
 	return nil
@@ -193,22 +189,21 @@ func (g *assembly) loadTrust(context.Context) error {
 
 // newEngines prepares the registry client, and the evaluation of running workloads.
 func (g *assembly) newEngines(context.Context) error {
-	var err error
-	g.engines, err = newEngines(g.configuration, g.around, g.state, g.metrics.RegistryAnswered)
+	made, err := newEngines(g.configuration, g.around, g.state, g.metrics.RegistryAnswered)
 	if err != nil {
 		return err
 	}
-	g.group.OnClose(g.engines.registry.Close)
-	g.engines.targets, err = mirrors.NewTargets(g.engines.registry.Ping, g.metrics, g.log, g.documents.Mirrors.StatusChanged())
+	g.group.OnClose(made.registry.Close)
+	made.targets, err = mirrors.NewTargets(made.registry.Ping, g.metrics, g.log, g.documents.Mirrors.StatusChanged())
 	if err != nil {
 		return err
 	}
-	g.group.OnClose(g.engines.targets.Close)
+	g.group.OnClose(made.targets.Close)
 	g.workloads = &workloads{
-		configuration: g.configuration, version: g.options.Version, engines: g.engines, view: scan.NewView(g.state), again: make(chan struct{}, 1),
+		configuration: g.configuration, version: g.options.Version, engines: made, view: scan.NewView(g.state), again: make(chan struct{}, 1),
 		busy: func() bool {
 			return g.records.Reports != nil && g.records.Reports.Busy() ||
-				g.queue.Waiting() > 0 || g.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
+				g.serving.queue.Waiting() > 0 || g.serving.queue.Working() > int64(g.configuration.Limits.Requests/busyPart)
 		},
 	}
 	return nil
@@ -239,33 +234,19 @@ func (g *assembly) startTelemetry(ctx context.Context) error {
 func (g *assembly) record(ctx context.Context) (err error) {
 	g.records, err = reporting.New(ctx, reporting.Options{
 		Configuration: g.configuration, Version: g.options.Version, Replica: g.options.Replica, Writer: cmp.Or(g.options.Replica, Replica()),
-		Cluster: g.cluster, Certificates: g.certificates, Documents: g.documents, Scanned: g.workloads.view, ScanAgain: g.workloads.again, Open: g.open,
+		Cluster: g.around.Cluster, Certificates: g.certificates, Documents: g.documents, Scanned: g.workloads.view, ScanAgain: g.workloads.again, Open: g.open,
 		Dashboard: g.options.Dashboard, Group: &g.group, Metrics: g.metrics, Log: g.log,
 	})
 	if err != nil {
 		return err
 	}
 	if g.configuration.Has(config.RoleAdmission) {
-		g.claims = snapshots.New(snapshots.Config{
-			Store: g.snapshotStore, Interval: time.Duration(g.configuration.Snapshot.Interval), Open: g.open, Log: g.log,
+		g.shared.claims = snapshots.New(snapshots.Config{
+			Store: func() (snapshot.Store, error) { return snapshotStore(g.configuration, g.around.Cluster) }, Interval: time.Duration(g.configuration.Snapshot.Interval), Open: g.open, Log: g.log,
 		})
-		g.group.Add("snapshot", g.claims)
+		g.group.Add("snapshot", g.shared.claims)
 	}
 	return g.records.Publish()
-}
-
-// snapshotStore is the store of snapshots; nil for none.
-func (g *assembly) snapshotStore() (snapshot.Store, error) {
-	settings := g.configuration.Snapshot
-	switch {
-	case settings.Disabled || *g.configuration.Ages.Stale == 0:
-		return nil, nil
-	case settings.Folder != "":
-		return snapshot.NewFolder(settings.Folder)
-	case g.cluster == nil:
-		return nil, nil
-	}
-	return snapshots.NewSecretStore(g.cluster.Client.Typed.CoreV1().Secrets(g.configuration.Namespace)), nil
 }
 
 // deliveryTimeout bounds the delivery of the last traces.
@@ -275,10 +256,10 @@ const deliveryTimeout = 5 * time.Second
 // server is unavailable, and the endpoints when their preconditions are met.
 func (g *assembly) run(ctx context.Context) error {
 	g.log.Info("start", slog.String("version", g.options.Version), slog.String("revision", g.options.Revision),
-		slog.String("roles", strings.Join(g.roles(), ",")), slog.String("mode", g.configuration.Mode),
+		slog.String("roles", strings.Join(rolesOf(g.configuration), ",")), slog.String("mode", g.configuration.Mode),
 		slog.String("replica", g.options.Replica), slog.Bool("standalone", g.configuration.Standalone),
 		slog.Int("processors", runtime.GOMAXPROCS(0)), slog.String("memoryLimit", memoryLimit()))
-	if err := g.server.Listen(ctx); err != nil {
+	if err := g.serving.server.Listen(ctx); err != nil {
 		return err
 	}
 	if at := g.configuration.Listen.Socket; at != "" && g.configuration.Has(config.RoleAdmission) {
@@ -286,21 +267,12 @@ func (g *assembly) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		g.socket = made
-		g.group.Add("socket", gateway.Func(g.openSocket))
+		g.serving.socket = made
+		g.group.Add("socket", made)
 	}
-	g.log.Info("listening", slog.String("endpoints", g.doorsAddress()), slog.String("plain", g.server.PlainAddress().String()))
-	g.group.Add("opening", gateway.Func(g.openDoors))
-	return g.group.Run(ctx, gateway.Front{Run: g.server.Run, Open: g.open})
-}
-
-// doorsAddress is the address of the endpoints, once the server listens; empty where there are
-// none.
-func (g *assembly) doorsAddress() string {
-	if at := g.server.Address(); at != nil {
-		return at.String()
-	}
-	return ""
+	g.log.Info("listening", slog.String("endpoints", g.serving.address()), slog.String("plain", g.serving.server.PlainAddress().String()))
+	g.group.Add("endpoints", gateway.Func(g.openEndpoints))
+	return g.group.Run(ctx, gateway.Front{Run: g.serving.server.Run, Open: g.open})
 }
 
 // memoryLimit is the value of GOMEMLIMIT.

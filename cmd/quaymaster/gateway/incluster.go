@@ -12,7 +12,7 @@ import (
 
 // addLeaderComponents adds the components that one replica runs for all, and the election.
 func (g *assembly) addLeaderComponents() error {
-	if g.cluster == nil {
+	if g.around.Cluster == nil {
 		return nil
 	}
 	var err error
@@ -20,7 +20,7 @@ func (g *assembly) addLeaderComponents() error {
 	if err != nil {
 		return err
 	}
-	g.replicas = g.newReplicas()
+	g.shared.replicas = g.newReplicas()
 	g.group.Add("leader", gateway.Func(g.lead))
 	g.addBackground()
 	g.addScan()
@@ -30,9 +30,9 @@ func (g *assembly) addLeaderComponents() error {
 		component  gateway.Component
 	}{
 		{"state of policies", config.RoleAdmission, gateway.LeaderFunc(g.documents.ReportAll)},
-		{"replicas", config.RoleAdmission, gateway.LeaderFunc(g.replicas.Sweep)},
+		{"replicas", config.RoleAdmission, gateway.LeaderFunc(g.shared.replicas.Sweep)},
 		{"owners of status", config.RoleAdmission, gateway.LeaderFunc(g.documents.FollowOwners)},
-		{"status of mirrors", config.RoleAdmission, gateway.LeaderFunc(func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.engines.targets) })},
+		{"status of mirrors", config.RoleAdmission, gateway.LeaderFunc(func(ctx context.Context) { g.documents.WriteMirrors(ctx, g.workloads.engines.targets) })},
 		{"status of global context", config.RoleAdmission, gateway.LeaderFunc(g.documents.WriteGlobals)},
 		{"webhook configurations", config.RoleAdmission, g.webhooks},
 		{"break glass", config.RoleAdmission, gateway.LeaderFunc(g.records.CloseNamespaces)},
@@ -52,12 +52,12 @@ func (g *assembly) addBackground() {
 		return
 	}
 	settings := background.Config{
-		Client: g.cluster.Client.Dynamic, Leases: g.cluster.Client.Leases, Namespace: g.configuration.Namespace, Replica: g.options.Replica,
+		Client: g.around.Cluster.Client.Dynamic, Leases: g.around.Cluster.Client.Leases, Namespace: g.configuration.Namespace, Replica: g.options.Replica,
 		Excluded: *g.configuration.Webhooks.ExcludedNamespaces, Kinds: g.documents.Kinds, Policies: g.documents.Current(),
 		Namespaces: g.around.Namespaces, Key: g.certificates.Key, Metrics: g.metrics, Log: g.log,
 	}
-	if g.cluster.Events != nil {
-		settings.Events = g.cluster.Events
+	if g.around.Cluster.Events != nil {
+		settings.Events = g.around.Cluster.Events
 	}
 	g.group.Add("background", background.New(settings))
 }
@@ -70,7 +70,7 @@ func (g *assembly) lead(ctx context.Context) error {
 		return nil
 	case <-g.open:
 	}
-	return g.cluster.Leader.Run(ctx, func(ctx context.Context) {
+	return g.around.Cluster.Leader.Run(ctx, func(ctx context.Context) {
 		g.log.Info("this replica leads")
 		g.group.Lead(ctx)
 	})
@@ -85,8 +85,8 @@ func (g *assembly) newWebhooks() (*webhooks.Controller, error) {
 			ExcludedNamespaces: *of.ExcludedNamespaces, BreakGlass: of.BreakGlass, Shadow: c.Shadow(), OptIn: c.Policies.ClusterImagePolicies.OptIn,
 			Pinning: configuration.Pinning{MutateControllers: of.MutateControllers, OnlyPods: of.OnlyPods},
 		},
-		Disabled: of.Disabled, Client: g.cluster.Client, Documents: g.documents, Mirrors: g.documents.Mirrors.Set,
-		Updates: &g.documents.Policies.Updates, Definitions: &g.cluster.Defined, Certificates: g.certificates,
+		Disabled: of.Disabled, Client: g.around.Cluster.Client, Documents: g.documents, Mirrors: g.documents.Mirrors.Set,
+		Updates: &g.documents.Policies.Updates, Definitions: &g.around.Cluster.Defined, Certificates: g.certificates,
 		Readiness: g.documents.Policies.Reporter.Readiness, Metrics: g.metrics, Log: g.log,
 	})
 }

@@ -51,7 +51,7 @@ func TestModeOfDoors(t *testing.T) {
 			t.Fatal(err)
 		}
 		queue := mustQueue(t)
-		doors, err := newDoors(c, admission.Config{
+		doors, err := admissionHandlers(c, admission.Config{
 			Decider: refuser{}, Namespaces: refuser{}, Failure: refuser{}, Recorder: nowhere{}, Queue: queue,
 			Copies: endpoints.Copies{State: &gate.Current{}}, Reproduce: func(string, policy.Image) string { return "" }, Rules: endpoints.Failure{State: &gate.Current{}}, Requesters: endpoints.Requesters{},
 		}, admission.PolicyConfig{Checker: refuser{}, Recorder: nowhere{}, Queue: queue})

@@ -1,25 +1,24 @@
 package gateway
 
 import (
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/webhook"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
 // readings are the values of gauges.
-func (g *assembly) readings() metrics.Readings {
+func (g *assembly) readings(checks []webhook.Check) metrics.Readings {
 	readings := metrics.Readings{
-		Roles: strings.Join(g.roles(), ","), Ready: allReady(g.checks()),
-		Working: g.queue.Working, Waiting: g.queue.Waiting, WaitingForShare: g.queue.WaitingForShare,
-		RegistriesLimited: g.engines.limiter.Limited, RegistriesKept: g.engines.limiter.Kept,
+		Roles: strings.Join(rolesOf(g.configuration), ","), Ready: endpoints.AllReady(checks),
+		Working: g.serving.queue.Working, Waiting: g.serving.queue.Waiting, WaitingForShare: g.serving.queue.WaitingForShare,
+		RegistriesLimited: g.workloads.engines.limiter.Limited, RegistriesKept: g.workloads.engines.limiter.Kept,
 		TrustAge: g.trust.Age, TrustExpires: g.trust.Ends, StaleKeys: g.trust.StaleKeys, UnreadRoots: g.documents.UnreadRoots,
 		CertificateExpires: g.certificates.Expires, AuthorityExpires: g.certificates.AuthorityExpires,
-		Overrides: g.overrides,
+		Overrides: g.documents.Overrides,
 	}
 	if g.configuration.Trust.Refresh {
 		readings.TrustFailed = func() bool { return g.trust.Store.Status().Err != nil }
@@ -30,7 +29,7 @@ func (g *assembly) readings() metrics.Readings {
 	if g.records.Reports != nil {
 		readings.ReportsPending = g.records.Reports.Pending
 	}
-	if g.cluster != nil {
+	if g.around.Cluster != nil {
 		g.readCluster(&readings)
 	}
 	return readings
@@ -41,11 +40,11 @@ func (g *assembly) readCluster(readings *metrics.Readings) {
 	if g.records.BreakGlass != nil {
 		readings.OpenNamespaces = g.records.OpenNamespaces
 	}
-	readings.CredentialsHeld = g.cluster.Held.Served
-	leads := g.cluster.Leader.Leads
+	readings.CredentialsHeld = g.around.Cluster.Held.Served
+	leads := g.around.Cluster.Leader.Leads
 	readings.Lease, readings.Leads = g.configuration.Lease(), leads
-	if g.cluster.Events != nil {
-		readings.EventsDropped = g.cluster.Events.Dropped
+	if g.around.Cluster.Events != nil {
+		readings.EventsDropped = g.around.Cluster.Events.Dropped
 	}
 	if g.configuration.Has(config.RoleAdmission) && !g.configuration.Webhooks.Disabled {
 		readings.ConfigurationsKept = func() time.Time {
@@ -63,34 +62,10 @@ func (g *assembly) readCluster(readings *metrics.Readings) {
 	}
 }
 
-// allReady evaluates the checks of /readyz, except a drain.
-func allReady(checks []webhook.Check) func() bool {
-	return func() bool {
-		return !slices.ContainsFunc(checks, func(c webhook.Check) bool { return c.Ready() != nil })
-	}
-}
-
-// roles are those of this process.
-func (g *assembly) roles() []string {
-	if g.configuration.Roles == nil {
+// rolesOf returns the roles of this process.
+func rolesOf(c config.Configuration) []string {
+	if c.Roles == nil {
 		return config.Roles()
 	}
-	return g.configuration.Roles
-}
-
-// overrides are the active ImageOverrides; none until they are loaded.
-func (g *assembly) overrides() []metrics.Override {
-	set := g.documents.Active()
-	if set == nil {
-		return nil
-	}
-	var list []metrics.Override
-	for _, o := range set.Overrides() {
-		effect := "allow"
-		if o.Effect == policy.OverrideDeny || o.Broken != nil {
-			effect = "deny"
-		}
-		list = append(list, metrics.Override{Name: o.Name, Effect: effect, Expires: o.Expires})
-	}
-	return list
+	return c.Roles
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
@@ -79,21 +78,6 @@ func TestOperatingMetrics(t *testing.T) {
 	want("while the registry is away",
 		`quaymaster_failed_open_total{policy="ClusterPolicy/lenient"} 1`, `quaymaster_outcomes_total{result="error"} 1`,
 	)
-}
-
-// TestNotReady: who cannot decide says so.
-func TestNotReady(t *testing.T) {
-	closed := make(chan struct{})
-	g := &assembly{certificates: &certificates.Certificates{}, open: closed}
-	checks := g.checks()[1:] // the certificate is asked for elsewhere
-	ready := allReady(checks)
-	if ready() {
-		t.Error("ready before the doors are open")
-	}
-	close(closed)
-	if !ready() {
-		t.Error("not ready although the doors are open")
-	}
 }
 
 // TestFailurePolicySetting: the setting takes the values of the API.

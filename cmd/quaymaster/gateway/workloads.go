@@ -111,7 +111,7 @@ func (g *assembly) addScan() {
 		},
 		Interval: time.Duration(settings.Interval), Excluded: settings.ExcludedNamespaces, Follow: g.configuration.Follows(),
 		Policies: &g.documents.Policies.Updates, Again: g.workloads.again, Busy: g.workloads.busy,
-		Memory: audit.NewPositionStore(g.cluster.Client.Leases, g.configuration.Namespace, g.options.Replica), Metrics: g.metrics, Log: g.log,
+		Memory: audit.NewPositionStore(g.around.Cluster.Client.Leases, g.configuration.Namespace, g.options.Replica), Metrics: g.metrics, Log: g.log,
 	}))
 }
 
@@ -131,7 +131,7 @@ func (g *assembly) addAnalysis() {
 
 // review makes the evaluation of the policy endpoint; nil without the guard.
 func (g *assembly) review(key []byte) (admission.ImpactAnalysis, error) {
-	if g.cluster == nil || !g.configuration.Guards() {
+	if g.around.Cluster == nil || !g.configuration.Guards() {
 		return nil, nil
 	}
 	dryRun, end, err := g.workloads.dryRun(key, nil)
@@ -148,7 +148,7 @@ func (g *assembly) compareVerdicts(ctx context.Context, key []byte) {
 	if g.options.DryVerdicts == 0 {
 		return
 	}
-	if g.cluster == nil {
+	if g.around.Cluster == nil {
 		g.log.Warn("dry verdicts: without a cluster nothing runs that could be looked at")
 		return
 	}
@@ -156,6 +156,6 @@ func (g *assembly) compareVerdicts(ctx context.Context, key []byte) {
 		Limit: g.options.DryVerdicts, Output: g.options.Verdicts, View: g.workloads.view, Namespaces: g.around.Namespaces,
 		Open:     func() (audit.Source, error) { return g.workloads.open(key) },
 		Excluded: append(g.workloads.excluded(), g.configuration.Scan.ExcludedNamespaces...),
-		Reports:  g.cluster.Client.Dynamic, Decisions: g.records.DecisionFolder(), ByID: g.documents.ByID(), Metrics: g.metrics, Log: g.log,
+		Reports:  g.around.Cluster.Client.Dynamic, Decisions: g.records.DecisionFolder(), ByID: g.documents.ByID(), Metrics: g.metrics, Log: g.log,
 	}.Run(ctx)
 }

@@ -34,8 +34,7 @@ import (
 type Config struct {
 	Configuration config.Configuration
 	Around        lookups.Lookups
-	Cluster       *lookups.Cluster // nil when running standalone
-	State         *gate.Current    // receives the policies and mirrors
+	State         *gate.Current // receives the policies and mirrors
 	Group         *gateway.Group
 	Metrics       *metrics.Metrics
 	Log           *slog.Logger
@@ -85,7 +84,7 @@ func Load(c Config) (*Documents, error) {
 	}
 	d.Policies = newPolicies(found, c.State, c.Metrics, c.Log)
 	d.Policies.inForce, d.Policies.Reporter.Withheld = d.effective, d.effective.Why
-	if c.Cluster != nil && c.Configuration.Guards() {
+	if c.Around.Cluster != nil && c.Configuration.Guards() {
 		d.Policies.await(rollout.Source) // until their approvals are loaded
 		c.Group.Add("guard", rollout.NewApprovals(d.Rollout()))
 	}
@@ -95,7 +94,7 @@ func Load(c Config) (*Documents, error) {
 	d.Mirrors = mirrors.New(c.State, c.Metrics, c.Log, &d.Policies.Updates)
 	c.Group.Require("policies", "the policies are not loaded yet", d.Policies)
 	c.Group.Require("mirrors", "the mirrors are not loaded yet", d.Mirrors)
-	if c.Cluster != nil {
+	if c.Around.Cluster != nil {
 		if err := d.watch(); err != nil {
 			return nil, err
 		}
@@ -119,7 +118,7 @@ func (d *Documents) compile() (err error) {
 		SigstoreSecrets: settings.ClusterImagePolicies.Namespace, OptIn: settings.ClusterImagePolicies.OptIn,
 		HTTP: services, Resources: engine.FileObjects{ConfigMaps: c.Around.ConfigMaps}, Images: &d.Images, Caller: calls.Rules{Services: services},
 	}
-	if c.Cluster != nil {
+	if c.Around.Cluster != nil {
 		if err := d.compileInCluster(&options, services); err != nil {
 			return err
 		}
@@ -136,26 +135,26 @@ func (d *Documents) compile() (err error) {
 // compileInCluster has policies use the cluster.
 func (d *Documents) compileInCluster(options *engine.CompilerOptions, services *calls.Caller) (err error) {
 	c := d.config
-	options.Caller = calls.Rules{Cluster: c.Cluster.Client, Services: services}
+	options.Caller = calls.Rules{Cluster: c.Around.Cluster.Client, Services: services}
 	now := time.Now
 	if c.Offline != nil {
 		now = c.Offline.Now
 	}
 	store := globalcontext.NewStore(now)
-	d.Globals, err = globals.New(c.Cluster.Client, store, services, c.Metrics, c.Log)
+	d.Globals, err = globals.New(c.Around.Cluster.Client, store, services, c.Metrics, c.Log)
 	if err != nil {
 		return err
 	}
 	c.Group.Add("global context", gateway.Loop(d.Globals.Run))
 	options.Globals = engine.Globals{Expressions: globalcontext.Expressions{Store: store}}
-	objects, err := cluster.NewObjects(cluster.ObjectOptions{Client: c.Cluster.Client})
+	objects, err := cluster.NewObjects(cluster.ObjectOptions{Client: c.Around.Cluster.Client})
 	if err != nil {
 		return err
 	}
 	c.Group.OnClose(objects.Close)
-	d.Kinds = discovery.New(discovery.DiscovererOf(c.Cluster.Client.Typed.Discovery()), func() { d.Policies.again(namesKinds) }, c.Log)
+	d.Kinds = discovery.New(discovery.DiscovererOf(c.Around.Cluster.Client.Typed.Discovery()), func() { d.Policies.again(namesKinds) }, c.Log)
 	c.Group.Require("kinds", "it is not known yet which kinds the API server serves", d.Kinds)
-	c.Group.Add("kinds", gateway.Loop(func(ctx context.Context) { d.Kinds.Run(ctx, &c.Cluster.Defined) }))
+	c.Group.Add("kinds", gateway.Loop(func(ctx context.Context) { d.Kinds.Run(ctx, &c.Around.Cluster.Defined) }))
 	options.Resources, options.Kinds = engine.ClusterObjects{Objects: objects}, constraint.Later(d.Kinds)
 	return nil
 }
@@ -174,14 +173,14 @@ func (d *Documents) readRoots() {
 
 // watch prepares the watching of the cluster's documents.
 func (d *Documents) watch() error {
-	c, client, p, m := d.config, d.config.Cluster.Client, d.Policies, d.Mirrors
+	c, client, p, m := d.config, d.config.Around.Cluster.Client, d.Policies, d.Mirrors
 	p.await(kinds.FromCluster)
 	m.AwaitCluster()
 	p.Reporter.Leads = d.leads
 	m.ReportTo(nil, d.leads)
-	if c.Cluster.Events != nil {
-		p.Reporter.Events = c.Cluster.Events
-		m.ReportTo(c.Cluster.Events, d.leads)
+	if c.Around.Cluster.Events != nil {
+		p.Reporter.Events = c.Around.Cluster.Events
+		m.ReportTo(c.Around.Cluster.Events, d.leads)
 	}
 	conditions, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: gateway.Warn(c.Log, "the status of a policy was not written")})
 	if err != nil {
@@ -203,7 +202,7 @@ func (d *Documents) watch() error {
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(kinds.Watched(), kinds.GlobalContext()), kinds.Mirrors(c.Configuration.Mirrors.OpenShift)...),
 		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client,
-		Consumer: consumer, Observer: documentLog{c.Log}, Defined: c.Cluster.Defined.Notify,
+		Consumer: consumer, Observer: documentLog{c.Log}, Defined: c.Around.Cluster.Defined.Notify,
 	})
 	if err != nil {
 		return err
@@ -215,7 +214,7 @@ func (d *Documents) watch() error {
 
 // leads reports whether this process writes the state of policies and mirrors to the cluster.
 func (d *Documents) leads() bool {
-	return d.config.Configuration.Has(config.RoleAdmission) && d.config.Cluster.Leader.Leads()
+	return d.config.Configuration.Has(config.RoleAdmission) && d.config.Around.Cluster.Leader.Leads()
 }
 
 // readMirrors loads the mirrors of files, and follows these and the ConfigMaps.
@@ -247,6 +246,23 @@ func (d *Documents) Sequence() int64 { return d.Policies.Sequence.Load() }
 // replica.
 func (d *Documents) WriteStatus() { d.Policies.WriteStatus() }
 
+// Overrides are the active ImageOverrides, for metrics; none until they are loaded.
+func (d *Documents) Overrides() []metrics.Override {
+	set := d.Active()
+	if set == nil {
+		return nil
+	}
+	var list []metrics.Override
+	for _, o := range set.Overrides() {
+		effect := "allow"
+		if o.Effect == policy.OverrideDeny || o.Broken != nil {
+			effect = "deny"
+		}
+		list = append(list, metrics.Override{Name: o.Name, Effect: effect, Expires: o.Expires})
+	}
+	return list
+}
+
 // ByID searches the currently active policies.
 func (d *Documents) ByID() func(id string) *policy.Policy {
 	known := map[string]*policy.Policy{}
@@ -260,7 +276,7 @@ func (d *Documents) ByID() func(id string) *policy.Policy {
 
 // Rollout holds the dependencies of the components that check new versions of policies.
 func (d *Documents) Rollout() rollout.Config {
-	in := d.config.Cluster
+	in := d.config.Around.Cluster
 	c := rollout.Config{
 		Effective: d.effective, Catalog: d.Policies.Catalog, Policies: d.Current(),
 		Approvals: rollout.NewStore(in.Client.Typed.CoreV1().Secrets(d.config.Configuration.Namespace)), Metrics: d.config.Metrics, Log: d.config.Log,
@@ -293,7 +309,7 @@ func (d *Documents) FollowOwners(ctx context.Context) {
 // WriteMirrors writes the status of mirrors.
 func (d *Documents) WriteMirrors(ctx context.Context, targets *mirrors.Targets) {
 	(&record.Reporter{
-		Kind: "RegistryMirror", Client: d.config.Cluster.Client.Dynamic, Desired: func() []record.Desired { return d.Mirrors.Desired(targets.States()) },
+		Kind: "RegistryMirror", Client: d.config.Around.Cluster.Client.Dynamic, Desired: func() []record.Desired { return d.Mirrors.Desired(targets.States()) },
 		Changed: d.Mirrors.StatusChanged().Changed, Failed: gateway.Warn(d.config.Log, "the status of a mirror was not written"),
 	}).Run(ctx)
 }
@@ -301,7 +317,7 @@ func (d *Documents) WriteMirrors(ctx context.Context, targets *mirrors.Targets) 
 // WriteGlobals writes the status of global context entries, while the gateway owns it.
 func (d *Documents) WriteGlobals(ctx context.Context) {
 	(&record.Reporter{
-		Kind: "GlobalContextEntry", Client: d.config.Cluster.Client.Dynamic, Changed: d.Globals.StatusChanged.Changed,
+		Kind: "GlobalContextEntry", Client: d.config.Around.Cluster.Client.Dynamic, Changed: d.Globals.StatusChanged.Changed,
 		Failed: gateway.Warn(d.config.Log, "the status of a global context entry was not written"),
 		Desired: func() []record.Desired {
 			if !d.owners.Writes(kinds.KyvernoGroup) {

@@ -30,56 +30,54 @@ type Options struct {
 }
 
 // Connect prepares the look-ups in the cluster, or in files; there is no cluster then.
-func Connect(o Options) (Lookups, *Cluster, error) {
+func Connect(o Options) (Lookups, error) {
 	if o.Configuration.Standalone {
-		return inFiles(newFiles()), nil, nil
+		return inFiles(newFiles()), nil
 	}
-	in, around, err := o.cluster()
-	if err != nil {
-		return Lookups{}, nil, err
+	around, err := o.cluster()
+	if err != nil || o.Configuration.Events.Disabled {
+		return around, err
 	}
-	if o.Configuration.Events.Disabled {
-		return around, in, nil
-	}
-	in.Events, err = record.NewEvents(record.EventOptions{
-		Client: in.Client.Typed, Controller: "quaymaster.dev/gateway", Instance: o.Replica, Failed: gateway.Warn(o.Log, "an event was not written"),
+	around.Cluster.Events, err = record.NewEvents(record.EventOptions{
+		Client: around.Cluster.Client.Typed, Controller: "quaymaster.dev/gateway", Instance: o.Replica,
+		Failed: gateway.Warn(o.Log, "an event was not written"),
 	})
 	if err != nil {
-		return Lookups{}, nil, err
+		return Lookups{}, err
 	}
-	o.Group.Add("events", gateway.Loop(in.Events.Run))
-	return around, in, nil
+	o.Group.Add("events", gateway.Loop(around.Cluster.Events.Run))
+	return around, nil
 }
 
-func (o Options) cluster() (*Cluster, Lookups, error) {
+func (o Options) cluster() (Lookups, error) {
 	c, k := o.Configuration, o.Configuration.Kubernetes
-	fail := func(err error) (*Cluster, Lookups, error) { return nil, Lookups{}, err }
 	client, err := cluster.NewClient(cluster.ClientOptions{Kubeconfig: k.Kubeconfig, Context: k.Context,
 		QPS: float64(k.QPS), Burst: k.Burst, Version: o.Version})
 	if err != nil {
-		return fail(fmt.Errorf("the cluster cannot be reached (to run without one, set standalone: true): %w", err))
+		return Lookups{}, fmt.Errorf("the cluster cannot be reached (to run without one, set standalone: true): %w", err)
 	}
 	lookups, err := cluster.NewLookups(cluster.LookupOptions{
 		Client: client.Typed, Credentials: client.Credentials, TTL: time.Duration(c.Ages.Secret),
 	})
 	if err != nil {
-		return fail(err)
+		return Lookups{}, err
 	}
 	o.Group.OnClose(lookups.Close)
 	namespaces, err := cluster.NewNamespaces(cluster.NamespaceOptions{Client: client.Metadata, Failed: gateway.Warn(o.Log, "namespaces cannot be watched")})
 	if err != nil {
-		return fail(err)
+		return Lookups{}, err
 	}
 	roles, err := cluster.NewRoles(cluster.RoleOptions{Client: client.Typed, Failed: gateway.Warn(o.Log, "role bindings cannot be watched")})
 	if err != nil {
-		return fail(err)
+		return Lookups{}, err
 	}
 	leader, err := lease.NewLeader(lease.LeaderOptions{Client: client.Leases, Namespace: c.Namespace, Name: c.Lease(), Identity: o.Replica})
 	if err != nil {
-		return fail(err)
+		return Lookups{}, err
 	}
 	o.Group.Require("namespaces", "the namespaces are not listed yet", namespaces)
 	o.Group.Add("namespaces", gateway.Loop(namespaces.Run))
 	o.Group.Add("roles", gateway.Loop(roles.Run))
-	return &Cluster{Client: client, Leader: leader, Held: cluster.Held{Lookups: lookups}}, inCluster(lookups, namespaces, roles), nil
+	in := &Cluster{Client: client, Leader: leader, Held: cluster.Held{Lookups: lookups}}
+	return inCluster(in, lookups, namespaces, roles), nil
 }

@@ -32,14 +32,16 @@ type Lookups struct {
 	Roles       admission.Roles // nil: not available
 	Pulls       gate.PullSecrets
 	Files       *Files // nil in a cluster
+	// Cluster holds the clients; nil when running standalone.
+	Cluster *Cluster
 }
 
 // inCluster looks things up at the API server.
-func inCluster(lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *cluster.Roles) Lookups {
-	held := cluster.Held{Lookups: lookups}
+func inCluster(in *Cluster, lookups *cluster.Lookups, namespaces *cluster.Namespaces, roles *cluster.Roles) Lookups {
 	return Lookups{
+		Cluster:    in,
 		ConfigMaps: lookups, RuleConfigMaps: cluster.Fresh{Lookups: lookups}, Keys: cluster.Keys{Lookups: lookups},
-		Secrets: lookups, Credentials: held, Accounts: held,
+		Secrets: lookups, Credentials: in.Held, Accounts: in.Held,
 		Namespaces: namespaces, Roles: roles, Pulls: cluster.PullSecrets{Lookups: lookups},
 	}
 }

@@ -141,7 +141,7 @@ func (m *Material) fill(into *documents.Documents) error {
 // Export returns the material of a Reader of a cluster, with the namespaces' labels as its only
 // resources. The caller adds the content of folders.
 func (r *Reader) Export(ctx context.Context) (*Material, error) {
-	if r.cluster == nil {
+	if r.around.Cluster == nil {
 		return nil, errors.New("export: there is no cluster")
 	}
 	m := &Material{}
@@ -200,7 +200,7 @@ func (r *Reader) globalValues() []GlobalValue {
 
 // namespaces lists all of them with their labels.
 func (r *Reader) namespaces(ctx context.Context) ([]workload.Object, error) {
-	at := r.cluster.Client.Metadata.Resource(core.SchemeGroupVersion.WithResource("namespaces"))
+	at := r.around.Cluster.Client.Metadata.Resource(core.SchemeGroupVersion.WithResource("namespaces"))
 	var list []workload.Object
 	options := metav1.ListOptions{Limit: namespacePage}
 	for {

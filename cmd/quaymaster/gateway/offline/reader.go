@@ -45,7 +45,6 @@ type Reader struct {
 	options       ReaderOptions
 	configuration config.Configuration
 	around        lookups.Lookups
-	cluster       *lookups.Cluster // nil for a material
 	documents     *documents.Documents
 	group         gateway.Group
 	log           *lines
@@ -94,7 +93,7 @@ func (r *Reader) Close() {
 // load reads the material and the folders, and adds the components that read the cluster.
 func (r *Reader) load() (err error) {
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	r.around, r.cluster, err = lookups.Connect(lookups.Options{
+	r.around, err = lookups.Connect(lookups.Options{
 		Configuration: r.configuration, Version: r.options.Version, Replica: "reader", Group: &r.group, Log: log,
 	})
 	if err != nil {
@@ -107,7 +106,7 @@ func (r *Reader) load() (err error) {
 		}
 	}
 	r.documents, err = documents.Load(documents.Config{
-		Configuration: r.configuration, Around: r.around, Cluster: r.cluster, State: &gate.Current{}, Group: &r.group,
+		Configuration: r.configuration, Around: r.around, State: &gate.Current{}, Group: &r.group,
 		Metrics: metrics.New(metrics.Build{Version: r.options.Version}), Log: log,
 		Offline: &documents.Offline{
 			Now: r.options.Now, Adjust: r.adjust,

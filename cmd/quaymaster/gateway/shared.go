@@ -9,17 +9,26 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache/redis"
+	"github.com/quaymaster/quaymaster/cache/snapshot"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
+	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gateway/replicas"
+	"github.com/quaymaster/quaymaster/gateway/snapshots"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
+
+// shared holds the components that share verified claims with other processes.
+type shared struct {
+	claims   *snapshots.Keeper  // with this process after a restart; nil without the role admission
+	replicas *replicas.Replicas // nil when running standalone
+}
 
 // newReplicas makes the component of the other replicas.
 func (g *assembly) newReplicas() *replicas.Replicas {
 	c := g.configuration
 	return replicas.New(replicas.Config{
 		Disabled: c.Peers.Disabled, Unverifiable: c.Certificate.CertificateFile != "" && c.Certificate.CAFile == "",
-		Leases: g.cluster.Client.Leases, Namespace: c.Namespace, Identity: g.options.Replica,
+		Leases: g.around.Cluster.Client.Leases, Namespace: c.Namespace, Identity: g.options.Replica,
 		Roots: g.certificates, ServerName: knownAs(c), Leader: g.records.Leader, Log: g.log,
 	})
 }
@@ -60,4 +69,18 @@ func sharedCache(c config.SharedMemory, to *metrics.Metrics) (replicas.SharedCon
 		settings.TLS.RootCAs = pool
 	}
 	return settings, nil
+}
+
+// snapshotStore opens the store of snapshots; nil for none. in is nil when running standalone.
+func snapshotStore(c config.Configuration, in *lookups.Cluster) (snapshot.Store, error) {
+	settings := c.Snapshot
+	switch {
+	case settings.Disabled || *c.Ages.Stale == 0:
+		return nil, nil
+	case settings.Folder != "":
+		return snapshot.NewFolder(settings.Folder)
+	case in == nil:
+		return nil, nil
+	}
+	return snapshots.NewSecretStore(in.Client.Typed.CoreV1().Secrets(c.Namespace)), nil
 }

@@ -122,7 +122,7 @@ func TestAPIDoor(t *testing.T) {
 		{"a token that nobody knows", ciToken + "0", d.signed.Name, http.StatusUnauthorized, ""},
 		{"no token", "", d.signed.Name, http.StatusUnauthorized, ""},
 		{"a user that is not named", strings.ToUpper(ciToken), d.signed.Name, http.StatusForbidden, ""},
-		{"the word that stands for the socket", socketUser, d.signed.Name, http.StatusUnauthorized, ""},
+		{"the word that stands for the socket", "unix-socket", d.signed.Name, http.StatusUnauthorized, ""},
 	} {
 		status, text := post(t, r.client, "https://"+r.doors+config.APIPath, c.token, apiQuery(c.image))
 		if compact := strings.ReplaceAll(text, `": "`, `":"`); status != c.status || !strings.Contains(compact, c.want) {
@@ -178,7 +178,7 @@ func TestSocket(t *testing.T) {
 	if status, _ := post(t, client, "http://node/mutate", "", map[string]any{}); status != http.StatusNotFound {
 		t.Errorf("another door answers at the socket: HTTP %d", status)
 	}
-	if status, _ := post(t, r.client, "https://"+r.doors+config.APIPath, socketUser, apiQuery(d.signed.Name)); status != http.StatusNotFound {
+	if status, _ := post(t, r.client, "https://"+r.doors+config.APIPath, "unix-socket", apiQuery(d.signed.Name)); status != http.StatusNotFound {
 		t.Errorf("the socket opens the API to the network: HTTP %d", status)
 	}
 	client.CloseIdleConnections()

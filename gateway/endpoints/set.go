@@ -1,0 +1,72 @@
+package endpoints
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/quaymaster/quaymaster/webhook"
+	"github.com/quaymaster/quaymaster/webhook/configuration"
+)
+
+// Set holds the endpoints of a server by their paths. Until an endpoint is active, the response is
+// an HTTP error, and the API server applies the webhook's own failure policy. That was made from the
+// policies, which are not loaded here yet.
+type Set struct {
+	paths     []string
+	endpoints map[string]*placeholder
+}
+
+// NewSet makes inactive endpoints. Only those at paths may require client certificates; internal
+// ones authenticate their callers themselves.
+func NewSet(paths []string, internal ...string) *Set {
+	s := &Set{paths: paths, endpoints: map[string]*placeholder{}}
+	for _, path := range append(internal, paths...) {
+		s.endpoints[path] = &placeholder{}
+	}
+	return s
+}
+
+// Served returns the endpoints for a server; nil for none. If callers is not nil, only its clients
+// get responses at the listed paths; none means all of them.
+func (s *Set) Served(callers *webhook.Callers, at []string) (map[string]webhook.Endpoint, error) {
+	if s == nil {
+		return nil, nil
+	}
+	served := map[string]webhook.Endpoint{}
+	for path, endpoint := range s.endpoints {
+		served[path] = webhook.Endpoint{Handler: endpoint, Below: path == configuration.ProbePath}
+	}
+	if callers == nil {
+		return served, nil
+	}
+	if len(at) == 0 {
+		at = s.paths
+	}
+	for _, path := range at {
+		endpoint, ok := served[path]
+		if !ok {
+			return nil, fmt.Errorf("listen.clientEndpoints: there is no endpoint %s: want one of %s", path, strings.Join(s.paths, ", "))
+		}
+		endpoint.Callers = callers
+		served[path] = endpoint
+	}
+	return served, nil
+}
+
+// Activate has the endpoint at a path serve.
+func (s *Set) Activate(path string, handler http.Handler) { s.endpoints[path].handler.Store(&handler) }
+
+// placeholder is an endpoint that may not be active yet.
+type placeholder struct{ handler atomic.Pointer[http.Handler] }
+
+// ServeHTTP implements http.Handler.
+func (p *placeholder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	handler := p.handler.Load()
+	if handler == nil {
+		http.Error(w, "the gateway is starting; try again in a moment", http.StatusServiceUnavailable)
+		return
+	}
+	(*handler).ServeHTTP(w, r)
+}
