@@ -59,7 +59,7 @@ func (s sharedObserver) Failed(redis.Op)       { s.to.SharedMemory("failed", 1) 
 // Local reads the cache of another gate of this process; it implements claims.Peers.
 type Local struct{ Gate *gate.Gate }
 
-// Recall implements claims.Peers.
-func (l Local) Recall(_ context.Context, keys []string) map[string][]byte {
+// Get implements claims.Peers.
+func (l Local) Get(_ context.Context, keys []string) map[string][]byte {
 	return l.Gate.Remembered(keys)
 }

@@ -94,7 +94,7 @@ func (f *Effective) Reset() {
 	f.versions, f.previousOf, f.effects = map[*policy.Policy]rollout.Version{}, map[string]*policy.Policy{}, map[string]rollout.Effect{}
 }
 
-// Of is catalog.Options.InForce.
+// Of is catalog.Options.Effective.
 func (f *Effective) Of(key string, text []byte, p *policy.Policy) *policy.Policy {
 	if audits(f.sources, key) {
 		return policy.Audited(p, BySetting)

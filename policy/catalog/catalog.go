@@ -126,7 +126,7 @@ type Options struct {
 	// Beside returns additional policies derived from the active ones, such as one about
 	// images that none of them matches. They have no document and no entry. nil means none.
 	Beside func(active []*policy.Policy) ([]*policy.Policy, error)
-	// InForce returns the policy to activate in place of a policy: itself, one derived from
+	// Effective returns the policy to activate in place of a policy: itself, one derived from
 	// it, or an earlier one of the same ID. It is called while the catalog is being changed,
 	// and must not call it except for Compile. nil means the policy itself.
 	Effective func(key string, text []byte, p *policy.Policy) *policy.Policy
@@ -281,7 +281,7 @@ func (c *Catalog) Texts(do func(entry Entry, text []byte)) {
 	}
 }
 
-// Publish rebuilds the snapshot after a change of InForce's result.
+// Publish rebuilds the snapshot after a change of Effective's result.
 func (c *Catalog) Publish() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()

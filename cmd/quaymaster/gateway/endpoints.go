@@ -84,12 +84,12 @@ func (g *assembly) newEndpoints() (map[string]webhook.Endpoint, error) {
 			internal = append(internal, peers.ViewPath)
 		}
 	}
-	g.serving.endpoints = endpoints.NewSet(c.Doors.Paths(), internal...)
+	g.serving.endpoints = endpoints.NewSet(c.Endpoints.Paths(), internal...)
 	callers, err := newCallers(c.Listen)
 	if err != nil {
 		return nil, err
 	}
-	return g.serving.endpoints.Served(callers, c.Listen.ClientDoors)
+	return g.serving.endpoints.Served(callers, c.Listen.ClientEndpoints)
 }
 
 // newCallers accepts the client certificates that the settings require; nil for none.

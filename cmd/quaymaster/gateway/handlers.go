@@ -62,7 +62,7 @@ func (g *assembly) newHandlers(made *gate.Gate, key []byte) (h handlers, err err
 		return h, err
 	}
 	h.byPath[configuration.ProbePath] = probe.New(configuration.ProbePath)
-	if err := addImageHandlers(h.byPath, c.Doors, images, func() (api.Authenticator, error) { return newAuthenticator(c.Doors.API, g.around.Cluster, &g.group) }); err != nil {
+	if err := addImageHandlers(h.byPath, c.Endpoints, images, func() (api.Authenticator, error) { return newAuthenticator(c.Endpoints.API, g.around.Cluster, &g.group) }); err != nil {
 		return h, err
 	}
 	for path, handler := range h.byPath {
@@ -102,7 +102,7 @@ func admissionHandlers(c config.Configuration, objects admission.Config, documen
 }
 
 // addImageHandlers adds the enabled endpoints of other systems.
-func addImageHandlers(to map[string]http.Handler, c config.Doors, images endpoints.Images, authenticator func() (api.Authenticator, error)) (err error) {
+func addImageHandlers(to map[string]http.Handler, c config.Endpoints, images endpoints.Images, authenticator func() (api.Authenticator, error)) (err error) {
 	if c.ImageReview {
 		to[config.ImageReviewPath], err = images.Review()
 		if err != nil {

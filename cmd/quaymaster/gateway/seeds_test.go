@@ -278,7 +278,7 @@ func (g *assembly) reachAPI(t *testing.T, texts string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.documents.Policies.WatchFolders(g.configuration.Policies.Folders, g.around.Files); err != nil {
+	if _, err := g.documents.Policies.WatchFolders(g.configuration.Policies.Folders, g.around.Files.Consume()); err != nil {
 		t.Fatal(err)
 	}
 }

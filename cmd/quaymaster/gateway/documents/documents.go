@@ -19,6 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/globals"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/gateway/mirrors"
+	"github.com/quaymaster/quaymaster/gateway/policies"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/gateway/status"
 	"github.com/quaymaster/quaymaster/gateway/trust"
@@ -58,7 +59,7 @@ type Offline struct {
 type Documents struct {
 	config    Config
 	effective *rollout.Effective
-	Policies  *Policies
+	Policies  *policies.Policies
 	Mirrors   *mirrors.Mirrors
 	Globals   *globals.Entries     // nil when running standalone
 	Kinds     *discovery.Discovery // of the cluster; nil as well
@@ -82,10 +83,9 @@ func Load(c Config) (*Documents, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.Policies = newPolicies(found, c.State, c.Metrics, c.Log)
-	d.Policies.inForce, d.Policies.Reporter.Withheld = d.effective, d.effective.Why
+	d.Policies = policies.New(policies.Config{Catalog: found, State: c.State, Effective: d.effective, Metrics: c.Metrics, Log: c.Log})
 	if c.Around.Cluster != nil && c.Configuration.Guards() {
-		d.Policies.await(rollout.Source) // until their approvals are loaded
+		d.Policies.Await(rollout.Source) // until their approvals are loaded
 		c.Group.Add("guard", rollout.NewApprovals(d.Rollout()))
 	}
 	if c.Offline == nil {
@@ -100,7 +100,7 @@ func Load(c Config) (*Documents, error) {
 		}
 	}
 	if folders := c.Configuration.Policies.Folders; len(folders) > 0 {
-		follow, err := d.Policies.WatchFolders(folders, c.Around.Files)
+		follow, err := d.Policies.WatchFolders(folders, c.Around.Files.Consume())
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (d *Documents) compileInCluster(options *engine.CompilerOptions, services *
 		return err
 	}
 	c.Group.OnClose(objects.Close)
-	d.Kinds = discovery.New(discovery.DiscovererOf(c.Around.Cluster.Client.Typed.Discovery()), func() { d.Policies.again(namesKinds) }, c.Log)
+	d.Kinds = discovery.New(discovery.DiscovererOf(c.Around.Cluster.Client.Typed.Discovery()), func() { d.Policies.Again(namesKinds) }, c.Log)
 	c.Group.Require("kinds", "it is not known yet which kinds the API server serves", d.Kinds)
 	c.Group.Add("kinds", gateway.Loop(func(ctx context.Context) { d.Kinds.Run(ctx, &c.Around.Cluster.Defined) }))
 	options.Resources, options.Kinds = engine.ClusterObjects{Objects: objects}, constraint.Later(d.Kinds)
@@ -165,7 +165,7 @@ func (d *Documents) readRoots() {
 		Fetch: engine.NewFetcher(), Folder: d.config.Configuration.Trust.CacheFolder, Log: d.config.Log,
 		TrustRoots: d.Compilers.TrustRoots, Attestors: d.Compilers.Attestors,
 		Documents: func() []catalog.Entry { return d.Policies.Catalog.Snapshot().Entries },
-		Changed:   &d.Policies.Updates, Reported: d.Policies.reportRoot,
+		Changed:   &d.Policies.Updates, Reported: d.Policies.ReportRoot,
 	}
 	d.UnreadRoots, d.Policies.Reporter.Roots = reader.Unread, reader.State
 	d.config.Group.Add("trusted roots of policies", gateway.Loop(reader.Run))
@@ -174,7 +174,7 @@ func (d *Documents) readRoots() {
 // watch prepares the watching of the cluster's documents.
 func (d *Documents) watch() error {
 	c, client, p, m := d.config, d.config.Around.Cluster.Client, d.Policies, d.Mirrors
-	p.await(kinds.FromCluster)
+	p.Await(kinds.FromCluster)
 	m.AwaitCluster()
 	p.Reporter.Leads = d.leads
 	m.ReportTo(nil, d.leads)
@@ -195,14 +195,14 @@ func (d *Documents) watch() error {
 		Names: []string{config.ScanLeaderLease, config.BackgroundLeaderLease},
 	}
 	c.Group.Add("status", gateway.Loop(conditions.Run))
-	var consumer document.Consumer = &router{globals: d.Globals, mirrors: m, policies: p}
+	var consumer document.Consumer = &policies.Router{Globals: d.Globals, Mirrors: m, Policies: p}
 	if c.Offline != nil {
 		consumer = c.Offline.Consumer(consumer)
 	}
 	watcher, err := document.New(document.Options{
 		Kinds:   append(append(kinds.Watched(), kinds.GlobalContext()), kinds.Mirrors(c.Configuration.Mirrors.OpenShift)...),
 		Dynamic: client.Dynamic, Metadata: client.Metadata, Definitions: client,
-		Consumer: consumer, Observer: documentLog{c.Log}, Defined: c.Around.Cluster.Defined.Notify,
+		Consumer: consumer, Observer: policies.Log{To: c.Log}, Defined: c.Around.Cluster.Defined.Notify,
 	})
 	if err != nil {
 		return err
@@ -234,13 +234,13 @@ func (d *Documents) readMirrors() error {
 }
 
 // Current returns the active policies and the changes of their set.
-func (d *Documents) Current() Current { return Current{d.Policies} }
+func (d *Documents) Current() policies.Current { return d.Policies.Current() }
 
 // Active returns the active policies; nil until they are loaded.
-func (d *Documents) Active() *set.Set { return d.Current().Policies() }
+func (d *Documents) Active() *set.Set { return d.Policies.Active() }
 
 // Sequence is the number of the active set of policies, or of an earlier one.
-func (d *Documents) Sequence() int64 { return d.Policies.Sequence.Load() }
+func (d *Documents) Sequence() int64 { return d.Policies.Sequence() }
 
 // WriteStatus writes the status of policies again, where it differs from the last one of this
 // replica.
@@ -290,7 +290,7 @@ func (d *Documents) Rollout() rollout.Config {
 // ReportAll reports the state of policies and mirrors again: a new leader does not have its
 // predecessor's reports.
 func (d *Documents) ReportAll(context.Context) {
-	d.Policies.reportAll()
+	d.Policies.ReportAll()
 	d.Mirrors.ReportAll()
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
 	"github.com/quaymaster/quaymaster/gateway/discovery"
+	"github.com/quaymaster/quaymaster/gateway/policies"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/constraint"
@@ -32,7 +33,7 @@ import (
 type serving struct {
 	*gatetest.Env
 	known    *discovery.Discovery
-	policies *Policies
+	policies *policies.Policies
 	gate     *gate.Gate
 	bundle   []byte
 	lists    []*metav1.APIResourceList
@@ -60,8 +61,7 @@ func newServing(t *testing.T) *serving {
 	}
 	state := &gate.Current{}
 	state.ReplaceProver(s.Prover)
-	s.policies = newPolicies(found, state, metrics.New(metrics.Build{}), log)
-	s.policies.inForce = now
+	s.policies = policies.New(policies.Config{Catalog: found, State: state, Effective: now, Metrics: metrics.New(metrics.Build{}), Log: log})
 	s.gate, err = gate.New(gate.Config{Registries: s, State: state})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func (s *serving) serve(t *testing.T, resources ...metav1.APIResource) {
 		t.Fatal(err)
 	}
 	if changed {
-		s.policies.again(namesKinds)
+		s.policies.Again(namesKinds)
 	}
 }
 
@@ -166,7 +166,7 @@ spec:
   matchConstraints:
     resourceRules: [{apiGroups: [%s], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [%s]}]%s%s`, kind, failure, c.groups, c.resources, c.more, body)
 					s.policies.Catalog.Replace("", []catalog.Document{{Key: "a", Source: "a", Text: []byte(text)}})
-					s.policies.publish("")
+					s.policies.Current().Republish("")
 					for _, step := range []struct {
 						reason string
 						served []metav1.APIResource

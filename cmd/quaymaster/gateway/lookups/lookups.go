@@ -66,6 +66,14 @@ func newFiles() *Files {
 // InFolder is the fix for a missing resource.
 const InFolder = "put it into one of policies.folders"
 
+// Consume returns Replace; nil for nil.
+func (f *Files) Consume() func([]workload.Object) error {
+	if f == nil {
+		return nil
+	}
+	return f.Replace
+}
+
 // Replace sets the resources; if one cannot be read, nothing changes.
 func (f *Files) Replace(objects []workload.Object) error {
 	known := engine.NewResources().Advising(InFolder)

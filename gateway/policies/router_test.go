@@ -1,4 +1,4 @@
-package documents
+package policies
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (c *consumed) Changed(_ context.Context, upserts []document.Document, delet
 
 func TestRouter(t *testing.T) {
 	policies, mirrors, globals := &consumed{}, &consumed{}, &consumed{}
-	s := &router{policies: policies, mirrors: mirrors, globals: globals}
+	s := &Router{Policies: policies, Mirrors: mirrors, Globals: globals}
 	own := document.Key{Group: kinds.KyvernoGroup, Resource: "policies", Name: "p"}
 	mirror := document.Key{Group: kinds.OwnGroup, Resource: kinds.MirrorResource, Name: "m"}
 	sets := document.Key{Group: "config.openshift.io", Resource: "imagetagmirrorsets", Name: "s"}

@@ -1,4 +1,4 @@
-package documents
+package policies
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
@@ -26,46 +25,59 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// The sources of policies.
-const (
-	fromFolders = "folders"
-)
+// fromFolders is the source of policies in folders.
+const fromFolders = "folders"
 
 // Policies supplies the catalog's content to its users. Its sources report changes from
 // goroutines of their own.
 type Policies struct {
-	Catalog  *catalog.Catalog
-	state    *gate.Current
-	metrics  *metrics.Metrics
-	log      *slog.Logger
-	Reporter status.Reporter
-	Updates  gateway.Signal           // the published set, a mirror or a trusted root has changed
-	inForce  *rollout.Effective       // nil: every policy is in force as written
-	known    chan struct{}            // closed after the first set
-	there    atomic.Pointer[[]string] // of the cluster, see resources
+	Catalog   *catalog.Catalog
+	state     *gate.Current
+	metrics   *metrics.Metrics
+	log       *slog.Logger
+	Reporter  status.Reporter
+	Updates   gateway.Signal           // the published set, a mirror or a trusted root has changed
+	effective *rollout.Effective       // nil: every policy is in force as written
+	known     chan struct{}            // closed after the first set
+	there     atomic.Pointer[[]string] // of the cluster, see resources
 
 	mu sync.Mutex // held while publishing
 	// awaited are the sources with incomplete initial documents.
-	awaited map[string]bool
-	said    map[string]string        // last reported state of each document, by its key
-	objects map[string]status.Object // of the cluster's documents
-	// Sequence counts the published sets. It is stored after the set, so a set that is read after
+	awaited  map[string]bool
+	reported map[string]string        // last reported state of each document, by its key
+	objects  map[string]status.Object // of the cluster's documents
+	// sequence counts the published sets. It is stored after the set, so a set that is read after
 	// it is at least as new.
-	Sequence atomic.Int64
+	sequence atomic.Int64
 }
 
-func newPolicies(found *catalog.Catalog, state *gate.Current, to *metrics.Metrics, log *slog.Logger) *Policies {
+// Config holds the dependencies of Policies.
+type Config struct {
+	Catalog *catalog.Catalog
+	State   *gate.Current // receives the set
+	// Effective are the versions in force; nil: every policy is in force as written.
+	Effective *rollout.Effective
+	Metrics   *metrics.Metrics
+	Log       *slog.Logger
+}
+
+// New makes Policies without documents.
+func New(c Config) *Policies {
+	reporter := status.Reporter{Log: c.Log}
+	if c.Effective != nil {
+		reporter.Withheld = c.Effective.Why
+	}
 	return &Policies{
-		Catalog: found, state: state, metrics: to, log: log, Reporter: status.Reporter{Log: log}, known: make(chan struct{}),
-		awaited: map[string]bool{}, said: map[string]string{}, objects: map[string]status.Object{},
+		Catalog: c.Catalog, state: c.State, metrics: c.Metrics, log: c.Log, effective: c.Effective, Reporter: reporter, known: make(chan struct{}),
+		awaited: map[string]bool{}, reported: map[string]string{}, objects: map[string]status.Object{},
 	}
 }
 
 // Ready returns a channel that is closed after the first set.
 func (p *Policies) Ready() <-chan struct{} { return p.known }
 
-// await delays publishing until the source has all of its initial documents.
-func (p *Policies) await(source string) { p.awaited[source] = true }
+// Await delays publishing until the source has all of its initial documents.
+func (p *Policies) Await(source string) { p.awaited[source] = true }
 
 // publish makes the catalog's snapshot the current one.
 func (p *Policies) publish(source string) {
@@ -76,12 +88,12 @@ func (p *Policies) publish(source string) {
 	now := p.Catalog.Snapshot()
 	p.state.ReplacePolicies(now.Set)
 	p.count(now.Entries)
-	sequence := p.Sequence.Load() + 1
-	said := make(map[string]string, len(now.Entries))
+	sequence := p.sequence.Load() + 1
+	reported := make(map[string]string, len(now.Entries))
 	for _, entry := range now.Entries {
 		object := p.objects[entry.Key]
-		said[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.inForce.Why(entry))
-		changed := p.said[entry.Key] != said[entry.Key]
+		reported[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.effective.Why(entry))
+		changed := p.reported[entry.Key] != reported[entry.Key]
 		if object.Name != "" && (changed || object.Since == status.Unpublished) {
 			object.Since = sequence
 			p.objects[entry.Key] = object
@@ -92,8 +104,8 @@ func (p *Policies) publish(source string) {
 			p.Reporter.RecordEvent(entry, object.Object)
 		}
 	}
-	p.said = said
-	p.Sequence.Store(sequence)
+	p.reported = reported
+	p.sequence.Store(sequence)
 	p.list()
 	select {
 	case <-p.known:
@@ -143,12 +155,12 @@ func (p *Policies) count(entries []catalog.Entry) {
 		}
 	}
 	p.metrics.SetPolicies(list)
-	p.metrics.SetWithheld(p.inForce.Count(entries))
+	p.metrics.SetWithheld(p.effective.Count(entries))
 }
 
-// reportAll reports the state of each policy to the cluster: a new leader does not have its
+// ReportAll reports the state of each policy to the cluster: a new leader does not have its
 // predecessor's reports.
-func (p *Policies) reportAll() {
+func (p *Policies) ReportAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, entry := range p.Catalog.Snapshot().Entries {
@@ -166,19 +178,19 @@ func (p *Policies) WriteStatus() {
 	}
 }
 
-// again compiles the policies of some kinds again.
-func (p *Policies) again(is func(apiVersion, kind string) bool) {
+// Again compiles the policies of some kinds again.
+func (p *Policies) Again(is func(apiVersion, kind string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inForce != nil {
-		p.inForce.Reset()
+	if p.effective != nil {
+		p.effective.Forget()
 	}
 	p.Catalog.Again(is)
 	p.publish("") // unless a source has incomplete initial documents
 }
 
-// reportRoot reports a TrustRoot to the cluster again after a change of its state.
-func (p *Policies) reportRoot(name string) {
+// ReportRoot reports a TrustRoot to the cluster again after a change of its state.
+func (p *Policies) ReportRoot(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, entry := range p.Catalog.Snapshot().Entries {
@@ -196,17 +208,27 @@ func (p *Policies) Fill(documents []catalog.Document) {
 	p.publish(kinds.FromCluster)
 }
 
-// Current are the active policies, which can be published again.
-type Current struct{ of *Policies }
+// Sequence is the number of the published set, or of an earlier one: a set that is read after it is
+// at least as new.
+func (p *Policies) Sequence() int64 { return p.sequence.Load() }
 
-// Policies returns the active ones; nil until they are loaded.
-func (c Current) Policies() *set.Set {
-	now, err := c.of.state.Snapshot(context.Background())
+// Active returns the active policies; nil until they are loaded.
+func (p *Policies) Active() *set.Set {
+	now, err := p.state.Snapshot(context.Background())
 	if err != nil {
 		return nil
 	}
 	return now.Policies
 }
+
+// Current returns the active policies, which can be published again.
+func (p *Policies) Current() Current { return Current{p} }
+
+// Current are the active policies.
+type Current struct{ of *Policies }
+
+// Policies returns the active ones; nil until they are loaded.
+func (c Current) Policies() *set.Set { return c.of.Active() }
 
 // Changed returns a channel that is closed when they change.
 func (c Current) Changed() <-chan struct{} { return c.of.Updates.Changed() }
@@ -242,15 +264,11 @@ func (p *Policies) Changed(_ context.Context, upserts []document.Document, delet
 	p.publish(kinds.FromCluster)
 }
 
-// WatchFolders loads the folders, and returns the component that follows their changes. into receives
-// the other documents; nil drops them.
-func (p *Policies) WatchFolders(paths []string, into *lookups.Files) (gateway.Component, error) {
-	p.await(fromFolders)
-	options := catalog.FolderOptions{Paths: paths, Catalog: p.Catalog}
-	if into != nil {
-		options.Others = func(objects []workload.Object) error { return into.Replace(objects) }
-	}
-	folder, err := catalog.NewFolder(options)
+// WatchFolders loads the folders, and returns the component that follows their changes. others
+// receives the other documents; nil drops them.
+func (p *Policies) WatchFolders(paths []string, others func([]workload.Object) error) (gateway.Component, error) {
+	p.Await(fromFolders)
+	folder, err := catalog.NewFolder(catalog.FolderOptions{Paths: paths, Catalog: p.Catalog, Others: others})
 	if err != nil {
 		return nil, err
 	}
