@@ -129,11 +129,11 @@ var connecting = map[string]string{
 	"cmd/quaymaster/gateway":  "wiring of the gateway",
 	"cmd/conformance":         "TUF of the staging instance",
 
-	"cmd/quaymaster/internal/setup":    "wiring",
-	"cmd/quaymaster/gateway/reporting": "serves the dashboard",
-	"cmd/quaymaster/bundle":            "wiring of the client of a TUF repository",
-	"cmd/quaymaster/demo":              "sends requests to its own gateway",
-	"cmd/quaymaster/scan":              "requests the inventory of a gateway",
+	"cmd/quaymaster/internal/setup": "wiring",
+	"gateway/reporting":             "serves the dashboard",
+	"cmd/quaymaster/bundle":         "wiring of the client of a TUF repository",
+	"cmd/quaymaster/demo":           "sends requests to its own gateway",
+	"cmd/quaymaster/scan":           "requests the inventory of a gateway",
 }
 
 type listed struct {

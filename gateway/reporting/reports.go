@@ -1,10 +1,13 @@
 package reporting
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
+	"github.com/quaymaster/quaymaster/report/result"
+	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
 
@@ -33,4 +36,17 @@ func (l ReportLog) Served(api policyreport.API, served bool) {
 	}
 	l.Log.Info("the API server does not know reports of this API, so that none are written until its definitions are installed; set reports.apis to write others, or none",
 		slog.String("api", string(api)))
+}
+
+// LeftOut are the policies that a scan does not evaluate: their results from admission stay.
+func LeftOut(view *scan.View) []result.Policy {
+	left, err := view.LeftOut(context.Background())
+	if err != nil {
+		return nil // no scan has started
+	}
+	list := make([]result.Policy, len(left))
+	for i, each := range left {
+		list[i] = result.Policy{Kind: each.Policy.Kind, Namespace: each.Policy.Namespace, Name: each.Policy.Name}
+	}
+	return list
 }

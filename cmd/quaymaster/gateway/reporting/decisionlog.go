@@ -12,6 +12,9 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/certificates"
+	"github.com/quaymaster/quaymaster/gateway/reporting"
+	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	logsink "github.com/quaymaster/quaymaster/report/decisionlog/sink"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -47,7 +50,7 @@ func (r *Records) openDecisionLog(ctx context.Context) error {
 	for _, f := range followers {
 		r.options.Group.Add("decision log's sink "+f.Name(), gateway.Func(f.Run))
 	}
-	return r.options.Metrics.WatchDecisionLog(func() metrics.DecisionLog { return decisionLogReadings(made, followers) })
+	return r.options.Metrics.WatchDecisionLog(func() metrics.DecisionLog { return reporting.DecisionLogReadings(made, followers) })
 }
 
 // DecisionFolder is the folder of this replica's decision log; empty without files.
@@ -73,6 +76,21 @@ func (r *Records) writeDecisions(ctx context.Context) error {
 	}
 	r.options.Log.Info("the decision log is signed", slog.String("key", key.ID()))
 	return r.Decisions.Run(ctx, key)
+}
+
+// checkpointKey returns the key that signs checkpoints, and creates it if necessary.
+func (r *Records) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
+	c := r.options.Configuration
+	switch {
+	case c.DecisionLog.KeyFile != "":
+		return reporting.KeyInFile(c.DecisionLog.KeyFile)
+	case r.options.Cluster != nil:
+		store := certificates.NewSecretStore(r.options.Cluster.Client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret)
+		return reporting.KeyInStore(ctx, store, "Secret "+c.Namespace+"/"+c.Certificate.Secret, r.options.Log)
+	case c.DecisionLog.Folder != "":
+		return reporting.KeyInFile(filepath.Join(c.DecisionLog.Folder, "checkpoint.key"))
+	}
+	return decisionlog.GenerateKey() // of a stream that no process continues
 }
 
 // followers are the sinks in addition to the files.
@@ -136,14 +154,4 @@ func tlsOf(caFile string) (*tls.Config, error) {
 	}
 	pool, err := config.ReadPool(caFile, false)
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, err
-}
-
-func decisionLogReadings(of *journal.Journal, followers []*logsink.Follower) metrics.DecisionLog {
-	s := of.Stats()
-	now := metrics.DecisionLog{Written: s.Written, Lost: s.Lost, Failures: s.Failures, Queued: s.Queued, Flushed: s.Flushed, Bytes: s.Bytes}
-	for _, f := range followers {
-		s := f.Stats()
-		now.Sinks = append(now.Sinks, metrics.DecisionLogSink{Name: f.Name(), Delivered: s.Delivered, Dropped: s.Dropped, Failures: s.Failures, Behind: s.Behind})
-	}
-	return now
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/quaymaster/quaymaster/report/policyreport"
 	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/report/result"
-	"github.com/quaymaster/quaymaster/scan"
 )
 
 // selectionOf returns the results that reports list.
@@ -55,26 +54,22 @@ func (r *Records) openReports() error {
 	r.Reports, err = publish.New(publish.Options{
 		Stores: stores, Workloads: workloads, Grouping: policyreport.Grouping(settings.GroupBy), Selection: selectionOf(settings),
 		Limits: policyreport.Limits{Results: settings.MaxResults}, Observer: reporting.ReportLog{Log: r.options.Log, Metrics: r.options.Metrics},
-		Unasked: func() []result.Policy { return leftOut(r.options.Scanned) },
+		Unasked: func() []result.Policy { return reporting.LeftOut(r.options.Scanned) },
 	})
 	if err != nil {
 		return fmt.Errorf("reports: %w", err)
 	}
 	r.Sinks.Last = append(r.Sinks.Last, r.Reports)
 	r.options.Group.Add("reports", gateway.Loop(r.Reports.Run))
-	r.options.Group.Add("reports of before", gateway.Loop(r.restoreReports()))
+	r.options.Group.Add("reports of before", reporting.NewRestoration(r.DecisionFolder(), r.options.Log).Reports(r.options.Open, r.options.Documents.ByID, r.Reports.Put))
 	return nil
 }
 
-// leftOut are the policies that a scan does not evaluate: their results from admission stay.
-func leftOut(view *scan.View) []result.Policy {
-	left, err := view.LeftOut(context.Background())
-	if err != nil {
-		return nil // no scan has started
+// RemoveResults removes the results of deleted policies from reports until ctx ends.
+func (r *Records) RemoveResults(ctx context.Context) {
+	if r.Reports == nil {
+		return
 	}
-	list := make([]result.Policy, len(left))
-	for i, each := range left {
-		list[i] = result.Policy{Kind: each.Policy.Kind, Namespace: each.Policy.Namespace, Name: each.Policy.Name}
-	}
-	return list
+	d := r.options.Documents
+	reporting.Removal{Reports: r.Reports, Stores: r.Stores, Updates: &d.Policies.Updates, Active: d.Active, Log: r.options.Log}.Run(ctx)
 }

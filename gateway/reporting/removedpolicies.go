@@ -2,24 +2,33 @@ package reporting
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cluster/reports"
 	"github.com/quaymaster/quaymaster/gateway"
-	"github.com/quaymaster/quaymaster/gateway/reporting"
+	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/publish"
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// RemoveResults removes the results of deleted policies from reports until ctx ends.
-func (r *Records) RemoveResults(ctx context.Context) {
-	if r.Reports == nil {
-		return
-	}
+// Removal removes the results of deleted policies from reports, on the leader.
+type Removal struct {
+	Reports *publish.Publisher
+	Stores  []*reports.Store
+	Updates gateway.Changing // of policies
+	// Active returns the active policies and overrides; nil until they are loaded.
+	Active func() *set.Set
+	Log    *slog.Logger
+}
+
+// Run removes results until ctx ends.
+func (r Removal) Run(ctx context.Context) {
 	var before []result.Policy
 	for ctx.Err() == nil {
-		next := r.options.Documents.Policies.Updates.Changed()
+		next := r.Updates.Changed()
 		there := r.reported()
 		if there != nil && (before == nil || slices.ContainsFunc(before, func(p result.Policy) bool { return !slices.Contains(there, p) })) {
 			r.keepReported(ctx, there)
@@ -43,8 +52,8 @@ func (r *Records) RemoveResults(ctx context.Context) {
 const policiesPause = 10 * time.Second
 
 // reported are the existing policies and overrides; nil until they are loaded.
-func (r *Records) reported() []result.Policy {
-	set := r.options.Documents.Active()
+func (r Removal) reported() []result.Policy {
+	set := r.Active()
 	if set == nil {
 		return nil
 	}
@@ -59,12 +68,12 @@ func (r *Records) reported() []result.Policy {
 }
 
 // keepReported searches all reports.
-func (r *Records) keepReported(ctx context.Context, there []result.Policy) {
-	failed := gateway.Warn(r.options.Log, "what policies said that are gone was not taken out of reports")
+func (r Removal) keepReported(ctx context.Context, there []result.Policy) {
+	failed := gateway.Warn(r.Log, "what policies said that are gone was not taken out of reports")
 	for _, store := range r.Stores {
 		for _, namespace := range []string{reports.Everywhere, ""} {
 			failed(store.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
-				at, first, err := reporting.PlaceOf(text)
+				at, first, err := PlaceOf(text)
 				if err != nil || !first {
 					return err
 				}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gateway/certificates"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 	"github.com/quaymaster/quaymaster/webhook/certificate"
 )
@@ -24,22 +23,8 @@ const (
 // concurrently.
 const maxKeyAttempts = 10
 
-// checkpointKey returns the key that signs checkpoints, and creates it if necessary.
-func (r *Records) checkpointKey(ctx context.Context) (*decisionlog.Key, error) {
-	c := r.options.Configuration.DecisionLog
-	switch {
-	case c.KeyFile != "":
-		return keyInFile(c.KeyFile)
-	case r.options.Cluster != nil:
-		return r.keyInSecret(ctx)
-	case c.Folder != "":
-		return keyInFile(filepath.Join(c.Folder, "checkpoint.key"))
-	}
-	return decisionlog.GenerateKey() // of a stream that no process continues
-}
-
-// keyInFile reads the key, or creates it with its public key next to it.
-func keyInFile(path string) (*decisionlog.Key, error) {
+// KeyInFile reads the key, or creates it with its public key next to it.
+func KeyInFile(path string) (*decisionlog.Key, error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
 		key, err := decisionlog.ParseKey(text)
@@ -74,19 +59,16 @@ func keyInFile(path string) (*decisionlog.Key, error) {
 	return key, nil
 }
 
-// keyInSecret reads the key of all replicas, or creates it. The Secret exists by now, since the
-// certificate does. It retries until ctx ends.
-func (r *Records) keyInSecret(ctx context.Context) (*decisionlog.Key, error) {
-	c := r.options.Configuration
-	store := certificates.NewSecretStore(r.options.Cluster.Client.Typed.CoreV1().Secrets(c.Namespace), c.Certificate.Secret)
+// KeyInStore reads the key of all replicas, or creates it. The store exists by now, since the
+// certificate does. It retries until ctx ends; where names the store in the log.
+func KeyInStore(ctx context.Context, store certificate.Store, where string, log *slog.Logger) (*decisionlog.Key, error) {
 	const again = time.Second
 	for {
 		key, err := keyInStore(ctx, store)
 		if err == nil {
 			return key, nil
 		}
-		r.options.Log.Error("the decision log's key cannot be had; it is tried again",
-			slog.String("store", "Secret "+c.Namespace+"/"+c.Certificate.Secret), slog.String("error", err.Error()))
+		log.Error("the decision log's key cannot be had; it is tried again", slog.String("store", where), slog.String("error", err.Error()))
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
