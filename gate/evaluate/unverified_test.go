@@ -70,8 +70,8 @@ func TestUnverifiedStatements(t *testing.T) {
 		}}}
 		check := scans(clean{})
 		asked := check.Questions()[0]
-		a := &answers{known: map[question]policy.Answer{}}
-		a.set(questionKey(subject.Digest(), asked), Verify(t.Context(), earlier{c.err}, found, []Query{{Question: asked}})[0])
+		a := &answers{known: map[claimQuery]policy.Answer{}}
+		a.set(claimQueryOf(subject.Digest(), asked), Verify(t.Context(), earlier{c.err}, found, []Query{{Question: asked}})[0])
 		if c.ended {
 			over, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -183,7 +183,7 @@ func (p *Policies) Again(is func(apiVersion, kind string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.effective != nil {
-		p.effective.Forget()
+		p.effective.Reset()
 	}
 	p.Catalog.Again(is)
 	p.publish("") // unless a source has incomplete initial documents

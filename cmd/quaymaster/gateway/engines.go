@@ -3,11 +3,11 @@ package gateway
 import (
 	"crypto/hkdf"
 	"crypto/sha256"
+	"os"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/cmd/quaymaster/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -15,6 +15,7 @@ import (
 	"github.com/quaymaster/quaymaster/gateway/replicas"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/keychain"
+	"github.com/quaymaster/quaymaster/registry/keychain/provider"
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 	"github.com/quaymaster/quaymaster/scan"
 )
@@ -110,8 +111,8 @@ const (
 // newKeychain selects the credentials for registries.
 func newKeychain(c config.Registries, client *registry.Client, around lookups.Lookups, key []byte) (*keychain.Keychain, error) {
 	providers := map[string]registry.Source{}
-	for _, name := range engine.Providers() {
-		source, err := engine.Provider(name)
+	for _, name := range provider.Names() {
+		source, err := provider.Named(name, os.Getenv)
 		if err != nil {
 			return nil, err
 		}
