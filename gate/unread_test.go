@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
 	"github.com/quaymaster/quaymaster/registry/registrytest"
@@ -78,6 +80,46 @@ func TestStatementsOfCopies(t *testing.T) {
 			t.Errorf("a signature of the copy: %s with %d requests", out.Result, out.Cost.Requests)
 		}
 	}
+}
+
+// TestStatementsUnderPrefix: a copy does not supply the statements for the image either where a
+// policy names a prefix of tags, and no repository.
+func TestStatementsUnderPrefix(t *testing.T) {
+	h := newHarbor(t, registrytest.Options{})
+	app, partial := h.Build("app", "v1", "app"), h.Build("partial", "v1", "app")
+	for _, image := range []gatetest.Image{app, partial} {
+		scan(t, h, image, "clean", 2, true)
+	}
+	scan(t, h, app, "dirty", 1, true)
+	prefixed := scanned(h, false)
+	prefixed.check.Sources = []attest.Source{{TagPrefix: "env-"}}
+	store := &shelf{}
+	g := h.gate(t, prefixed, gate.WithStore(store))
+	if out := decide(t, g, partial.Name); out.Result != gate.Allow {
+		t.Fatalf("the copy: %s %+v", out.Result, out.Verdicts[0].Reasons)
+	}
+	if out := decide(t, g, partial.ByDigest()); out.Result != gate.Allow || out.Cost.Requests != 0 {
+		t.Errorf("the copy once more: %s with %d requests", out.Result, out.Cost.Requests)
+	}
+	for reason, replica := range map[string]*gate.Gate{"this replica": g, "another one with the store": h.gate(t, prefixed, gate.WithStore(store))} {
+		if out := decide(t, replica, app.Name); out.Result != gate.Deny {
+			t.Errorf("%s, the image, which has a later statement: %s", reason, out.Result)
+		}
+	}
+	named := scanned(h, false)
+	named.check.Sources = []attest.Source{{Repository: repositoryOf(t, partial)}}
+	elsewhere := h.gate(t, named)
+	for i, image := range []gatetest.Image{partial, app} {
+		if out := decide(t, elsewhere, image.ByDigest()); out.Result != gate.Allow || i > 0 && out.Cost.Requests != 0 {
+			t.Errorf("statements of a named repository, for %s: %s with %d requests", image.Name, out.Result, out.Cost.Requests)
+		}
+	}
+}
+
+// repositoryOf is the repository of an image.
+func repositoryOf(t *testing.T, of gatetest.Image) image.Repository {
+	t.Helper()
+	return must(image.Parse(of.Name))(t).Repository()
 }
 
 // TestUnreadStatements: where a registry returns a part of an image's statements, a later one may

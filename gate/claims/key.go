@@ -28,8 +28,8 @@ type Key struct {
 	Artifact bool
 	// Sources are the locations of evidence that a policy names; "" for none.
 	Sources string
-	// Of is the repository that statements were searched in; "" for signatures, and where a
-	// policy names sources.
+	// Of is the repository that statements were searched in; "" for signatures, and where
+	// Sources name each repository.
 	Of string
 }
 

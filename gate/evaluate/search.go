@@ -169,8 +169,13 @@ func (s *search) claimKey(pinned image.Pinned, hash string, q policy.Question) c
 		Digest: pinned.Digest(), Authority: hash, Generation: s.generation,
 		Role: q.Role, Predicate: q.Predicate, Artifact: q.Artifact, Sources: sourcesKey(q.Sources),
 	}
-	if q.Role != attest.Signature && len(q.Sources) == 0 {
+	inOwn := func(source attest.Source) bool { return source.Repository.IsZero() }
+	switch {
+	case q.Role == attest.Signature:
+	case len(q.Sources) == 0:
 		key.Of = s.statements
+	case slices.ContainsFunc(q.Sources, inOwn): // a prefix of tags alone
+		key.Of = s.own.name.String()
 	}
 	return key
 }
