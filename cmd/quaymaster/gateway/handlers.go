@@ -9,10 +9,10 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/gateway/lookups"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/endpoints"
 	"github.com/quaymaster/quaymaster/gateway/reporting"
@@ -62,7 +62,9 @@ func (g *assembly) newHandlers(made *gate.Gate, key []byte) (h handlers, err err
 		return h, err
 	}
 	h.byPath[configuration.ProbePath] = probe.New(configuration.ProbePath)
-	if err := addImageHandlers(h.byPath, c.Endpoints, images, func() (api.Authenticator, error) { return newAuthenticator(c.Endpoints.API, g.around.Cluster, &g.group) }); err != nil {
+	if err := addImageHandlers(h.byPath, c.Endpoints, images, func() (api.Authenticator, error) {
+		return newAuthenticator(c.Endpoints.API, g.around.Cluster, &g.group)
+	}); err != nil {
 		return h, err
 	}
 	for path, handler := range h.byPath {

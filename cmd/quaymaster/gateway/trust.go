@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/verify/trust"
 	"github.com/quaymaster/quaymaster/verify/trust/kms"
 )
