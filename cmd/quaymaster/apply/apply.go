@@ -201,9 +201,9 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 	if err != nil {
 		return nil, err
 	}
-	loaded := setup.Documents{Compilers: compilers}
+	loaded := engine.Documents{Compilers: compilers}
 	for _, object := range from.roots {
-		if err := loaded.Add(object, from.known); err != nil {
+		if err := loaded.Add(object); err != nil {
 			return nil, err
 		}
 	}
@@ -212,7 +212,7 @@ func (f *applyFlags) compile(ctx context.Context, t command.Terminal, from *read
 	if err != nil {
 		return nil, err
 	}
-	loaded.ReadRoots(ctx, f.setup.Offline, t)
+	loaded.ReadRoots(ctx, f.setup.Offline, setup.UnreadRoot(t))
 	return &applied{evaluator: evaluator, policies: from.policies, objects: from.objects, warnings: from.leftAside}, nil
 }
 

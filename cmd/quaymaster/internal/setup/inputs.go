@@ -158,23 +158,23 @@ func (r reading) compile(ctx context.Context, read material) (*Inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := loadPolicies(read.policies, read.known, r.Offline, r.clock)
+	loaded, err := engine.CompileDocuments(read.policies, read.known, r.Offline, r.clock)
 	if err != nil {
 		return nil, err
 	}
-	loaded.answers = read.answers
-	if len(r.Policies) > 0 && len(loaded.policies)+len(loaded.overrides) == 0 {
+	loaded.Answers = read.answers
+	if len(r.Policies) > 0 && len(loaded.Policies)+len(loaded.Overrides) == 0 {
 		return nil, fmt.Errorf("--policy %s: no policy in it", strings.Join(r.Policies, ", "))
 	}
 	if r.own != nil {
-		loaded.policies = append(loaded.policies, r.own)
+		loaded.Policies = append(loaded.Policies, r.own)
 	}
-	if len(loaded.policies) == 0 {
+	if len(loaded.Policies) == 0 {
 		return nil, errors.New("what must be proved? give --policy, --bundle, --from-cluster, --key, --certificate-identity with --certificate-oidc-issuer, or --notation-cert")
 	}
-	loaded.ReadRoots(ctx, r.Offline, r.t)
-	from.Set, err = set.Join(loaded.policies, loaded.exceptions, loaded.overrides)
-	from.Images, from.Answers = loaded.images, loaded.answers
+	loaded.ReadRoots(ctx, r.Offline, UnreadRoot(r.t))
+	from.Set, err = loaded.Set()
+	from.Images, from.Answers = loaded.Images, loaded.Answers
 	return from, err
 }
 
@@ -199,14 +199,14 @@ func (f *Flags) admitted(ctx context.Context, t command.Terminal, reader *offlin
 	if err != nil {
 		return nil, err
 	}
-	loaded := Documents{Compilers: reader.Compilers(), answers: read.answers}
+	loaded := engine.Documents{Compilers: reader.Compilers(), Answers: read.answers}
 	for _, entry := range reader.Entries() {
 		if entry.Root != nil && entry.State == catalog.Ours {
-			loaded.roots = append(loaded.roots, entry.Root)
+			loaded.Roots = append(loaded.Roots, entry.Root)
 		}
 	}
-	loaded.ReadRoots(ctx, f.Offline, t)
-	from.Set, from.Answers = reader.Policies(), loaded.answers
+	loaded.ReadRoots(ctx, f.Offline, UnreadRoot(t))
+	from.Set, from.Answers = reader.Policies(), loaded.Answers
 	return from, nil
 }
 
@@ -214,4 +214,9 @@ func (f *Flags) admitted(ctx context.Context, t command.Terminal, reader *offlin
 func asksUser(text []byte) bool {
 	object, err := workload.Parse(text)
 	return err == nil && bundle.Find(object.Content(), bundle.Defaults{}).AsksUser
+}
+
+// UnreadRoot returns a function that reports a TUF repository that cannot be read.
+func UnreadRoot(t command.Terminal) func(what string, err error) {
+	return func(what string, err error) { fmt.Fprintf(t.Err, "quaymaster: %s: %s\n", what, err) }
 }

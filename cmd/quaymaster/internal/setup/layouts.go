@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/layout"
 	"github.com/quaymaster/quaymaster/workload"
@@ -39,7 +40,7 @@ func openLayouts(t command.Terminal, names []string, requests []gate.Request) (g
 	if repositories(requests) > 1 {
 		joined = joined.OnlyFullNames()
 	}
-	return layoutsOnly{layout: joined}, nil
+	return engine.LayoutRegistries{Layouts: joined}, nil
 }
 
 // openLayout opens a path, or REPOSITORY=PATH.

@@ -297,7 +297,7 @@ func (f *Flags) Registries(t command.Terminal, secrets *engine.Resources, reques
 	if err != nil {
 		return nil, err
 	}
-	return online{client: client, insecure: client.Insecure(), secrets: secrets, env: t.Env}, nil
+	return engine.NewClientRegistries(client, secrets, t.Env), nil
 }
 
 // Client makes a registry client with the caller's credentials.

@@ -1,4 +1,4 @@
-package setup
+package engine
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
-	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/registry"
@@ -14,23 +13,30 @@ import (
 	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
-// online opens sessions with registries.
-type online struct {
+// ClientRegistries opens sessions with registries. A policy's own credentials replace those of
+// the client.
+type ClientRegistries struct {
 	client   *registry.Client
 	insecure *registry.Client // for policies that allow insecure registries
-	secrets  *engine.Resources
+	secrets  *Resources
 	env      func(string) string
+}
+
+// NewClientRegistries uses a client. The pull secrets of policies are among the resources, and env
+// reads the environment variables of the clouds' credentials.
+func NewClientRegistries(client *registry.Client, secrets *Resources, env func(string) string) ClientRegistries {
+	return ClientRegistries{client: client, insecure: client.Insecure(), secrets: secrets, env: env}
 }
 
 // Open implements gate.Registries. Pull secrets of a manifest belong to the cluster; the command
 // line uses its caller's credentials.
-func (o online) Open(_ context.Context, access gate.Access, _ image.Repository) (gate.Session, error) {
-	credentials, client := access.Credentials, o.client
+func (r ClientRegistries) Open(_ context.Context, access gate.Access, _ image.Repository) (gate.Session, error) {
+	credentials, client := access.Credentials, r.client
 	if credentials.AllowInsecure {
-		client = o.insecure
+		client = r.insecure
 	}
 	if len(credentials.Providers)+len(credentials.Secrets) > 0 {
-		sources, err := o.sources(credentials)
+		sources, err := r.sources(credentials)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +45,7 @@ func (o online) Open(_ context.Context, access gate.Access, _ image.Repository) 
 			return nil, err
 		}
 	}
-	return engine.NewSession(client, credentialScope(credentials)), nil
+	return NewSession(client, credentialScope(credentials)), nil
 }
 
 // credentialScope names the credentials that a policy configures.
@@ -51,17 +57,17 @@ func credentialScope(c policy.Credentials) string {
 }
 
 // sources returns the sources of credentials that a policy names.
-func (o online) sources(credentials policy.Credentials) ([]registry.Source, error) {
+func (r ClientRegistries) sources(credentials policy.Credentials) ([]registry.Source, error) {
 	var sources []registry.Source
 	for _, name := range credentials.Secrets {
-		entries, err := o.secrets.PullSecret(name)
+		entries, err := r.secrets.PullSecret(name)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, entries...)
 	}
 	for _, name := range credentials.Providers {
-		source, err := provider.Named(name, o.env)
+		source, err := provider.Named(name, r.env)
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +76,12 @@ func (o online) sources(credentials policy.Credentials) ([]registry.Source, erro
 	return sources, nil
 }
 
-// layoutsOnly opens sessions with OCI layouts, which need no credentials.
-type layoutsOnly struct{ layout *layout.Set }
+// LayoutRegistries opens sessions with OCI layouts, which need no credentials.
+type LayoutRegistries struct{ Layouts *layout.Set }
 
 // Open implements gate.Registries.
-func (o layoutsOnly) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
-	return layoutSession{o.layout}, nil
+func (r LayoutRegistries) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
+	return layoutSession{r.Layouts}, nil
 }
 
 // layoutSession costs nothing.
