@@ -21,6 +21,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/report/compare"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
+	"github.com/quaymaster/quaymaster/report/inventory/dependents"
 )
 
 // compareFlags compare a gateway's verdicts with those of another engine.
@@ -221,8 +222,8 @@ func readFolder(folder string, into *compare.Collector) error {
 		break
 	}
 	from := uint64(1)
-	if last > maxSignerLines {
-		from = last - maxSignerLines + 1
+	if last > dependents.MaxLines {
+		from = last - dependents.MaxLines + 1
 	}
 	for line, err := range decisionlog.Read(folder, from) {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/compare"
+	"github.com/quaymaster/quaymaster/report/inventory/dependents"
 	"github.com/quaymaster/quaymaster/scan/findings"
 )
 
@@ -126,7 +127,7 @@ func sideText(s *compare.Side) string {
 	if s.Code != "" {
 		words = append(words, s.Code)
 	}
-	if message := firstLine([]byte(s.Message)); message != "" {
+	if message := dependents.FirstLine(s.Message); message != "" {
 		if len(message) > maxCell {
 			message = strings.ToValidUTF8(message[:maxCell], "") + "..."
 		}

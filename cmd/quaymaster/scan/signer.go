@@ -2,18 +2,12 @@ package scan
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,9 +17,8 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
-	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
-	"github.com/quaymaster/quaymaster/report/inventory"
+	"github.com/quaymaster/quaymaster/report/inventory/dependents"
 )
 
 // signerFlags select a signer and the source: a gateway's inventory or its records.
@@ -35,11 +28,8 @@ type signerFlags struct {
 	reports                            bool
 }
 
-const (
-	// signerTimeout bounds one request to a gateway, and maxAnswer its response in bytes.
-	signerTimeout = 30 * time.Second
-	maxAnswer     = 32 << 20
-)
+// signerTimeout bounds one request to a gateway.
+const signerTimeout = 30 * time.Second
 
 func (f *signerFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -51,78 +41,18 @@ func (f *signerFlags) register(cmd *cobra.Command) {
 	flags.StringVar(&f.caFile, "gateway-ca", "", "PEM `file` of certificate authorities for --gateway, in addition to the system's")
 }
 
-// query is the request's query for the gateway's API.
-func (f *signerFlags) query() (url.Values, error) {
-	named := strings.TrimSpace(f.signer)
-	switch {
-	case strings.HasPrefix(named, "sha256:") || strings.HasPrefix(named, "sha512:"):
-		return url.Values{"digest": {named}}, nil
-	case strings.HasPrefix(named, "policy:"):
-		return url.Values{"policy": {strings.TrimPrefix(named, "policy:")}}, nil
-	case isFingerprint(named):
-		return url.Values{"key": {strings.ToLower(named)}}, nil
-	}
-	fingerprint, err := fingerprintOf(named)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoKey) && !strings.HasSuffix(named, ".pub") {
-		return url.Values{"signer": {named}}, nil
-	}
-	return url.Values{"key": {fingerprint}}, err
-}
-
-// isFingerprint reports whether a text is the SHA-256 of a key, or a long prefix of one.
-func isFingerprint(text string) bool {
-	_, err := hex.DecodeString(text)
-	return err == nil && len(text) >= 16 && len(text) <= 2*sha256.Size
-}
-
-var errNoKey = errors.New("no public key in it (PEM, PKIX)")
-
-// fingerprintOf reads the file of a public key, or of a certificate, and returns the key's
-// fingerprint.
-func fingerprintOf(path string) (string, error) {
-	text, err := limit.ReadFile(path, command.MaxKeyFile, "the key")
-	if err != nil {
-		return "", fmt.Errorf("--signer %s: %w", path, err)
-	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return "", fmt.Errorf("--signer %s: %w", path, errNoKey)
-	}
-	der := block.Bytes
-	if block.Type == "CERTIFICATE" {
-		certificate, err := x509.ParseCertificate(der)
-		if err != nil {
-			return "", fmt.Errorf("--signer %s: %w", path, err)
-		}
-		der = certificate.RawSubjectPublicKeyInfo
-	} else if _, err := x509.ParsePKIXPublicKey(der); err != nil {
-		return "", fmt.Errorf("--signer %s: %w", path, errNoKey)
-	}
-	sum := sha256.Sum256(der)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// stands are the images and workloads that depend on a signer.
-type stands struct {
+// signerUses are the images and workloads that depend on a signer.
+type signerUses struct {
 	output.Verdicts `json:"-"`
 
-	APIVersion string              `json:"apiVersion"`
-	Kind       string              `json:"kind"`
-	Signer     string              `json:"signer"`
-	About      inventory.About     `json:"about"`
-	Images     []inventory.Details `json:"images"`
-	// NotRead counts the invalid reports.
-	NotRead int `json:"notRead,omitempty"`
-
-	inReports bool // reports have less data
-}
-
-func newStands() *stands {
-	return &stands{APIVersion: report.APIVersion, Kind: "SignerUses", Images: []inventory.Details{}}
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Signer     string `json:"signer"`
+	*dependents.List
 }
 
 // Write implements runResult.
-func (s *stands) Write(w io.Writer, to output.Destination) error {
+func (s *signerUses) Write(w io.Writer, to output.Destination) error {
 	switch {
 	case to.Format == output.JSON && s.Failure != nil:
 		return command.WriteJSON(w, scanFailure{report.APIVersion, "SignerUses", s.Reason()})
@@ -160,19 +90,22 @@ func (f *scanFlags) runSigner(ctx context.Context, t command.Terminal) error {
 	if f.outputs.HasOther(output.Text, output.JSON) {
 		return errors.New("-o: with --signer, want text or json")
 	}
-	query, err := f.signer.query()
+	named := strings.TrimSpace(f.signer.signer)
+	query, err := dependents.ParseQuery(named)
 	if err != nil {
-		return err
+		return fmt.Errorf("--signer %s: %w", named, err)
 	}
 	files, err := f.outputs.Open(t)
 	if err != nil {
 		return err
 	}
-	found, err := f.stands(ctx, t, query)
+	found := &signerUses{APIVersion: report.APIVersion, Kind: "SignerUses", Signer: f.signer.signer, List: &dependents.List{}}
+	list, err := f.dependents(ctx, t, query)
 	if err != nil {
-		found = &stands{Verdicts: output.Verdicts{Failure: err}}
+		found.Failure = err
+	} else {
+		found.List = list
 	}
-	found.Signer = f.signer.signer
 	err = writeAll(t, files, found, found.Failure)
 	if err == nil && found.NotRead > 0 {
 		return command.Status(command.ExitError)
@@ -180,28 +113,26 @@ func (f *scanFlags) runSigner(ctx context.Context, t command.Terminal) error {
 	return err
 }
 
-// stands reads from the source that the flags name.
-func (f *scanFlags) stands(ctx context.Context, t command.Terminal, query url.Values) (*stands, error) {
-	var found *stands
-	var err error
+// dependents reads from the source that the flags name.
+func (f *scanFlags) dependents(ctx context.Context, t command.Terminal, query dependents.Query) (found *dependents.List, err error) {
 	source := "--decision-log"
 	switch {
 	case f.signer.gateway != "":
-		asks, wrong := f.signer.client()
+		gateway, wrong := f.signer.client()
 		if wrong != nil {
 			return nil, wrong
 		}
 		source = "--gateway " + f.signer.gateway
-		found, err = asks.ask(ctx, query)
+		found, err = gateway.Read(ctx, query)
 	case f.signer.reports:
 		client, wrong := f.client(t)
 		if wrong != nil {
 			return nil, wrong
 		}
 		source = "--reports"
-		found, err = standsInReports(ctx, client.Dynamic, query)
+		found, err = dependents.FromReports(ctx, client.Dynamic, query)
 	default:
-		found, err = standsInLog(f.signer.decisionLogs[0], query)
+		found, err = dependents.FromLog(f.signer.decisionLogs[0], query)
 	}
 	if err != nil {
 		return nil, roundError{fmt.Errorf("%s: %w", source, err)}
@@ -209,14 +140,8 @@ func (f *scanFlags) stands(ctx context.Context, t command.Terminal, query url.Va
 	return found, nil
 }
 
-// asker is a client of a gateway.
-type asker struct {
-	base   *url.URL
-	client *http.Client
-	token  string
-}
-
-func (f *signerFlags) client() (*asker, error) {
+// client makes a client of the gateway.
+func (f *signerFlags) client() (*dependents.Gateway, error) {
 	base, err := url.Parse(strings.TrimSuffix(f.gateway, "/"))
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
 		return nil, fmt.Errorf("--gateway %s: want http://host:port or https://host:port", f.gateway)
@@ -229,87 +154,20 @@ func (f *signerFlags) client() (*asker, error) {
 		}
 		transport.TLSClientConfig.RootCAs = pool
 	}
-	a := &asker{base: base, client: &http.Client{Timeout: signerTimeout, Transport: transport,
+	g := &dependents.Gateway{Base: base, Client: &http.Client{Timeout: signerTimeout, Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	if f.tokenFile != "" {
 		text, err := os.ReadFile(f.tokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("--token-file: %w", err)
 		}
-		a.token = strings.TrimSpace(string(text))
+		g.Token = strings.TrimSpace(string(text))
 	}
-	return a, nil
-}
-
-// ask reads all images that match the query, with their workloads.
-func (a *asker) ask(ctx context.Context, query url.Values) (*stands, error) {
-	found := newStands()
-	for offset := 0; ; {
-		query.Set("offset", strconv.Itoa(offset))
-		query.Set("limit", strconv.Itoa(inventory.MaxPage))
-		query.Set("sort", string(inventory.ByReference))
-		var page struct {
-			About inventory.About   `json:"about"`
-			Total int               `json:"total"`
-			Items []inventory.Image `json:"items"`
-		}
-		if err := a.get(ctx, "/api/v1/images?"+query.Encode(), &page); err != nil {
-			return nil, err
-		}
-		found.About = page.About
-		for _, item := range page.Items {
-			var details inventory.Details
-			if err := a.get(ctx, "/api/v1/images/"+url.PathEscape(item.ID), &details); err != nil {
-				return nil, err
-			}
-			details.Record = nil
-			found.Images = append(found.Images, details)
-		}
-		offset += len(page.Items)
-		if len(page.Items) == 0 || offset >= page.Total {
-			return found, nil
-		}
-	}
-}
-
-func (a *asker) get(ctx context.Context, path string, into any) (err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base.String()+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	if a.token != "" {
-		request.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	response, err := a.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	body, err := limit.ReadAll(response.Body, maxAnswer, "the answer")
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", response.Status, report.Escape(firstLine(body)))
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("this is no answer of a gateway's dashboard: %w", err)
-	}
-	return nil
-}
-
-// firstLine is the first line of an error's body, shortened.
-func firstLine(body []byte) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
-	const most = 300
-	if len(line) > most {
-		line = line[:most]
-	}
-	return line
+	return g, nil
 }
 
 // text writes a line for each image and workload.
-func (s *stands) text(w io.Writer) error {
+func (s *signerUses) text(w io.Writer) error {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	workloads, pods := 0, 0
@@ -347,8 +205,8 @@ func (s *stands) text(w io.Writer) error {
 }
 
 // source names the source of the data.
-func (s *stands) source() string {
-	if s.inReports {
+func (s *signerUses) source() string {
+	if s.InReports {
 		return "as the reports in the cluster say, which name the first signer that a rule met"
 	}
 	source := fmt.Sprintf("as replica %s remembers since %s", report.Escape(s.About.Replica), s.About.Since.UTC().Format(time.RFC3339))
