@@ -205,7 +205,7 @@ func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle
 		c.Globals = append(c.Globals, bundle.Item{Name: value.Name, Source: "the cluster", Text: text})
 	}
 	for _, object := range found.Resources {
-		if err := addResource(c, object, "the cluster"); err != nil {
+		if err := c.AddResource(object, "the cluster"); err != nil {
 			return nil, err
 		}
 	}
@@ -222,7 +222,7 @@ func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 	twins := map[string]int{}
 	for _, object := range objects {
 		if engine.IsResource(object) {
-			if err := addResource(c, object, object.Source()); err != nil {
+			if err := c.AddResource(object, object.Source()); err != nil {
 				return err
 			}
 			continue
@@ -240,7 +240,7 @@ func (f *bundleCreate) addPolicies(c *bundle.Contents) error {
 		}
 		for _, object := range objects {
 			if engine.IsResource(object) {
-				if err := addResource(c, object, object.Source()); err != nil {
+				if err := c.AddResource(object, object.Source()); err != nil {
 					return err
 				}
 			}
