@@ -1,34 +1,23 @@
 package authority
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/quaymaster/quaymaster/attest"
-	"github.com/quaymaster/quaymaster/attest/predicate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/report/vsa"
 )
 
-const (
-	// summaryAge is the default limit for a summary's age.
-	summaryAge = 24 * time.Hour
-	// clockSkew is the accepted lead of the verifier's clock.
-	clockSkew = 5 * time.Minute
-)
+// summaryAge is the default limit for a summary's age.
+const summaryAge = 24 * time.Hour
 
 // acceptFlags require a verification summary in place of signatures.
-type acceptFlags struct {
-	Verifier     string
-	MaxAge       time.Duration
-	PolicyDigest string
-}
+type acceptFlags struct{ vsa.Terms }
 
 func (f *acceptFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -67,44 +56,6 @@ func (f *acceptFlags) check(cmd *cobra.Command, given bool) error {
 func (f *acceptFlags) attestation(of image.Repository, signers []policy.Requirement) policy.Attestation {
 	return policy.Attestation{
 		Path: "--accept-vsa " + f.Verifier, PredicateType: attest.PredicateVSA, Signers: signers,
-		Condition: accepted{terms: *f, resource: vsa.ResourceURI(of)},
+		Condition: vsa.Condition{Terms: f.Terms, Resource: vsa.ResourceURI(of)},
 	}
-}
-
-// accepted requires a fresh summary with result PASSED. It is evaluated with every decision, so
-// that a cache cannot extend the age.
-type accepted struct {
-	terms    acceptFlags
-	resource string
-}
-
-// Holds implements policy.Condition.
-func (a accepted) Holds(data any) (holds bool, why string, err error) {
-	raw, err := json.Marshal(data)
-	if err != nil {
-		return false, "", fmt.Errorf("verification summary: %w", err)
-	}
-	said, err := predicate.ParseSummary(attest.Statement{PredicateType: attest.PredicateVSA, Predicate: raw})
-	if err != nil {
-		return false, err.Error(), nil //nolint:nilerr // invalid summaries do not satisfy the condition
-	}
-	age := time.Since(said.Verified)
-	switch {
-	case said.VerifierID != a.terms.Verifier:
-		return false, fmt.Sprintf("it is of the verifier %s, not %s", said.VerifierID, a.terms.Verifier), nil
-	case said.Resource != a.resource:
-		return false, fmt.Sprintf("it is about %s, not %s", said.Resource, a.resource), nil
-	case !said.Passed || slices.Contains(said.Levels, vsa.Failed):
-		return false, "it says that the image failed", nil
-	case said.Verified.IsZero():
-		return false, "it does not say when it verified", nil
-	case age > a.terms.MaxAge:
-		return false, fmt.Sprintf("it verified %s ago, at most %s is accepted", age.Round(time.Second), a.terms.MaxAge), nil
-	case age < -clockSkew:
-		return false, fmt.Sprintf("it says that it verified at %s, which is yet to come", said.Verified.Format(time.RFC3339)), nil
-	}
-	if a.terms.PolicyDigest != "" && a.terms.PolicyDigest != "sha256:"+said.PolicyDigest["sha256"] {
-		return false, fmt.Sprintf("it verified against other policies (sha256:%s)", said.PolicyDigest["sha256"]), nil
-	}
-	return true, "", nil
 }
