@@ -127,13 +127,13 @@ func (f *mirrorFlags) show(cmd *cobra.Command, t command.Terminal, mirrors *mirr
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), max(f.setup.Timeout, 0))
 	defer cancel()
-	look, err := f.look(ctx, t, mirrors, requests)
+	reporter, err := f.look(ctx, t, mirrors, requests)
 	if err != nil {
 		return err
 	}
 	list := report.Redirections{APIVersion: report.APIVersion, Kind: "RedirectionList", Items: make([]report.Redirection, len(images))}
 	for i, ref := range refs {
-		list.Items[i] = look.at(ctx, ref, requests[i], i)
+		list.Items[i] = reporter.Report(ctx, ref, requests[i], i)
 	}
 	if err := f.print(t, list); err != nil {
 		return err

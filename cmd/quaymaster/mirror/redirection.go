@@ -4,29 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/authority"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/command"
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/setup"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/redirect"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
-	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/report/redirection"
 )
 
-// looking determines the redirection of images: by the gate if there are policies, else by
-// requests to the targets alone.
-type looking struct {
-	mirrors  *mirror.Set
-	outcomes []gate.Outcome // nil without policies
-	sources  gate.Registries
-	chooser  *redirect.Chooser // nil if no request is sent, or the gate sends them
-}
-
 // look prepares the evaluation. With policies, it runs the whole evaluation.
-func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mirror.Set, requests []gate.Request) (*looking, error) {
+func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mirror.Set, requests []gate.Request) (*redirection.Reporter, error) {
 	if f.setup.Timeout <= 0 {
 		return nil, fmt.Errorf("--timeout %s: want more than nothing", f.setup.Timeout)
 	}
@@ -39,18 +28,18 @@ func (f *mirrorFlags) look(ctx context.Context, t command.Terminal, mirrors *mir
 	}
 	resources.DescribeNamespaces(requests)
 	if f.offline {
-		return &looking{mirrors: mirrors}, nil
+		return &redirection.Reporter{Mirrors: mirrors}, nil
 	}
 	sources, err := f.setup.Registries(t, resources, requests)
 	if err != nil {
 		return nil, err
 	}
 	chooser, err := redirect.New()
-	return &looking{mirrors: mirrors, sources: sources, chooser: chooser}, err
+	return &redirection.Reporter{Mirrors: mirrors, Registries: sources, Chooser: chooser}, err
 }
 
 // judge evaluates all requests by the gate.
-func (f *mirrorFlags) judge(ctx context.Context, t command.Terminal, requests []gate.Request) (*looking, error) {
+func (f *mirrorFlags) judge(ctx context.Context, t command.Terminal, requests []gate.Request) (*redirection.Reporter, error) {
 	authorities := authority.OfKeys(nil, false)
 	if err := f.setup.UnpackBundle(authorities); err != nil {
 		return nil, err
@@ -63,188 +52,5 @@ func (f *mirrorFlags) judge(ctx context.Context, t command.Terminal, requests []
 		wired.From.Close()
 		return nil, errors.New("there is no mapping in it, so that no image is redirected")
 	}
-	return &looking{mirrors: wired.Mirrors, outcomes: wired.DecideAll(ctx, requests, nil)}, nil
-}
-
-// at returns the result for the i-th image.
-func (l *looking) at(ctx context.Context, ref image.Ref, request gate.Request, i int) report.Redirection {
-	r := report.Redirection{Written: ref.Written(), Reference: ref.String(), Result: report.NotMapped}
-	for _, o := range l.mirrors.Origins(ref) {
-		r.Origins = append(r.Origins, report.Origin{Reference: o.Ref.String(), Mapping: o.Mirror, Evidence: names(o.Evidence)})
-		r.Result = report.IsCopy
-	}
-	route, err := l.mirrors.Route(ref, subjectOf(request))
-	if err != nil {
-		r.Result, r.Why = report.ErrorThere, err.Error()
-	}
-	if route != nil {
-		r.Mapping, r.When, r.Otherwise, r.Resolve = route.Mirror, string(route.When), string(route.Otherwise), string(route.Resolve)
-		r.Evidence, r.PullSecrets = names(route.Evidence), route.PullSecrets
-		r.Result = report.OnlyListed
-		answered(&r, route, nil)
-	}
-	switch {
-	case l.outcomes != nil:
-		judged(&r, route, l.outcomes[i])
-	case l.chooser != nil && route != nil:
-		l.ask(ctx, &r, ref, route)
-	}
-	return r
-}
-
-// subjectOf returns the Pod's data for the selectors of a mapping.
-func subjectOf(request gate.Request) mirror.Subject {
-	labels := map[string]string{}
-	metadata, _ := request.Object.Content()["metadata"].(map[string]any)
-	given, _ := metadata["labels"].(map[string]any)
-	for key, value := range given {
-		labels[key], _ = value.(string)
-	}
-	return mirror.Subject{
-		Namespace: request.Object.Namespace(), Labels: labels,
-		NamespaceLabels: request.Subject.NamespaceLabels, NamespaceKnown: request.Subject.NamespaceKnown,
-	}
-}
-
-func names(repositories []image.Repository) []string {
-	texts := make([]string, len(repositories))
-	for i, repository := range repositories {
-		texts[i] = repository.String()
-	}
-	return texts
-}
-
-// answered records the result of each target; a missing target received no request.
-func answered(r *report.Redirection, route *mirror.Route, attempts []report.Attempt) {
-	r.Candidates = make([]report.Candidate, len(route.Candidates))
-	for i, c := range route.Candidates {
-		r.Candidates[i] = report.Candidate{Attempt: report.Attempt{Target: c.Ref.String(), State: redirect.NotAsked}, Fill: c.Fill}
-		if at := slices.IndexFunc(attempts, func(a report.Attempt) bool { return a.Target == c.Ref.String() }); at >= 0 {
-			r.Candidates[i].Attempt = attempts[at]
-		}
-	}
-}
-
-// judged copies the gate's decision.
-func judged(r *report.Redirection, route *mirror.Route, outcome gate.Outcome) {
-	record := report.NewRecord(outcome)
-	r.Policies, r.Reasons = record.Result, record.Reasons
-	if len(record.Images) > 0 {
-		one := record.Images[0]
-		r.Digest, r.Reasons = one.Digest, append(one.Reasons, record.Reasons...)
-		if m := one.Mirror; m != nil && route != nil {
-			r.Target, r.Why, r.OtherDigest = m.Target, m.Why, m.OtherDigest
-			answered(r, route, m.Attempts)
-		}
-	}
-	switch {
-	case r.Policies == gate.Deny:
-		r.Result = report.DeniedThere
-	case !r.Policies.Admits():
-		r.Result = report.ErrorThere
-	case r.Target != "":
-		r.Result = report.Redirected
-	case route != nil:
-		r.Result = report.StaysThere
-	}
-}
-
-// ask resolves the digest at the authoritative side, and finds the targets that serve it.
-func (l *looking) ask(ctx context.Context, r *report.Redirection, ref image.Ref, route *mirror.Route) {
-	question := redirect.Request{Route: route, Open: func(ctx context.Context, at image.Repository) (redirect.Session, error) {
-		session, err := l.sources.Open(ctx, gate.Access{}, at)
-		return target{session}, err
-	}}
-	early := l.chooser.Begin(ctx, question)
-	var attempts []redirect.Attempt
-	var err error
-	r.Digest, attempts, err = l.digest(ctx, ref, question, early)
-	if err != nil {
-		answered(r, route, report.NewAttempts(attempts))
-		r.Why = err.Error()
-		r.Result = without(route, image.KindOf(err) != image.NotFound)
-		if route.Resolve == mirror.Source {
-			r.Result = report.ErrorThere // the digest is unknown
-		}
-		return
-	}
-	choice := l.chooser.Choose(ctx, question, early, r.Digest)
-	answered(r, route, report.NewAttempts(choice.Attempts))
-	r.OtherDigest = l.other(ctx, ref, route, choice.Attempts, r.Digest)
-	if choice.Target.IsZero() {
-		r.Result = without(route, slices.ContainsFunc(choice.Attempts, func(a redirect.Attempt) bool {
-			return a.State == redirect.Failed || a.State == redirect.Resting
-		}))
-		r.Why = "no target qualifies"
-		return
-	}
-	r.Result, r.Target = report.Redirected, choice.Target.String()
-	if route.When == mirror.Verified {
-		r.Why = "only once a policy proves the digest (when: Verified); --policy shows whether one does"
-	}
-}
-
-// target is a session that confirms the digest of a reference; the gate's session accepts it
-// without a request.
-type target struct{ gate.Session }
-
-// Resolve implements redirect.Session.
-func (t target) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
-	pinned, err := t.Session.Resolve(ctx, ref)
-	if err != nil || ref.Digest().IsZero() {
-		return pinned, err
-	}
-	return t.Describe(ctx, pinned)
-}
-
-// without is the result for an image without a qualified target; silent reports that a target
-// that could not be checked may qualify.
-func without(route *mirror.Route, silent bool) report.Redirect {
-	switch {
-	case route.Otherwise != mirror.Deny:
-		return report.StaysThere
-	case silent:
-		return report.ErrorThere
-	}
-	return report.DeniedThere
-}
-
-// digest resolves the digest at the authoritative side.
-func (l *looking) digest(ctx context.Context, ref image.Ref, question redirect.Request, early *redirect.Early) (image.Digest, []redirect.Attempt, error) {
-	if !ref.Digest().IsZero() {
-		return ref.Digest(), nil, nil
-	}
-	if question.Route.Resolve == mirror.Target {
-		found, attempts, err := l.chooser.Resolve(ctx, question, early)
-		return found.Digest, attempts, err
-	}
-	pinned, err := l.atSource(ctx, ref)
-	return pinned.Digest(), nil, err
-}
-
-func (l *looking) atSource(ctx context.Context, ref image.Ref) (image.Pinned, error) {
-	session, err := l.sources.Open(ctx, gate.Access{}, ref.Repository())
-	if err != nil {
-		return image.Pinned{}, err
-	}
-	return session.Resolve(ctx, ref)
-}
-
-// other returns the digest that the tag resolves to at the other side, if it differs.
-func (l *looking) other(ctx context.Context, ref image.Ref, route *mirror.Route, attempts []redirect.Attempt, digest image.Digest) image.Digest {
-	if !ref.Digest().IsZero() {
-		return image.Digest{}
-	}
-	if route.Resolve == mirror.Target {
-		if pinned, err := l.atSource(ctx, ref); err == nil && pinned.Digest() != digest {
-			return pinned.Digest()
-		}
-		return image.Digest{}
-	}
-	for _, a := range attempts {
-		if !a.Tag.IsZero() && a.Tag != digest {
-			return a.Tag
-		}
-	}
-	return image.Digest{}
+	return &redirection.Reporter{Mirrors: wired.Mirrors, Outcomes: wired.DecideAll(ctx, requests, nil)}, nil
 }
