@@ -2,19 +2,18 @@ package suite
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 	"github.com/quaymaster/quaymaster/policy/suite/document"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -24,11 +23,7 @@ func (s *loaded) hold() error {
 	if len(s.Globals) == 0 && !slices.ContainsFunc(s.cluster.Objects, isEntry) {
 		return nil
 	}
-	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
-	if err != nil {
-		return err
-	}
-	compiler, err := globalcontext.NewCompiler(expressions)
+	globals, err := evaluation.NewGlobals(s.cluster.Globals)
 	if err != nil {
 		return err
 	}
@@ -39,7 +34,7 @@ func (s *loaded) hold() error {
 			return fmt.Errorf("globalContextEntries[%d]: %s is there twice", i, e.Name)
 		}
 		given[e.Name] = true
-		if err := s.holdGiven(compiler, expressions, e); err != nil {
+		if err := s.holdGiven(globals, e); err != nil {
 			return fmt.Errorf("globalContextEntries[%d]: %w", i, err)
 		}
 	}
@@ -47,7 +42,7 @@ func (s *loaded) hold() error {
 		if !isEntry(o) || given[o.Name()] {
 			continue
 		}
-		if err := s.holdDocument(compiler, o); err != nil {
+		if err := s.holdDocument(globals, o); err != nil {
 			return fmt.Errorf("%s: %w", o.Source(), err)
 		}
 	}
@@ -56,8 +51,8 @@ func (s *loaded) hold() error {
 
 // holdGiven sets an entry to the suite's value. Projections are the suite's, else those of the
 // entry's document.
-func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespath.Engine, e *document.GlobalEntry) error {
-	value, err := s.valueOf(expressions, e)
+func (s *loaded) holdGiven(globals *evaluation.Globals, e *document.GlobalEntry) error {
+	value, err := s.valueOf(globals.Expressions, e)
 	if err != nil {
 		return err
 	}
@@ -83,7 +78,7 @@ func (s *loaded) holdGiven(compiler *globalcontext.Compiler, expressions *jmespa
 	if err != nil {
 		return err
 	}
-	return s.answerEntry(compiler, text, func(*globalcontext.Entry) (any, error) { return value, nil })
+	return globals.Put(text, func(*globalcontext.Entry) (any, error) { return value, nil })
 }
 
 // valueOf returns the suite's value of an entry.
@@ -120,12 +115,12 @@ func (s *loaded) valueOf(expressions *jmespath.Engine, e *document.GlobalEntry) 
 
 // holdDocument evaluates an entry's document against the objects of the suite, or the suite's
 // calls.
-func (s *loaded) holdDocument(compiler *globalcontext.Compiler, o workload.Object) error {
+func (s *loaded) holdDocument(globals *evaluation.Globals, o workload.Object) error {
 	text, err := json.Marshal(o.Content())
 	if err != nil {
 		return err
 	}
-	return s.answerEntry(compiler, text, func(e *globalcontext.Entry) (any, error) {
+	return globals.Put(text, func(e *globalcontext.Entry) (any, error) {
 		ctx := context.Background() // evaluation opens no connection
 		switch {
 		case e.Resource != nil:
@@ -141,21 +136,4 @@ func (s *loaded) holdDocument(compiler *globalcontext.Compiler, o workload.Objec
 		}
 		return s.cluster.API(ctx, rulecontext.APICall{Method: e.Call.Method, Path: e.Call.Path})
 	})
-}
-
-// answerEntry compiles an entry and stores its value, or the error that rules reading it get.
-func (s *loaded) answerEntry(compiler *globalcontext.Compiler, text []byte, value func(*globalcontext.Entry) (any, error)) error {
-	entry, err := compiler.Compile(text)
-	if err != nil {
-		return err
-	}
-	if err := s.cluster.Globals.Put(entry); err != nil {
-		return err
-	}
-	found, err := value(entry)
-	if err != nil {
-		s.cluster.Globals.Fail(entry.Name, entry.Hash, err)
-		return nil
-	}
-	return s.cluster.Globals.Answer(entry.Name, entry.Hash, found)
 }

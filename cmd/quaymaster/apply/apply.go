@@ -228,71 +228,16 @@ func (f *applyFlags) registries(t command.Terminal, known *engine.Resources, req
 func (w *applied) targets() []policy.Target {
 	var all []policy.Target
 	for place := range w.policies {
-		all = append(all, targetsOf(w.evaluator.Policy(place))...)
+		all = append(all, w.evaluator.Targets(place)...)
 	}
 	return all
 }
 
-func targetsOf(p *policy.Policy) []policy.Target {
-	targets := slices.Clone(p.Targets)
-	for _, rule := range p.Mutations {
-		targets = append(targets, rule.Targets()...)
-	}
-	for _, rule := range p.Validations {
-		targets = append(targets, rule.Targets()...)
-	}
-	for _, rule := range p.Generations {
-		targets = append(targets, rule.Targets()...)
-	}
-	return targets
-}
-
-// ask evaluates the policies against the objects. Policies that read the same request are
-// evaluated together; each further group evaluates the result of the previous one.
+// evaluate evaluates the policies against the objects.
 func (w *applied) evaluate(ctx context.Context) {
-	if len(w.policies) == 0 {
-		return // all documents are left aside
-	}
-	all := make([]int, len(w.policies))
-	for i := range all {
-		all[i] = i
-	}
-	batch := make([]int, 0, len(w.objects)) // the objects that all policies are evaluated against at once
-	w.answers = make([]evaluation.Answer, len(w.objects))
-	for i, object := range w.objects {
-		if len(w.evaluator.Together(0, object.Name())) == len(all) {
-			batch = append(batch, i)
-			continue
-		}
-		w.answers[i] = w.evaluateApart(ctx, object)
-	}
-	objects := make([]workload.Object, len(batch))
-	for n, i := range batch {
-		objects[n] = w.objects[i]
-	}
-	for n, answer := range w.evaluator.EvaluateAll(ctx, objects, "", all) {
-		w.answers[batch[n]] = answer
-	}
-	w.measure(ctx, objects)
-}
-
-// evaluateApart evaluates groups of policies one after the other.
-func (w *applied) evaluateApart(ctx context.Context, object workload.Object) evaluation.Answer {
-	var whole evaluation.Answer
-	done := map[int]bool{}
-	for place := range w.policies {
-		if done[place] {
-			continue
-		}
-		places := w.evaluator.Together(place, object.Name())
-		for _, p := range places {
-			done[p] = true
-		}
-		answer := w.evaluator.Evaluate(ctx, object, "", places)
-		whole.Join(answer)
-		object = answer.Object
-	}
-	return whole
+	var batch []workload.Object
+	w.answers, batch = w.evaluator.EvaluateEvery(ctx, w.objects)
+	w.measure(ctx, batch)
 }
 
 // measure reports the cost of policies that match every kind: the API server calls the webhook
@@ -304,7 +249,7 @@ func (w *applied) measure(ctx context.Context, objects []workload.Object) {
 			// Writes to one subresource of every kind are rare.
 			return wildcard.Match(t.Kind, "\x00") && wildcard.Match(t.Group, "\x00") && wildcard.Match(t.Subresource, "")
 		}
-		if len(objects) == 0 || !slices.ContainsFunc(targetsOf(compiled), every) {
+		if len(objects) == 0 || !slices.ContainsFunc(w.evaluator.Targets(place), every) {
 			continue
 		}
 		started := time.Now()

@@ -2,19 +2,17 @@ package apply
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quaymaster/quaymaster/gate/engine"
 	"github.com/quaymaster/quaymaster/policy/constraint"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
-	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
+	"github.com/quaymaster/quaymaster/policy/suite/evaluation"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -30,32 +28,16 @@ func (r *read) holdGlobals(ctx context.Context, live *liveCluster) (*globalconte
 	if len(documents) == 0 {
 		return held, nil
 	}
-	expressions, err := jmespath.New(jmespath.Options{Now: time.Now, Random: rand.Reader})
-	if err != nil {
-		return nil, err
-	}
-	compiler, err := globalcontext.NewCompiler(expressions)
+	globals, err := evaluation.NewGlobals(held)
 	if err != nil {
 		return nil, err
 	}
 	for _, document := range documents {
 		text, err := json.Marshal(document.Content())
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document.Source(), err)
-		}
-		entry, err := compiler.Compile(text)
 		if err == nil {
-			err = held.Put(entry)
+			err = globals.Put(text, func(entry *globalcontext.Entry) (any, error) { return r.globalValue(ctx, entry, live) })
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document.Source(), err)
-		}
-		value, err := r.globalValue(ctx, entry, live)
-		if err != nil {
-			held.Fail(entry.Name, entry.Hash, err)
-			continue
-		}
-		if err := held.Answer(entry.Name, entry.Hash, value); err != nil {
 			return nil, fmt.Errorf("%s: %w", document.Source(), err)
 		}
 	}
