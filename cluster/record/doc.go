@@ -1,6 +1,8 @@
-// Package record writes Events and policy conditions to the cluster.
+// Package record writes Events and the status of policies, mirrors and global context entries to the
+// cluster.
 //
-// Events are for users (kubectl events), and a condition in a policy's status is for the policy's
-// author. Both are best effort: bounded queues with a rate limit never block the caller, and
-// dropped items are counted. It follows events.k8s.io/v1 and the conditions of meta/v1.
+// Events are for users (kubectl events), and a condition in a status is for the object's author.
+// Events are best effort: a bounded queue with a rate limit never blocks the caller, and dropped
+// ones are counted. A Reporter writes the desired status of all objects of a kind in rounds, with
+// a rate limit, and repeats failed writes. It follows events.k8s.io/v1 and the conditions of meta/v1.
 package record

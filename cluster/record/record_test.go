@@ -14,10 +14,12 @@ import (
 
 	core "k8s.io/api/core/v1"
 	events "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
@@ -186,57 +188,75 @@ func conditions(t *testing.T, client *dynamicfake.FakeDynamicClient) string {
 	return strings.Join(words, " ")
 }
 
+// reporting makes a Reporter of a list, and the function that reports a change of it.
+func reporting(client *dynamicfake.FakeDynamicClient, list func() []record.Desired, failed func(error)) (r *record.Reporter, changed func()) {
+	next := make(chan chan struct{}, 1)
+	next <- make(chan struct{})
+	return &record.Reporter{
+			Client: client, Desired: list, Failed: failed,
+			Changed: func() <-chan struct{} {
+				now := <-next
+				next <- now
+				return now
+			},
+		}, func() {
+			close(<-next)
+			next <- make(chan struct{})
+		}
+}
+
 func TestStatus(t *testing.T) {
 	ready := metav1.Condition{Type: "Ready", Status: "False", Reason: "Broken", Message: "spec.x: is unknown"}
+	refused := apierrors.NewForbidden(policies.GroupResource(), "p", errors.New("no role"))
 	for _, row := range []struct {
 		reason, uid string
 		failures    int32 // of the patch
+		err         error
 		want        string
-		dropped     uint64
+		reported    int
 	}{
-		{"beside what another wrote", "u1", 0, "Other=True Ready=False", 0},
-		{"one of the same name that was made since", "u2", 0, "Other=True", 0},
-		{"tried again", "u1", 4, "Other=True Ready=False", 0},
-		{"given up", "u1", 5, "Other=True", 1},
+		{"beside what another wrote", "u1", 0, nil, "Other=True Ready=False", 0},
+		{"one of the same name that was made since", "u2", 0, nil, "Other=True", 0},
+		{"tried again", "u1", 4, errors.New("connection refused"), "Other=True Ready=False", 1},
+		{"refused: not tried again within a minute", "u1", 1, refused, "Other=True", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), newPolicy())
 			var failures atomic.Int32
 			failures.Store(row.failures)
-			patches := 0
+			patches, reported := 0, 0
 			client.PrependReactor("patch", "*", func(action kubetesting.Action) (bool, runtime.Object, error) {
 				patches++
 				if action.GetSubresource() != "status" {
 					t.Errorf("%s: patched %q, not the status", row.reason, action.GetSubresource())
 				}
-				return failures.Add(-1) >= 0, nil, errors.New("connection refused")
+				return failures.Add(-1) >= 0, nil, row.err
 			})
-			s, err := record.NewStatus(record.StatusOptions{Client: client})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer run(t, s.Run)()
 			object := record.Object{Resource: policies, Name: "p", UID: "u1"}
 			if row.uid != "u1" {
 				object.UID = "u2"
 			}
-			s.Set(object, ready)
-			wait(time.Minute)
-			if got := conditions(t, client); got != row.want || s.Dropped() != row.dropped {
-				t.Errorf("%s: conditions %q, dropped %d; want %q, %d", row.reason, got, s.Dropped(), row.want, row.dropped)
+			s, changed := reporting(client, func() []record.Desired { return []record.Desired{{Object: object, Condition: ready}} }, func(error) { reported++ })
+			defer run(t, s.Run)()
+			wait(59 * time.Second)
+			if got := conditions(t, client); got != row.want || reported != row.reported {
+				t.Errorf("%s: conditions %q, reported %d; want %q, %d", row.reason, got, reported, row.want, row.reported)
 			}
 			before := patches
-			s.Set(object, ready)
-			wait(time.Minute)
-			if row.dropped == 0 && patches != before {
+			changed()
+			wait(3 * time.Minute)
+			if row.failures == 0 && patches != before {
 				t.Errorf("%s: the same condition was written again", row.reason)
+			}
+			if got := conditions(t, client); row.failures > 0 && got != "Other=True Ready=False" {
+				t.Errorf("%s: conditions %q in the end", row.reason, got)
 			}
 		})
 	}
 }
 
-// TestStatusOfMany: of many conditions that are set at once, the last one of each object is
-// written, once, in the order in which the objects came.
+// TestStatusOfMany: of many conditions that change at once, the last one of each object is
+// written, once, in the order of the objects, and no faster than the limit.
 func TestStatusOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 50
@@ -244,10 +264,11 @@ func TestStatusOfMany(t *testing.T) {
 		for i := range many {
 			p := newPolicy()
 			p.SetName(fmt.Sprint("p", i))
+			p.SetUID(types.UID(fmt.Sprint("u", i)))
 			list = append(list, p)
 		}
 		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), list...)
-		var written []string
+		var written, want []string
 		client.PrependReactor("patch", "*", func(action kubetesting.Action) (bool, runtime.Object, error) {
 			patch, _ := action.(kubetesting.PatchAction)
 			if !strings.Contains(string(patch.GetPatch()), "Active") {
@@ -256,19 +277,26 @@ func TestStatusOfMany(t *testing.T) {
 			written = append(written, patch.GetName())
 			return false, nil, nil
 		})
-		s, err := record.NewStatus(record.StatusOptions{Client: client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want []string
+		condition := metav1.Condition{Type: "Ready", Status: "Unknown", Reason: "WebhookNotObserved"}
+		s, changed := reporting(client, func() []record.Desired {
+			var all []record.Desired
+			for i := range many {
+				all = append(all, record.Desired{
+					Object: record.Object{Resource: policies, Name: fmt.Sprint("p", i), UID: types.UID(fmt.Sprint("u", i))}, Condition: condition,
+				})
+			}
+			return all
+		}, func(err error) { t.Error(err) })
 		for i := range many {
-			s.Set(record.Object{Resource: policies, Name: fmt.Sprint("p", i), UID: "u1"}, metav1.Condition{Type: "Ready", Status: "Unknown", Reason: "WebhookNotObserved"})
 			want = append(want, fmt.Sprint("p", i))
 		}
-		for i := range many {
-			s.Set(record.Object{Resource: policies, Name: fmt.Sprint("p", many-1-i), UID: "u1"}, metav1.Condition{Type: "Ready", Status: "True", Reason: "Active"})
-		}
+		condition = metav1.Condition{Type: "Ready", Status: "True", Reason: "Active"}
 		stop := run(t, s.Run)
+		wait(time.Second)
+		if len(written) > 40 {
+			t.Errorf("%d are written within a second", len(written))
+		}
+		changed()
 		wait(time.Minute)
 		stop()
 		if !slices.Equal(written, want) {
@@ -281,37 +309,32 @@ func TestStatusOfMany(t *testing.T) {
 // are written there, with whether it is ready.
 func TestStatusWithin(t *testing.T) {
 	for ready, want := range map[metav1.ConditionStatus]bool{metav1.ConditionTrue: true, metav1.ConditionFalse: false} {
-		synctest.Test(t, func(t *testing.T) {
-			client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), newPolicy())
-			s, err := record.NewStatus(record.StatusOptions{Client: client})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer run(t, s.Run)()
-			for range 2 {
-				s.Set(record.Object{Resource: policies, Name: "p", UID: "u1", Within: "conditionStatus"}, metav1.Condition{Type: "Ready", Status: ready, Reason: "R"})
-				wait(time.Minute)
-			}
-			got, err := client.Resource(policies).Get(t.Context(), "p", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			within, _, _ := unstructured.NestedMap(got.Object, "status", "conditionStatus")
-			if list, _ := within["conditions"].([]any); within["ready"] != want || len(list) != 1 {
-				t.Errorf("%s: %v", ready, within)
-			}
-			if got := conditions(t, client); got != "Other=True" {
-				t.Errorf("%s: beside it stands %q", ready, got)
-			}
-		})
+		client := dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), newPolicy())
+		for range 2 {
+			s, _ := reporting(client, func() []record.Desired {
+				return []record.Desired{{
+					Object:    record.Object{Resource: policies, Name: "p", UID: "u1", Within: "conditionStatus"},
+					Condition: metav1.Condition{Type: "Ready", Status: ready, Reason: "R"},
+				}}
+			}, func(err error) { t.Error(err) })
+			s.Round(t.Context())
+		}
+		got, err := client.Resource(policies).Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		within, _, _ := unstructured.NestedMap(got.Object, "status", "conditionStatus")
+		if list, _ := within["conditions"].([]any); within["ready"] != want || len(list) != 1 {
+			t.Errorf("%s: %v", ready, within)
+		}
+		if got := conditions(t, client); got != "Other=True" {
+			t.Errorf("%s: beside it stands %q", ready, got)
+		}
 	}
 }
 
 func TestConstructorsRefuse(t *testing.T) {
 	if _, err := record.NewEvents(record.EventOptions{Client: fake.NewClientset(), Controller: "c"}); err == nil {
 		t.Error("events of nobody were accepted")
-	}
-	if _, err := record.NewStatus(record.StatusOptions{}); err == nil {
-		t.Error("a status without a client was accepted")
 	}
 }

@@ -1,40 +1,29 @@
 package record
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
-
-	"golang.org/x/time/rate"
 )
 
-const (
-	// DefaultStatusQPS bounds the conditions written in a second, and statusBurst a burst.
-	DefaultStatusQPS = 10
-	statusBurst      = 20
-	// maxPending bounds the pending policies; further ones are dropped and counted.
-	maxPending = 10_000
-	// maxTries bounds the attempts of one condition, and statusPause is the time between them.
-	maxTries    = 5
-	statusPause = 2 * time.Second
-)
-
-// Object identifies the policy of a condition.
+// Object identifies an object with a status.
 type Object struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string
-	// UID is the UID of the policy: a later policy with the same name is ignored. Required.
+	// UID is its UID: a later object with the same name is ignored. Required.
 	UID types.UID
 	// Within is the field of the status that contains the conditions, and the field ready with
 	// the status of the condition. It is empty where the conditions are in the status itself,
@@ -42,145 +31,60 @@ type Object struct {
 	Within string
 }
 
-// StatusOptions are the dependencies of Status.
-type StatusOptions struct {
-	// Client is required.
-	Client dynamic.Interface
-	// QPS bounds the conditions written in a second; 0 means DefaultStatusQPS.
-	QPS float64
-	// Failed is called when a condition was not written. May be nil.
-	Failed func(error)
+// Desired is the status that an object is to have.
+type Desired struct {
+	Object
+	Condition metav1.Condition
+	// Fields are further fields of the status, each with a value for JSON.
+	Fields map[string]any
+	// Overwrite replaces conditions that cannot be read: their writer does not follow the
+	// definition. Otherwise they are an error.
+	Overwrite bool
 }
 
-// Status writes conditions into the status of policies, and retains those of other writers. The
-// caller of Set ensures that no other engine owns the status. It is safe for concurrent use.
-// Create one with NewStatus.
-type Status struct {
-	options StatusOptions
-	limiter *rate.Limiter
-	wake    chan struct{}
-	dropped atomic.Uint64
-
-	mu      sync.Mutex
-	pending map[Object]attempt
-	order   []Object // of those in pending, the oldest first
+// write writes a status, if it differs from that of the object, and retains the conditions of
+// other writers.
+func write(ctx context.Context, through dynamic.Interface, d Desired) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	client := through.Resource(d.Resource).Namespace(d.Namespace)
+	current, err := client.Get(ctx, d.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if current.GetUID() != d.UID {
+		return nil // another object with that name
+	}
+	conditions, err := conditionsOf(current, d.Within)
+	if err != nil && !d.Overwrite {
+		return err
+	}
+	changed := meta.SetStatusCondition(&conditions, d.Condition)
+	status := map[string]any{"conditions": conditions}
+	if d.Within != "" {
+		status["ready"] = d.Condition.Status == metav1.ConditionTrue
+		status = map[string]any{d.Within: status}
+	}
+	for name, value := range d.Fields {
+		status[name] = value
+		changed = changed || !sameField(current, name, value)
+	}
+	if !changed {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		// The resourceVersion detects concurrent writes.
+		"metadata": map[string]any{"resourceVersion": current.GetResourceVersion()},
+		"status":   status,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = client.Patch(ctx, d.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
 }
 
-type attempt struct {
-	condition metav1.Condition
-	tries     int
-}
-
-// NewStatus creates a Status, and returns an error for invalid options.
-func NewStatus(o StatusOptions) (*Status, error) {
-	if o.Client == nil || o.QPS < 0 {
-		return nil, errors.New("status of policies: Client is required, and QPS must not be below 0")
-	}
-	if o.QPS == 0 {
-		o.QPS = DefaultStatusQPS
-	}
-	return &Status{
-		options: o, limiter: rate.NewLimiter(rate.Limit(o.QPS), statusBurst),
-		wake: make(chan struct{}, 1), pending: make(map[Object]attempt),
-	}, nil
-}
-
-// Set queues a condition, and replaces a pending one of the same object. It never blocks. It sets
-// the condition's LastTransitionTime.
-func (s *Status) Set(object Object, condition metav1.Condition) {
-	s.mu.Lock()
-	_, known := s.pending[object]
-	room := known || len(s.pending) < maxPending
-	if room {
-		s.pending[object] = attempt{condition: condition}
-	}
-	if room && !known {
-		s.order = append(s.order, object)
-	}
-	s.mu.Unlock()
-	if !room {
-		s.dropped.Add(1)
-		return
-	}
-	s.nudge()
-}
-
-// Dropped counts the conditions that were not written.
-func (s *Status) Dropped() uint64 { return s.dropped.Load() }
-
-func (s *Status) nudge() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Run writes conditions until ctx ends.
-func (s *Status) Run(ctx context.Context) {
-	var later <-chan time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.wake:
-		case <-later:
-		}
-		later = nil
-		for _, again := range s.round(ctx) {
-			later = time.After(statusPause)
-			s.mu.Lock()
-			if _, newer := s.pending[again.object]; !newer {
-				s.pending[again.object] = again.attempt
-				s.order = append(s.order, again.object)
-			}
-			s.mu.Unlock()
-		}
-	}
-}
-
-type failedAttempt struct {
-	object Object
-	attempt
-}
-
-// round writes the pending conditions in their latest state, and returns those to retry.
-func (s *Status) round(ctx context.Context) (again []failedAttempt) {
-	for {
-		s.mu.Lock()
-		left := len(s.order)
-		s.mu.Unlock()
-		if left == 0 || s.limiter.Wait(ctx) != nil {
-			return again
-		}
-		s.mu.Lock()
-		object := s.order[0]
-		a := s.pending[object]
-		s.order = s.order[1:]
-		delete(s.pending, object)
-		s.mu.Unlock()
-		if !s.try(ctx, object, &a) {
-			again = append(again, failedAttempt{object, a})
-		}
-	}
-}
-
-// try writes one condition, and returns false if it must be retried.
-func (s *Status) try(ctx context.Context, object Object, a *attempt) bool {
-	err := write(ctx, s.options.Client, Desired{Object: object, Condition: a.condition})
-	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
-		return true
-	}
-	a.tries++
-	if s.options.Failed != nil {
-		s.options.Failed(fmt.Errorf("write the status of %s %s (try %d of %d): %w", object.Resource.Resource, object.Name, a.tries, maxTries, err))
-	}
-	if a.tries >= maxTries || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		s.dropped.Add(1)
-		return true
-	}
-	return false
-}
-
+// conditionsOf returns the conditions in a status, or in a field of it.
 func conditionsOf(object *unstructured.Unstructured, within string) ([]metav1.Condition, error) {
 	status, ok := object.Object["status"].(map[string]any)
 	if ok && within != "" {
@@ -196,4 +100,123 @@ func conditionsOf(object *unstructured.Unstructured, within string) ([]metav1.Co
 		return nil, fmt.Errorf("read the conditions that are there: %w", err)
 	}
 	return known.Conditions, nil
+}
+
+// sameField reports whether a field of the status has a value already.
+func sameField(current *unstructured.Unstructured, name string, value any) bool {
+	found, _, err := unstructured.NestedFieldNoCopy(current.Object, "status", name)
+	if err != nil {
+		return false
+	}
+	have, err := json.Marshal(found)
+	if err != nil {
+		return false
+	}
+	return bytes.Equal(have, canonical(value))
+}
+
+// canonical encodes a value with sorted keys; nil if it cannot be encoded.
+func canonical(value any) []byte {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil
+	}
+	var decoded any
+	if json.Unmarshal(text, &decoded) != nil {
+		return nil
+	}
+	text, err = json.Marshal(decoded)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+const (
+	// reportPause is the least time between two rounds of a Reporter by default, so that an unstable
+	// state does not cause a flood of writes.
+	reportPause = 2 * time.Second
+	// retryPause is the time before a failed write is repeated; it doubles up to reportResync.
+	retryPause = 2 * time.Second
+	// reportResync is the longest time between two rounds.
+	reportResync = time.Minute
+	// statusQPS bounds the statuses written in a second, and statusBurst a burst.
+	statusQPS   = 10
+	statusBurst = 20
+)
+
+// Reporter writes the status of objects whenever it changes. One replica runs it, and its caller
+// ensures that no other engine owns the status.
+type Reporter struct {
+	// Kind is the kind of the objects, for errors; empty means their resource.
+	Kind   string
+	Client dynamic.Interface
+	// Desired returns the status of each object.
+	Desired func() []Desired
+	// Changed returns a channel that is closed at the next change of a status.
+	Changed func() <-chan struct{}
+	// Failed is called when a status was not written, once for the same error.
+	Failed func(error)
+	// Pause is the least time between two rounds; zero means the default.
+	Pause time.Duration
+
+	written, failed map[types.UID]string
+	limiter         *rate.Limiter
+}
+
+// Run writes changed statuses until ctx ends.
+func (r *Reporter) Run(ctx context.Context) {
+	retry := retryPause
+	for ctx.Err() == nil {
+		changed, again := r.Changed(), reportResync
+		if r.Round(ctx) {
+			retry = retryPause
+		} else {
+			again, retry = retry, min(2*retry, reportResync)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(cmp.Or(r.Pause, reportPause)):
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-time.After(again):
+		}
+	}
+}
+
+// Round writes each changed status once. It returns false if a write is to be repeated soon.
+func (r *Reporter) Round(ctx context.Context) (complete bool) {
+	if r.limiter == nil {
+		r.limiter = rate.NewLimiter(statusQPS, statusBurst)
+	}
+	complete = true
+	written, failed := map[types.UID]string{}, map[types.UID]string{}
+	for _, d := range r.Desired() {
+		text := fmt.Sprintf("%+v %s", d.Condition, canonical(d.Fields))
+		if r.written[d.UID] == text {
+			written[d.UID] = text
+			continue
+		}
+		if r.limiter.Wait(ctx) != nil {
+			return true
+		}
+		err := write(ctx, r.Client, d)
+		if err == nil || apierrors.IsNotFound(err) {
+			written[d.UID] = text
+			continue
+		}
+		if ctx.Err() != nil {
+			return true
+		}
+		complete = complete && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err))
+		failed[d.UID] = err.Error()
+		if r.failed[d.UID] != failed[d.UID] {
+			r.Failed(fmt.Errorf("write the status of %s %s: %w", cmp.Or(r.Kind, d.Resource.Resource), d.Name, err))
+		}
+	}
+	r.written, r.failed = written, failed
+	return complete
 }

@@ -31,15 +31,16 @@ const fromFolders = "folders"
 // Policies supplies the catalog's content to its users. Its sources report changes from
 // goroutines of their own.
 type Policies struct {
-	Catalog   *catalog.Catalog
-	state     *gate.Current
-	metrics   *metrics.Metrics
-	log       *slog.Logger
-	Reporter  status.Reporter
-	Updates   gateway.Signal           // the published set, a mirror or a trusted root has changed
-	effective *rollout.Effective       // nil: every policy is in force as written
-	known     chan struct{}            // closed after the first set
-	there     atomic.Pointer[[]string] // of the cluster, see resources
+	Catalog       *catalog.Catalog
+	state         *gate.Current
+	metrics       *metrics.Metrics
+	log           *slog.Logger
+	Reporter      status.Reporter
+	Updates       gateway.Signal           // the published set, a mirror or a trusted root has changed
+	StatusChanged gateway.Signal           // the status of a document may have changed
+	effective     *rollout.Effective       // nil: every policy is in force as written
+	known         chan struct{}            // closed after the first set
+	there         atomic.Pointer[[]string] // of the cluster, see resources
 
 	mu sync.Mutex // held while publishing
 	// awaited are the sources with incomplete initial documents.
@@ -97,7 +98,6 @@ func (p *Policies) publish(source string) {
 		if object.Name != "" && (changed || object.Since == status.Unpublished) {
 			object.Since = sequence
 			p.objects[entry.Key] = object
-			p.Reporter.WriteStatus(entry, object)
 		}
 		if changed {
 			p.Reporter.LogState(entry)
@@ -113,6 +113,7 @@ func (p *Policies) publish(source string) {
 		close(p.known)
 	}
 	p.Updates.Notify()
+	p.StatusChanged.Notify()
 	p.log.Info("policies", slog.Int("documents", len(now.Entries)), slog.Int("active", len(now.Set.Policies())), slog.String("hash", now.Set.Hash()))
 }
 
@@ -168,14 +169,17 @@ func (p *Policies) ReportAll() {
 	}
 }
 
-// WriteStatus writes the status of policies again, where it differs from the last one of this
-// replica.
-func (p *Policies) WriteStatus() {
+// Desired returns the status of each document of the cluster.
+func (p *Policies) Desired() []record.Desired {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var list []record.Desired
 	for _, entry := range p.Catalog.Snapshot().Entries {
-		p.Reporter.WriteStatus(entry, p.objects[entry.Key])
+		if desired, ok := p.Reporter.Desired(entry, p.objects[entry.Key]); ok {
+			list = append(list, desired)
+		}
 	}
+	return list
 }
 
 // Again compiles the policies of some kinds again.
@@ -187,17 +191,6 @@ func (p *Policies) Again(is func(apiVersion, kind string) bool) {
 	}
 	p.Catalog.Again(is)
 	p.publish("") // unless a source has incomplete initial documents
-}
-
-// ReportRoot reports a TrustRoot to the cluster again after a change of its state.
-func (p *Policies) ReportRoot(name string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, entry := range p.Catalog.Snapshot().Entries {
-		if entry.Root != nil && entry.Root.Name == name {
-			p.Reporter.WriteStatus(entry, p.objects[entry.Key])
-		}
-	}
 }
 
 // Fill publishes documents in place of those of the cluster.

@@ -9,9 +9,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/policy"
@@ -51,8 +48,6 @@ type Readiness struct {
 	wake gateway.Signal
 	// policies are the results of the latest round for single policies, by ID.
 	policies map[string]policyRound
-	// written are the conditions that this leader has written, by the document's key.
-	written map[string]writtenCondition
 }
 
 // observation is the result of probes.
@@ -75,14 +70,9 @@ type policyRound struct {
 	renewed bool
 }
 
-type writtenCondition struct {
-	uid       types.UID
-	condition metav1.Condition
-}
-
 // NewReadiness makes a Readiness, which calls changed when a condition may have changed.
 func NewReadiness(log *slog.Logger, changed func()) *Readiness {
-	return &Readiness{log: log, changed: changed, now: time.Now, managed: true, written: map[string]writtenCondition{}}
+	return &Readiness{log: log, changed: changed, now: time.Now, managed: true}
 }
 
 // Begin resets the state: another replica may have led since.
@@ -92,7 +82,7 @@ func (r *Readiness) Begin(managed bool) {
 	r.began, r.managed = r.now(), managed
 	r.round, r.configured, r.failed = reconcile.Round{}, 0, nil
 	r.observation = observation{}
-	r.policies, r.written = nil, map[string]writtenCondition{}
+	r.policies = nil
 }
 
 // Kept records a successful round for a set of policies.
@@ -251,21 +241,6 @@ func (r *Readiness) of(since int64, renewed bool) effect {
 	return effect{reasonNotObserved, "the webhook configurations hold it; the API servers are being asked whether they use them", settled}
 }
 
-// differs reports whether a condition differs from the last written one, and records it.
-func (r *Readiness) differs(key string, object Object, condition metav1.Condition) bool {
-	if r == nil {
-		return true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := writtenCondition{object.UID, condition}
-	if r.written[key] == now {
-		return false
-	}
-	r.written[key] = now
-	return true
-}
-
 // prober probes whether the API servers use configurations with some marks.
 type prober interface {
 	Probe(ctx context.Context, marks ...string) error
@@ -273,6 +248,9 @@ type prober interface {
 
 // Run probes each new pair of configurations until they are in use, while ctx lasts.
 func (r *Readiness) Run(ctx context.Context, by prober) {
+	// Configurations not observed by then are not ready.
+	settled := time.AfterFunc(GraceTime, r.changed)
+	defer settled.Stop()
 	var last [2]string
 	pause := soonestProbe
 	for ctx.Err() == nil {

@@ -72,11 +72,18 @@ func (validation) Name() string                                               { 
 func (v validation) Targets() []policy.Target                                 { return v.targets }
 func (validation) Validate(context.Context, policy.Case) (_ policy.Validated) { return }
 
-// conditions are the conditions that a Reporter sets.
-type conditions struct{ list []string }
+// conditions are the conditions that are to be written, each once.
+type conditions struct {
+	list []string
+	last map[string]metav1.Condition
+}
 
-func (c *conditions) Set(object record.Object, condition metav1.Condition) {
-	c.list = append(c.list, fmt.Sprintf("%s %s %s %d", object.Name, condition.Status, condition.Reason, condition.ObservedGeneration))
+func (c *conditions) set(d record.Desired) {
+	if c.last[d.Name] == d.Condition {
+		return
+	}
+	c.last[d.Name] = d.Condition
+	c.list = append(c.list, fmt.Sprintf("%s %s %s %d", d.Name, d.Condition.Status, d.Condition.Reason, d.Condition.ObservedGeneration))
 }
 
 func (c *conditions) take() string {
@@ -87,15 +94,18 @@ func (c *conditions) take() string {
 // lead makes a leader with two policies: a is in the first set, and b in the second.
 func lead(t *testing.T) (*Reporter, *Readiness, *conditions, func()) {
 	t.Helper()
-	var written conditions
+	written := conditions{last: map[string]metav1.Condition{}}
 	r := NewReadiness(slog.New(slog.DiscardHandler), func() {})
-	tells := &Reporter{Leads: func() bool { return true }, Conditions: &written, Writes: func(string) bool { return true }, Readiness: r}
+	tells := &Reporter{Leads: func() bool { return true }, Writes: func(string) bool { return true }, Readiness: r}
 	r.Begin(true)
 	resource := schema.GroupVersionResource{Group: kinds.KyvernoGroup, Version: "v1", Resource: "clusterpolicies"}
 	announce := func() {
 		for i, name := range []string{"a", "b"} {
 			entry := catalog.Entry{Key: name, State: catalog.Ours, Policy: podPolicy(name, "Pod")}
-			tells.WriteStatus(entry, Object{Object: record.Object{Resource: resource, Name: name, UID: "u"}, Generation: int64(i + 5), Since: int64(i + 1)})
+			desired, is := tells.Desired(entry, Object{Object: record.Object{Resource: resource, Name: name, UID: "u"}, Generation: int64(i + 5), Since: int64(i + 1)})
+			if is {
+				written.set(desired)
+			}
 		}
 	}
 	return tells, r, &written, announce

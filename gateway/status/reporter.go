@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	core "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
@@ -19,10 +18,9 @@ type Reporter struct {
 	Log    *slog.Logger
 	Leads  func() bool // nil without a cluster
 	Events Events      // may be nil
-	// Conditions may be nil; writes reports whether the gateway writes the status of a group's
-	// kinds, which another engine may write as well.
-	Conditions statusWriter
-	Writes     func(group string) bool
+	// Writes reports whether the gateway writes the status of a group's kinds, which another engine
+	// may write as well.
+	Writes func(group string) bool
 	// Readiness tracks the policies in force at the API servers; it may be nil without a leader.
 	Readiness   *Readiness
 	Controllers *Controllers // may be nil
@@ -36,11 +34,6 @@ type Reporter struct {
 // Events writes events soon and never waits.
 type Events interface {
 	Record(event record.Event)
-}
-
-// statusWriter writes the status of policies soon and never waits.
-type statusWriter interface {
-	Set(object record.Object, condition metav1.Condition)
 }
 
 // LogState writes the state to the log.
@@ -90,23 +83,20 @@ func (t Reporter) RecordEvent(entry catalog.Entry, object record.Object) {
 	}
 }
 
-// WriteStatus writes the status of a document of the cluster, if it differs from the last written one.
-func (t Reporter) WriteStatus(entry catalog.Entry, object Object) {
-	if t.Leads == nil || !t.Leads() || t.Conditions == nil || object.Name == "" || entry.State == catalog.NotOurs {
-		return
+// Desired returns the status of a document of the cluster; false if none is to be written.
+func (t Reporter) Desired(entry catalog.Entry, object Object) (record.Desired, bool) {
+	if object.Name == "" || entry.State == catalog.NotOurs {
+		return record.Desired{}, false
 	}
 	kind := kinds.OfResource(object.Resource.GroupResource())
 	if kind.Status == kinds.NoStatus || kind.Status != kinds.OwnStatus && !t.Writes(kind.Group) {
-		return
-	}
-	condition, settled := t.condition(entry, object)
-	if !settled || !t.Readiness.differs(entry.Key, object, condition) {
-		return
+		return record.Desired{}, false
 	}
 	if kind.Status == kinds.ConditionStatus {
 		object.Within = "conditionStatus"
 	}
-	t.Conditions.Set(object.Object, condition)
+	condition, settled := t.condition(entry, object)
+	return record.Desired{Object: object.Object, Condition: condition}, settled
 }
 
 // regarding is the object of an event about a document.

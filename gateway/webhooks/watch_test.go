@@ -148,9 +148,9 @@ func TestDeletedConfigurationIsMendedByTheWatch(t *testing.T) {
 // active are policies that do not change.
 type active struct{ set *set.Set }
 
-func (a active) Active() *set.Set { return a.set }
-func (active) Sequence() int64    { return 1 }
-func (active) WriteStatus()       {}
+func (a active) Active() *set.Set          { return a.set }
+func (active) Sequence() int64             { return 1 }
+func (active) WriteStatus(context.Context) {}
 
 // writes are those of webhook configurations.
 type writes struct {

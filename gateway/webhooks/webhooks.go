@@ -60,8 +60,8 @@ type Documents interface {
 	Active() *set.Set
 	// Sequence is the number of their set, or of an earlier one.
 	Sequence() int64
-	// WriteStatus writes the status of policies again, where it has changed.
-	WriteStatus()
+	// WriteStatus writes the status of policies until ctx ends.
+	WriteStatus(ctx context.Context)
 }
 
 // Certificates are those of the endpoints.
@@ -108,7 +108,9 @@ func (c *Controller) Reconciled() time.Time {
 func (c *Controller) Run(ctx context.Context) error {
 	config := c.config
 	config.Readiness.Begin(!config.Disabled)
-	config.Documents.WriteStatus()
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { config.Documents.WriteStatus(ctx) })
 	if config.Disabled {
 		return nil
 	}
@@ -130,18 +132,10 @@ func (c *Controller) Run(ctx context.Context) error {
 		default:
 		}
 	}
-	var running sync.WaitGroup
-	defer running.Wait()
 	running.Go(func() { follow(ctx, notify, config.Updates, config.Certificates) })
 	running.Go(func() { config.watch(ctx, notify) })
 	running.Go(func() { discovery.WatchDefinitions(ctx, config.Definitions, notify) })
 	running.Go(func() { config.Readiness.Run(ctx, asks) })
-	running.Go(func() { // configurations not observed by then are not ready
-		gateway.Idle(ctx, status.GraceTime)
-		if ctx.Err() == nil {
-			config.Documents.WriteStatus()
-		}
-	})
 	reconciler.Run(ctx)
 	return nil
 }

@@ -37,7 +37,7 @@ func TestOrder(t *testing.T) {
 			reason: "in a cluster", settings: "kubernetes: {kubeconfig: FOLDER/kubeconfig}\nguard: enabled\n" + allSettings,
 			components: []string{
 				"namespaces", "roles", "events", "certificate", "certificate's Secret", "trust", "trust refresh", "global context", "kinds", "guard",
-				"trusted roots of policies", "status", "policies", "policies in folders", "mirrors in files",
+				"trusted roots of policies", "policies", "policies in folders", "mirrors in files",
 				"decision log", "decision log's sink stdout", "decision log's sink webhook", "decision log's sink otlp",
 				"snapshot", "reports", "reports of before", "inventory", "dashboard", "leader", "background*", "scan*", "guard*",
 				"state of policies*", "replicas*", "owners of status*", "status of mirrors*", "status of global context*",
@@ -50,7 +50,7 @@ func TestOrder(t *testing.T) {
 			reason: "in a cluster without admission", settings: "kubernetes: {kubeconfig: FOLDER/kubeconfig}\nroles: [scan, report, background]\n",
 			components: []string{
 				"namespaces", "roles", "events", "certificate", "certificate's Secret", "trust", "global context", "kinds", "trusted roots of policies",
-				"status", "policies", "reports", "reports of before", "inventory", "dashboard", "leader", "background*", "scan*", "reports of policies*",
+				"policies", "reports", "reports of before", "inventory", "dashboard", "leader", "background*", "scan*", "reports of policies*",
 			},
 			requirements: []string{"namespaces", "trust", "kinds", "policies", "mirrors", "watch"},
 			closers:      5,

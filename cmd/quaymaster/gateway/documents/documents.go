@@ -165,7 +165,7 @@ func (d *Documents) readRoots() {
 		Fetch: engine.NewFetcher(), Folder: d.config.Configuration.Trust.CacheFolder, Log: d.config.Log,
 		TrustRoots: d.Compilers.TrustRoots, Attestors: d.Compilers.Attestors,
 		Documents: func() []catalog.Entry { return d.Policies.Catalog.Snapshot().Entries },
-		Changed:   &d.Policies.Updates, Reported: d.Policies.ReportRoot,
+		Changed:   &d.Policies.Updates, Reported: func(string) { d.Policies.StatusChanged.Notify() },
 	}
 	d.UnreadRoots, d.Policies.Reporter.Roots = reader.Unread, reader.State
 	d.config.Group.Add("trusted roots of policies", gateway.Loop(reader.Run))
@@ -182,19 +182,13 @@ func (d *Documents) watch() error {
 		p.Reporter.Events = c.Around.Cluster.Events
 		m.ReportTo(c.Around.Cluster.Events, d.leads)
 	}
-	conditions, err := record.NewStatus(record.StatusOptions{Client: client.Dynamic, Failed: gateway.Warn(c.Log, "the status of a policy was not written")})
-	if err != nil {
-		return err
-	}
 	setting := c.Configuration.Policies.WriteStatus
 	d.owners = &status.Owners{Always: setting == config.StatusAlways, Never: setting == config.StatusNever, Client: client.Metadata, Log: c.Log}
-	p.Reporter.Conditions, p.Reporter.Writes = conditions, d.owners.Writes
-	p.Reporter.Readiness = status.NewReadiness(c.Log, p.WriteStatus)
+	p.Reporter.Writes, p.Reporter.Readiness = d.owners.Writes, status.NewReadiness(c.Log, p.StatusChanged.Notify)
 	p.Reporter.Controllers = &status.Controllers{
 		Own: c.Configuration.Has(config.RoleBackground), Leases: client.Leases, Namespace: c.Configuration.Namespace,
 		Names: []string{config.ScanLeaderLease, config.BackgroundLeaderLease},
 	}
-	c.Group.Add("status", gateway.Loop(conditions.Run))
 	var consumer document.Consumer = &policies.Router{Globals: d.Globals, Mirrors: m, Policies: p}
 	if c.Offline != nil {
 		consumer = c.Offline.Consumer(consumer)
@@ -242,9 +236,17 @@ func (d *Documents) Active() *set.Set { return d.Policies.Active() }
 // Sequence is the number of the active set of policies, or of an earlier one.
 func (d *Documents) Sequence() int64 { return d.Policies.Sequence() }
 
-// WriteStatus writes the status of policies again, where it differs from the last one of this
-// replica.
-func (d *Documents) WriteStatus() { d.Policies.WriteStatus() }
+// statusPause is the least time between two rounds of writes of the status of policies, which users
+// wait for.
+const statusPause = 100 * time.Millisecond
+
+// WriteStatus writes the status of policies until ctx ends, on the leader.
+func (d *Documents) WriteStatus(ctx context.Context) {
+	(&record.Reporter{
+		Client: d.config.Around.Cluster.Client.Dynamic, Desired: d.Policies.Desired, Changed: d.Policies.StatusChanged.Changed, Pause: statusPause,
+		Failed: gateway.Warn(d.config.Log, "the status of a policy was not written"),
+	}).Run(ctx)
+}
 
 // Overrides are the active ImageOverrides, for metrics; none until they are loaded.
 func (d *Documents) Overrides() []metrics.Override {
@@ -299,9 +301,9 @@ func (d *Documents) ReportAll(context.Context) {
 func (d *Documents) FollowOwners(ctx context.Context) {
 	var controllers sync.WaitGroup
 	defer controllers.Wait()
-	controllers.Go(func() { d.Policies.Reporter.Controllers.Follow(ctx, d.Policies.WriteStatus) })
+	controllers.Go(func() { d.Policies.Reporter.Controllers.Follow(ctx, d.Policies.StatusChanged.Notify) })
 	d.owners.Follow(ctx, func() {
-		d.Policies.WriteStatus()
+		d.Policies.StatusChanged.Notify()
 		d.Globals.StatusChanged.Notify()
 	})
 }
