@@ -29,6 +29,24 @@ func (Func) Ready() <-chan struct{} { return nil }
 // NeedLeaderElection implements Component.
 func (Func) NeedLeaderElection() bool { return false }
 
+// OnReplicas is embedded in components of every replica, for which no decision waits.
+type OnReplicas struct{}
+
+// Ready implements Component.
+func (OnReplicas) Ready() <-chan struct{} { return nil }
+
+// NeedLeaderElection implements Component.
+func (OnReplicas) NeedLeaderElection() bool { return false }
+
+// OnLeader is embedded in components that only the leader runs, for which no decision waits.
+type OnLeader struct{}
+
+// Ready implements Component.
+func (OnLeader) Ready() <-chan struct{} { return nil }
+
+// NeedLeaderElection implements Component.
+func (OnLeader) NeedLeaderElection() bool { return true }
+
 // Loop makes a component of a function that ends with its context and cannot fail.
 func Loop(run func(ctx context.Context)) Func {
 	return func(ctx context.Context) error {

@@ -1,7 +1,10 @@
 package gateway
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 )
 
@@ -23,4 +26,13 @@ func Recovered(err error, panicked any) error {
 		return fmt.Errorf("internal error, which is a defect: %v", panicked)
 	}
 	return err
+}
+
+// Warn returns a function that logs errors after which the process continues.
+func Warn(log *slog.Logger, message string) func(error) {
+	return func(err error) {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			log.Warn(message, slog.String("error", err.Error()))
+		}
+	}
 }

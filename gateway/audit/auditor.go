@@ -61,16 +61,13 @@ type Metrics interface {
 }
 
 // Auditor is the component that scans running workloads in rounds, on the leader.
-type Auditor struct{ config Config }
+type Auditor struct {
+	gateway.OnLeader
+	config Config
+}
 
 // New makes an Auditor.
 func New(c Config) *Auditor { return &Auditor{config: c} }
-
-// Ready implements gateway.Component.
-func (*Auditor) Ready() <-chan struct{} { return nil }
-
-// NeedLeaderElection implements gateway.Component.
-func (*Auditor) NeedLeaderElection() bool { return true }
 
 // Run scans until ctx ends. An error is logged, and the gateway continues without scans.
 func (a *Auditor) Run(ctx context.Context) error {

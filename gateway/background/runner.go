@@ -16,6 +16,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/background"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -73,16 +74,13 @@ type Events interface {
 }
 
 // Runner is the component that runs rules about other objects, on the leader.
-type Runner struct{ config Config }
+type Runner struct {
+	gateway.OnLeader
+	config Config
+}
 
 // New makes a Runner.
 func New(c Config) *Runner { return &Runner{config: c} }
-
-// Ready implements gateway.Component.
-func (*Runner) Ready() <-chan struct{} { return nil }
-
-// NeedLeaderElection implements gateway.Component.
-func (*Runner) NeedLeaderElection() bool { return true }
 
 // Run runs the rules until ctx ends. An error is logged, and the gateway continues without them.
 func (r *Runner) Run(ctx context.Context) error {

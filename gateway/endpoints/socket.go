@@ -24,6 +24,7 @@ const (
 
 // Socket is a unix socket that only its owner may open.
 type Socket struct {
+	gateway.OnReplicas
 	path     string
 	listener net.Listener
 	made     os.FileInfo
@@ -32,12 +33,6 @@ type Socket struct {
 }
 
 var _ gateway.Component = (*Socket)(nil)
-
-// Ready implements gateway.Component.
-func (*Socket) Ready() <-chan struct{} { return nil }
-
-// NeedLeaderElection implements gateway.Component.
-func (*Socket) NeedLeaderElection() bool { return false }
 
 // Activate has the socket serve a handler at a path.
 func (s *Socket) Activate(path string, handler http.Handler) {

@@ -1,11 +1,14 @@
 package kinds
 
 import (
+	"encoding/json"
 	"slices"
 
+	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/quaymaster/quaymaster/cluster/document"
+	"github.com/quaymaster/quaymaster/policy"
 )
 
 // Kind is a custom resource for policies, or for their dependencies.
@@ -112,4 +115,48 @@ func APIVersionOf(kind string) string {
 		}
 	}
 	return ""
+}
+
+// FromCluster begins the keys of the cluster's documents in the catalog. It sorts after those of
+// folders.
+const FromCluster = "in-cluster"
+
+// ClusterKey separates the cluster's documents from a folder's. Of two for the same name, the
+// folder's has precedence: it is the operator's, and a user with write access to Policies in the
+// cluster must not disable it.
+func ClusterKey(key document.Key) string { return FromCluster + "/" + key.String() }
+
+// GlobalContextResource is the resource of GlobalContextEntries.
+const GlobalContextResource = "globalcontextentries"
+
+// GlobalContext is the watched kind of GlobalContextEntries.
+func GlobalContext() document.Kind {
+	return document.Kind{Group: KyvernoGroup, Resource: GlobalContextResource, Versions: []string{"v2", "v2beta1", "v2alpha1"}}
+}
+
+// IsGlobalContext reports whether a document is a GlobalContextEntry.
+func IsGlobalContext(key document.Key) bool {
+	return key.Group == KyvernoGroup && key.Resource == GlobalContextResource
+}
+
+// IsGlobalContextEntry reports whether a document claims to be a GlobalContextEntry, of any version.
+func IsGlobalContextEntry(raw []byte) bool {
+	group, kind := headOf(raw)
+	return group == KyvernoGroup && kind == "GlobalContextEntry"
+}
+
+// Reference names a policy in events.
+func Reference(p *policy.Policy) core.ObjectReference {
+	return core.ObjectReference{APIVersion: APIVersionOf(p.Kind), Kind: p.Kind, Namespace: p.Namespace, Name: p.Name}
+}
+
+// Generation reads metadata.generation of a document; 0 where there is none.
+func Generation(text []byte) int64 {
+	var head struct {
+		Metadata struct {
+			Generation int64 `json:"generation"`
+		} `json:"metadata"`
+	}
+	_ = json.Unmarshal(text, &head) // the condition then has no generation
+	return head.Metadata.Generation
 }

@@ -26,6 +26,7 @@ const (
 
 // Dashboard is the component that serves the dashboard.
 type Dashboard struct {
+	gateway.OnReplicas
 	// Address is that of the settings; empty means Default, which need not be free.
 	Address, Default string
 	// Certificate serves TLS; nil means plain HTTP.
@@ -37,12 +38,6 @@ type Dashboard struct {
 }
 
 var _ gateway.Component = Dashboard{}
-
-// Ready implements gateway.Component.
-func (Dashboard) Ready() <-chan struct{} { return nil }
-
-// NeedLeaderElection implements gateway.Component.
-func (Dashboard) NeedLeaderElection() bool { return false }
 
 // Run serves until ctx ends. If the default address is in use by another process, the gateway
 // continues without a dashboard.

@@ -1,10 +1,57 @@
 package reporting
 
 import (
+	"context"
+	"log/slog"
+
 	"github.com/quaymaster/quaymaster/report/decisionlog/journal"
 	"github.com/quaymaster/quaymaster/report/decisionlog/sink"
+	"github.com/quaymaster/quaymaster/report/policyreport"
+	"github.com/quaymaster/quaymaster/report/publish"
+	"github.com/quaymaster/quaymaster/report/result"
+	"github.com/quaymaster/quaymaster/scan"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
+
+// ReportLog implements publish.Observer.
+type ReportLog struct {
+	Log     *slog.Logger
+	Metrics *metrics.Metrics
+}
+
+// Wrote counts.
+func (l ReportLog) Wrote(what publish.Written) { l.Metrics.ReportWritten(string(what)) }
+
+// Dropped counts.
+func (l ReportLog) Dropped(why publish.Drop, count int) { l.Metrics.ReportDropped(string(why), count) }
+
+// Failed logs an error.
+func (l ReportLog) Failed(err error) {
+	l.Log.Warn("a report was not written", slog.String("error", err.Error()))
+}
+
+// Served logs whether an API is served.
+func (l ReportLog) Served(api policyreport.API, served bool) {
+	if served {
+		l.Log.Info("the API server knows reports of this API now", slog.String("api", string(api)))
+		return
+	}
+	l.Log.Info("the API server does not know reports of this API, so that none are written until its definitions are installed; set reports.apis to write others, or none",
+		slog.String("api", string(api)))
+}
+
+// LeftOut are the policies that a scan does not evaluate: their results from admission stay.
+func LeftOut(view *scan.View) []result.Policy {
+	left, err := view.LeftOut(context.Background())
+	if err != nil {
+		return nil // no scan has started
+	}
+	list := make([]result.Policy, len(left))
+	for i, each := range left {
+		list[i] = result.Policy{Kind: each.Policy.Kind, Namespace: each.Policy.Namespace, Name: each.Policy.Name}
+	}
+	return list
+}
 
 // DecisionLogReadings are the values of the gauges of the decision log and its sinks.
 func DecisionLogReadings(of *journal.Journal, followers []*sink.Follower) metrics.DecisionLog {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/rollout"
@@ -46,6 +47,7 @@ type DryRun interface {
 // Analysis is the component that evaluates policies that are not in force yet against running
 // workloads, on the leader, and approves those that deny none.
 type Analysis struct {
+	gateway.OnLeader
 	config Config
 	open   func(context.Context) (DryRun, func(), error)
 	dryRun DryRun
@@ -57,12 +59,6 @@ type Analysis struct {
 func NewAnalysis(c Config, open func(context.Context) (DryRun, func(), error)) *Analysis {
 	return &Analysis{config: c, open: open, of: map[string]tried{}}
 }
-
-// Ready implements gateway.Component.
-func (*Analysis) Ready() <-chan struct{} { return nil }
-
-// NeedLeaderElection implements gateway.Component.
-func (*Analysis) NeedLeaderElection() bool { return true }
 
 // Run evaluates policies until ctx ends.
 func (t *Analysis) Run(ctx context.Context) error {

@@ -33,18 +33,13 @@ type Config struct {
 
 // Keeper is the component that saves verified claims, once the endpoints are active.
 type Keeper struct {
+	gateway.OnReplicas
 	config Config
 	kept   *snapshot.Keeper // nil until they are restored, and where none are kept
 }
 
 // New makes a Keeper.
 func New(c Config) *Keeper { return &Keeper{config: c} }
-
-// Ready implements gateway.Component.
-func (*Keeper) Ready() <-chan struct{} { return nil }
-
-// NeedLeaderElection implements gateway.Component.
-func (*Keeper) NeedLeaderElection() bool { return false }
 
 // Run saves the claims until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {

@@ -78,6 +78,7 @@ type Metrics interface {
 
 // Controller is the component that keeps the configurations, on the leader.
 type Controller struct {
+	gateway.OnLeader
 	config     Config
 	reconciled atomic.Int64 // Unix time in seconds; 0: never
 }
@@ -89,12 +90,6 @@ func New(c Config) (*Controller, error) {
 	}
 	return &Controller{config: c}, nil
 }
-
-// Ready implements gateway.Component.
-func (*Controller) Ready() <-chan struct{} { return nil }
-
-// NeedLeaderElection implements gateway.Component.
-func (*Controller) NeedLeaderElection() bool { return true }
 
 // Reconciled is the time at which the configurations were last correct; zero for never.
 func (c *Controller) Reconciled() time.Time {
@@ -138,4 +133,34 @@ func (c *Controller) Run(ctx context.Context) error {
 	running.Go(func() { config.Readiness.Run(ctx, asks) })
 	reconciler.Run(ctx)
 	return nil
+}
+
+// watch reports changes of the webhook configurations, so that a changed or deleted one is
+// repaired at once.
+func (c Config) watch(ctx context.Context, changed func()) {
+	api := c.Client.Typed.AdmissionregistrationV1()
+	var both sync.WaitGroup
+	both.Go(func() {
+		gateway.WatchObject(ctx, api.MutatingWebhookConfigurations(), configuration.Name, c.Log, changed)
+	})
+	both.Go(func() {
+		gateway.WatchObject(ctx, api.ValidatingWebhookConfigurations(), configuration.Name, c.Log, changed)
+	})
+	both.Wait()
+}
+
+// follow reports changes of either until ctx ends.
+func follow(ctx context.Context, changed func(), one, other gateway.Changing) {
+	first, second := one.Changed(), other.Changed()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-first:
+			first = one.Changed()
+		case <-second:
+			second = other.Changed()
+		}
+		changed()
+	}
 }
