@@ -137,10 +137,11 @@ func TestPlatforms(t *testing.T) {
 			a.set(claimQueryOf(two.Digest, q), c.next)
 		}
 		own := policy.Decision{Check: check, Result: c.own}
-		if got := eachPlatform(own, c.listed, a); got.Result != c.each {
+		r := &Result{children: c.listed, answers: a}
+		if got := r.platforms().Each(own); got.Result != c.each {
 			t.Errorf("%s: each platform: %s, want %s", c.reason, got.Result, c.each)
 		}
-		if got := anyPlatform(own, c.listed, a); got.Result != c.any {
+		if got := r.platforms().Any(own); got.Result != c.any {
 			t.Errorf("%s: any platform: %s, want %s", c.reason, got.Result, c.any)
 		}
 	}

@@ -2,11 +2,13 @@ package evaluate
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/decide"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -55,14 +57,28 @@ func (r *Result) Decide(i int) policy.Decision {
 	}
 	switch check.Platforms {
 	case policy.PlatformEach:
-		return eachPlatform(own, r.children, r.answers)
+		return r.platforms().Each(own)
 	case policy.PlatformAny:
-		return anyPlatform(own, r.children, r.answers)
+		return r.platforms().Any(own)
 	}
 	if r.passesByIndex(i) {
 		return onIndex(r.byParent[i], r.parent.pinned)
 	}
 	return own
+}
+
+// platforms are the children of the named digest.
+func (r *Result) platforms() decide.Platforms {
+	return decide.Platforms{Children: r.children.children, Err: r.children.err, Answers: r.answers.about}
+}
+
+// onIndex adds to a decision about an index that it lists the named digest.
+func onIndex(decision policy.Decision, listing image.Pinned) policy.Decision {
+	decision.Reasons = append(slices.Clip(decision.Reasons), policy.Reason{
+		Code: policy.Verified, Path: decision.Check.Entry,
+		Message: "the proved index " + listing.Digest().Short() + " lists this platform",
+	})
+	return decision
 }
 
 // passesByIndex reports whether a check is met by the index that lists the named digest, and not

@@ -1,0 +1,82 @@
+package decide
+
+import (
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// Platforms are the children of an index, and what is known about each.
+type Platforms struct {
+	// Children are none for a manifest.
+	Children []image.Descriptor
+	// Err is why the index could not be read.
+	Err error
+	// Answers returns the answers about a child.
+	Answers func(child image.Digest) policy.Answers
+}
+
+// Each requires every child to be verified; a manifest that is no index counts as its own
+// only child, by the decision own.
+func (p Platforms) Each(own policy.Decision) policy.Decision {
+	check := own.Check
+	if p.Err != nil {
+		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(p.Err, check.Entry)}}
+	}
+	if len(p.Children) == 0 {
+		return own
+	}
+	joined := policy.Decision{Check: check, Result: policy.Pass}
+	var met, missed []policy.Reason
+	for _, child := range p.Children {
+		one := p.onChild(check, child)
+		if one.Result == policy.Pass {
+			joined.Facts = append(joined.Facts, one.Facts...)
+			met = append(met, one.Reasons...)
+			continue
+		}
+		missed = append(missed, one.Reasons...)
+		if joined.Result != policy.Fail { // a definite failure outweighs an error
+			joined.Result = one.Result
+		}
+	}
+	joined.Reasons = met
+	if joined.Result != policy.Pass {
+		joined.Facts, joined.Reasons = nil, missed
+	}
+	return joined
+}
+
+// Any requires the index, by the decision own, or one child to be verified.
+func (p Platforms) Any(own policy.Decision) policy.Decision {
+	if own.Result == policy.Pass {
+		return own
+	}
+	if p.Err != nil {
+		own.Result = policy.Indeterminate
+		own.Reasons = append(own.Reasons, policy.LookReason(p.Err, own.Check.Entry))
+		return own
+	}
+	for _, child := range p.Children {
+		one := p.onChild(own.Check, child)
+		if one.Result == policy.Pass {
+			return one
+		}
+		if one.Result == policy.Indeterminate {
+			own.Result = policy.Indeterminate
+		}
+	}
+	return own
+}
+
+// onChild decides about one child of an index.
+func (p Platforms) onChild(check *policy.Check, child image.Descriptor) policy.Decision {
+	one := Check(check, p.Answers(child.Digest))
+	name := child.Digest.Short()
+	if child.Platform != nil {
+		name = child.Platform.String()
+	}
+	for i := range one.Reasons {
+		one.Reasons[i].Message = "platform " + name + ": " + one.Reasons[i].Message
+	}
+	return one
+}
