@@ -103,6 +103,9 @@ type Entry struct {
 	Answer       policy.Answer
 	At           time.Time
 	fresh, until time.Time
+	// brief: cached as long as "none found", and by this process alone, since other replicas would
+	// cache it longer.
+	brief bool
 }
 
 type hashed struct{ pem, hash string }
@@ -289,11 +292,14 @@ func (c *Cache) keep(q Query, answer policy.Answer) {
 			c.negative.Put(q.none(), c.config.Now(), c.config.Stale)
 		}
 	default:
-		found := Entry{Answer: answer, At: c.config.Now()}
+		found := Entry{Answer: answer, At: c.config.Now(), brief: q.Incomplete}
 		if known, ok := c.facts.Get(q.Key); ok && q.Fallback && isBefore(found.At, known.fresh) {
-			found.Answer, found.At = Merge(known.Answer, answer, q.Repository), known.At
+			found.Answer, found.At, found.brief = Merge(known.Answer, answer, q.Repository), known.At, q.Incomplete || known.brief
 		}
-		c.config.share(q.Key, found, c.keepFacts(q, found))
+		age := c.keepFacts(q, found)
+		if !found.brief {
+			c.config.share(q.Key, found, age)
+		}
 	}
 }
 
@@ -303,6 +309,9 @@ func (c *Cache) keepFacts(q Query, found Entry) time.Duration {
 	age, kept := c.config.Fact, c.config.Stale
 	if q.MaxAge > 0 {
 		age, kept = min(age, q.MaxAge), 0
+	}
+	if found.brief {
+		age, kept = min(age, c.config.None), 0
 	}
 	now := c.config.Now()
 	age, kept = age-passed(found.At, now), kept-passed(found.At, now)

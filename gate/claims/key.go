@@ -51,6 +51,9 @@ type Query struct {
 	// Fallback: claims from an earlier repository may be cached under the key, and those of
 	// this location are added to them.
 	Fallback bool
+	// Incomplete: an earlier repository could not be read to the end, so that statements of this
+	// location are cached as briefly as "none found": a later one may be there.
+	Incomplete bool
 	// Bypass: no cached claim answers the query.
 	Bypass bool
 }
@@ -82,7 +85,7 @@ const maxKey = 4 << 10
 // formatVersion changes with the meaning of a key or an entry, and whenever verification becomes
 // stricter: claims that older rules accepted are verified again, whether a replica, the
 // shared store or a snapshot holds them.
-const formatVersion = "4"
+const formatVersion = "5"
 
 // String returns the key as other replicas are asked for it: a JSON array of its parts.
 func (k Key) String() string {

@@ -50,7 +50,7 @@ func (c *Cache) Shared(keys []string) map[string][]byte {
 			continue
 		}
 		entry, ok := c.facts.Get(key)
-		if !ok {
+		if !ok || entry.brief {
 			continue
 		}
 		if encoded, err := encode(key, entry, c.config.Now()); err == nil {

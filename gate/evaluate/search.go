@@ -127,6 +127,7 @@ func (s *search) lookup(ctx context.Context, at *repository, pinned image.Pinned
 	pending.query = claims.Query{
 		Key: pending.Key, Repository: where.name, Scope: pending.registry.Scope(),
 		MaxAge: authority.MaxAge, Fallback: at.isFallback, Bypass: s.bypass,
+		Incomplete: at.isFallback && q.Role != attest.Signature && len(s.answers.of(pending.key).Gaps) > 0,
 	}
 	answer, old, ok := s.Claims.Lookup(pending.query)
 	if ok && old {
