@@ -85,12 +85,19 @@ func TestLayouts(t *testing.T) {
 			t.Errorf("%s", report.Summary())
 		}
 	})
+	t.Run("an image that two layouts have", func(t *testing.T) {
+		copied := copyOf(t, folder)
+		twice := strings.Replace(layoutTest, "- {layout: theirs}", "- {layout: theirs}\n- {layout: ours}", 1)
+		must(t, os.WriteFile(filepath.Join(copied, suite.FileName), []byte(twice), 0o600))
+		expect(t, copied, 1, 10)
+	})
 	for _, c := range []struct{ reason, old, new, want string }{
 		{"another trusted root", "trustedRoot: trusted_root.json", "trustedRoot: other_root.json", "want pass, got fail"},
 		{"no trusted root", "trustedRoot: trusted_root.json\n", "", "want pass, got fail"},
 		{"a trusted root that is not there", "trustedRoot: trusted_root.json", "trustedRoot: none.json", "trustedRoot"},
 		{"the layout of the signed images is left out", "- {layout: ours}\n", "", "want pass, got error"},
 		{"a layout that is none", "layout: theirs", "layout: pods.yaml", "images[1]: layout"},
+		{"a tag of two images", "- {layout: theirs}", "- {layout: theirs}\n- {layout: again}", "another of the layouts has another manifest under this tag"},
 		{"a layout and images that are built", "- {layout: theirs}", `- {name: "registry.example/web:v1", unsigned: true}`, "make two suites"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -128,6 +135,7 @@ func fillLayouts(t *testing.T, folder string) {
 	must(t, yard.SignLegacy(strange, verifytest.Claim{Signer: stranger}, nil))
 	save(t, filepath.Join(folder, "ours"), older, newer)
 	save(t, filepath.Join(folder, "theirs"), unsigned, strange)
+	save(t, filepath.Join(folder, "again"), yard.Build("cosign2", "v1", "another"))
 
 	var pods strings.Builder
 	for pod, of := range map[string]string{

@@ -7,7 +7,6 @@ import (
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry"
-	"github.com/quaymaster/quaymaster/registry/layout"
 )
 
 // session reads the images of a stage under the names that objects use.
@@ -93,61 +92,3 @@ func (session) Scope() string { return "" }
 func (s session) Cost() gate.Cost {
 	return gate.Cost{Requests: s.meter.Requests(), CountedPulls: s.meter.Pulls(), Bytes: s.meter.Bytes(), RateLimitRemaining: -1}
 }
-
-// layouts read from several layouts in order.
-type layouts []*layout.Layout
-
-// first reads from the layouts until one has the content.
-func first[T any](all layouts, ask func(*layout.Layout) (T, error)) (T, error) {
-	var found T
-	var err error
-	for _, layout := range all {
-		found, err = ask(layout)
-		if image.KindOf(err) != image.NotFound {
-			return found, err
-		}
-	}
-	return found, err
-}
-
-// Resolve implements gate.Resolver.
-func (l layouts) Resolve(ctx context.Context, ref image.Ref) (image.Pinned, error) {
-	return first(l, func(one *layout.Layout) (image.Pinned, error) { return one.Resolve(ctx, ref) })
-}
-
-// Describe implements gate.Resolver.
-func (l layouts) Describe(ctx context.Context, pinned image.Pinned) (image.Pinned, error) {
-	return first(l, func(one *layout.Layout) (image.Pinned, error) { return one.Describe(ctx, pinned) })
-}
-
-// Manifest implements attest.Fetcher.
-func (l layouts) Manifest(ctx context.Context, repository image.Repository, reference string) (image.Descriptor, []byte, error) {
-	var body []byte
-	descriptor, err := first(l, func(one *layout.Layout) (d image.Descriptor, err error) {
-		d, body, err = one.Manifest(ctx, repository, reference)
-		return d, err
-	})
-	return descriptor, body, err
-}
-
-// Blob implements attest.Fetcher.
-func (l layouts) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, most int64) ([]byte, error) {
-	return first(l, func(one *layout.Layout) ([]byte, error) { return one.Blob(ctx, repository, blob, most) })
-}
-
-// Referrers implements attest.Fetcher: any of them may hold evidence.
-func (l layouts) Referrers(ctx context.Context, repository image.Repository, digest image.Digest, artifactTypes []string) ([]image.Descriptor, error) {
-	var all []image.Descriptor
-	var errs []error
-	for _, layout := range l {
-		found, err := layout.Referrers(ctx, repository, digest, artifactTypes)
-		all, errs = append(all, found...), append(errs, err)
-	}
-	return all, errors.Join(errs...)
-}
-
-// Scope implements gate.Session.
-func (layouts) Scope() string { return "" }
-
-// Cost implements gate.Session.
-func (layouts) Cost() gate.Cost { return gate.Cost{RateLimitRemaining: -1} }

@@ -41,7 +41,7 @@ type Stage struct {
 	server   *registrytest.Server
 	client   *registry.Client
 	places   map[image.Repository]image.Repository // the registry's repository of each repository
-	layouts  []*layout.Layout
+	layouts  *layout.Set                           // nil if images are built
 	keys     map[string]*verifytest.Signer
 	notaries map[string]*verifytest.Notary
 	swaps    []swap
@@ -92,8 +92,8 @@ func (s *Stage) check() error {
 
 // Close ends the registry and closes the layouts.
 func (s *Stage) Close() {
-	for _, layout := range s.layouts {
-		_ = layout.Close() // it was only read
+	if s.layouts != nil {
+		_ = s.layouts.Close() // it was only read
 	}
 	if s.client != nil {
 		s.client.Close()
@@ -106,19 +106,28 @@ func (s *Stage) Close() {
 func (s *Stage) file(name string) string { return filepath.Join(s.config.Folder, name) }
 
 func (s *Stage) openLayouts() error {
+	var opened []*layout.Layout
 	for n, i := range s.config.Images {
 		if i.Layout == "" {
 			continue
 		}
-		layout, err := layout.Open(s.file(i.Layout))
+		next, err := layout.Open(s.file(i.Layout))
 		if err != nil {
+			for _, one := range opened {
+				_ = one.Close() // it was only read
+			}
 			return fmt.Errorf("images[%d]: layout: %w", n, err)
 		}
-		s.layouts = append(s.layouts, layout)
+		opened = append(opened, next)
 	}
-	if len(s.layouts) > 1 { // a tag alone does not identify the layout then
-		for i, layout := range s.layouts {
-			s.layouts[i] = layout.OnlyFullNames()
+	if len(opened) > 0 {
+		joined, err := layout.Join(opened...)
+		if err != nil {
+			return err
+		}
+		s.layouts = joined
+		if len(opened) > 1 { // a tag alone does not identify the layout then
+			s.layouts = joined.OnlyFullNames()
 		}
 	}
 	if s.config.TrustedRoot == "" {
@@ -134,7 +143,7 @@ func (s *Stage) openLayouts() error {
 
 // open starts the registry.
 func (s *Stage) open() error {
-	if len(s.layouts) > 0 {
+	if s.layouts != nil {
 		return nil
 	}
 	var err error
@@ -328,9 +337,9 @@ func (s *Stage) Prover(secrets trust.Secrets) (gate.Prover, error) {
 }
 
 // Open implements gate.Registries.
-func (s *Stage) Open(context.Context, gate.Access, image.Repository) (gate.Session, error) {
-	if len(s.layouts) > 0 {
-		return layouts(s.layouts), nil
+func (s *Stage) Open(ctx context.Context, access gate.Access, repository image.Repository) (gate.Session, error) {
+	if s.layouts != nil {
+		return engine.LayoutRegistries{Layouts: s.layouts}.Open(ctx, access, repository)
 	}
 	meter := &registry.Meter{}
 	return session{stage: s, client: s.client.With(meter), meter: meter}, nil
