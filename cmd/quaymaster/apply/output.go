@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,7 +99,7 @@ func (f *applyOutput) tell(t command.Terminal, work *applied) error {
 	}
 	var err error
 	if f.format == "json" {
-		err = writeApplyJSON(out, report)
+		err = command.WriteJSON(out, report)
 	} else {
 		err = f.text(out, report, !f.plain && out == t.Out && t.Color())
 	}
@@ -180,13 +179,6 @@ func nameOf(content map[string]any) string {
 		parts = append(parts, namespace)
 	}
 	return strings.Join(append(parts, fmt.Sprint(meta["name"])), "/")
-}
-
-func writeApplyJSON(w io.Writer, report applyReport) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(report)
 }
 
 // text writes the rules of each object, and the counts.
