@@ -70,7 +70,7 @@ func readHead(text []byte) (head, error) {
 }
 
 func compilePolicy(entry Entry, dialect Dialect, d Document) Entry {
-	made, err := dialect.Compile(d.Text, d.Source)
+	made, err := recovered(dialect.Compile, d)
 	if err != nil {
 		entry.Policy = dialect.Broken(d.Text, d.Source, err)
 		if others, is := dialect.(interface{ OnlyBackground(document []byte) bool }); is && others.OnlyBackground(d.Text) {
@@ -96,7 +96,7 @@ func (c *Catalog) compileException(entry Entry, exceptions Exceptions, d Documen
 	if !slices.Contains(c.options.ExceptionNamespaces, cmp.Or(h.Metadata.Namespace, "default")) {
 		return entry.notOurs("exceptions are not accepted from namespace " + cmp.Or(h.Metadata.Namespace, "default"))
 	}
-	made, err := exceptions.Compile(d.Text, d.Source)
+	made, err := recovered(exceptions.Compile, d)
 	if err != nil {
 		return entry.broken(err)
 	}
@@ -105,7 +105,7 @@ func (c *Catalog) compileException(entry Entry, exceptions Exceptions, d Documen
 }
 
 func compileOverride(entry Entry, overrides Overrides, d Document) Entry {
-	made, err := overrides.Compile(d.Text, d.Source)
+	made, err := recovered(overrides.Compile, d)
 	if err != nil {
 		entry.Override = overrides.Broken(d.Text, d.Source, err)
 		return entry.broken(err)
@@ -120,7 +120,7 @@ func (c *Catalog) isRoot(apiVersion, kind string) bool {
 
 func compileRoot(entry Entry, d Document, h head) Entry {
 	entry.root = h.Metadata.Name
-	made, err := readRoot(d)
+	made, err := recovered(trustroot.Parse, d)
 	if err != nil {
 		return entry.broken(err)
 	}
@@ -128,15 +128,15 @@ func compileRoot(entry Entry, d Document, h head) Entry {
 	return entry
 }
 
-// readRoot makes an error of a panic: a document that the reader trips over is
-// broken, and ends nothing.
-func readRoot(d Document) (made *trustroot.TrustRoot, err error) {
+// recovered compiles a document. A panic of the compiler becomes an error: the document is broken,
+// and neither ends the process nor is ignored.
+func recovered[T any](compile func(document []byte, source string) (T, error), d Document) (made T, err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("internal error, which is a defect: %v", panicked)
 		}
 	}()
-	return trustroot.Parse(d.Text, d.Source)
+	return compile(d.Text, d.Source)
 }
 
 func (e Entry) broken(err error) Entry {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/config"
 	"github.com/quaymaster/quaymaster/gate/engine"
-	"github.com/quaymaster/quaymaster/gateway"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
@@ -32,13 +31,7 @@ func NewCatalog(c config.Configuration, compilers engine.Compilers, now *rollout
 	}
 	options := catalog.Options{
 		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.Merged(unmatched.policies, unmatched.choice != ""),
-		Overrides: carefulOverrides{compilers.Overrides()}, Effective: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
-	}
-	for _, dialect := range compilers.Dialects() {
-		options.Dialects = append(options.Dialects, carefulDialect{dialect})
-	}
-	for _, exceptions := range compilers.Exceptions() {
-		options.Exceptions = append(options.Exceptions, carefulExceptions{exceptions})
+		Dialects: compilers.Dialects(), Exceptions: compilers.Exceptions(), Overrides: compilers.Overrides(), Effective: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
 	}
 	if c.Policies.Selector != "" {
 		selector, err := labels.Parse(c.Policies.Selector)
@@ -92,32 +85,4 @@ func hasKind(list []*policy.Policy, kind string) bool {
 		}
 	}
 	return false
-}
-
-// carefulDialect converts a panic to an error: a document that makes a compiler panic is broken,
-// and neither ends the process nor is ignored.
-type carefulDialect struct{ catalog.Dialect }
-
-// Compile implements catalog.Dialect.
-func (c carefulDialect) Compile(document []byte, source string) (made *policy.Policy, err error) {
-	defer func() { err = gateway.Recovered(err, recover()) }()
-	return c.Dialect.Compile(document, source)
-}
-
-// carefulExceptions does the same for exceptions.
-type carefulExceptions struct{ catalog.Exceptions }
-
-// Compile implements catalog.Exceptions.
-func (c carefulExceptions) Compile(document []byte, source string) (made *policy.Exception, err error) {
-	defer func() { err = gateway.Recovered(err, recover()) }()
-	return c.Exceptions.Compile(document, source)
-}
-
-// carefulOverrides does the same for overrides.
-type carefulOverrides struct{ catalog.Overrides }
-
-// Compile implements catalog.Overrides.
-func (c carefulOverrides) Compile(document []byte, source string) (made *policy.Override, err error) {
-	defer func() { err = gateway.Recovered(err, recover()) }()
-	return c.Overrides.Compile(document, source)
 }
