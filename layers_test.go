@@ -46,7 +46,7 @@ var layers = map[string]int{
 	"webhook/imagepolicy": 14, "webhook/externaldata": 14, "webhook/api": 14, "webhook/ui": 15,
 	"deploy": 0, "deploy/monitoring": 0, "deploy/release": 0,
 	"gate/gatetest": 14, "examples/demo": 13,
-	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "gate/engine": 14, "policy/bundle": 2, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 19, "gateway/certificates": 15, "gateway/webhooks": 17, "gateway/policies": 17, "gateway/snapshots": 15, "gateway/replicas": 19, "gateway/trust": 15, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 16,
+	"cmd/quaymaster-node/imageverifier": 13, "cmd/quaymaster-node": 14, "policy/bundle": 2, "gateway": 14, "gateway/kinds": 14, "gateway/discovery": 15, "gateway/background": 16, "gateway/audit": 18, "gateway/reporting": 18, "gateway/endpoints": 19, "gateway/certificates": 15, "gateway/webhooks": 17, "gateway/policies": 17, "gateway/snapshots": 15, "gateway/replicas": 19, "gateway/trust": 15, "gateway/calls": 16, "gateway/globals": 16, "gateway/mirrors": 16, "gateway/rollout": 16,
 	"cmd/quaymaster/internal/usage": 1, "cmd/quaymaster/internal/command": 17, "cmd/quaymaster/internal/manifest": 18, "cmd/quaymaster/internal/output": 19, "cmd/quaymaster/internal/authority": 18, "cmd/quaymaster/internal/setup": 20, "cmd/quaymaster/convert": 21, "cmd/quaymaster/log": 21, "cmd/quaymaster/serve": 21, "cmd/quaymaster/test": 21, "cmd/quaymaster/verify": 21, "cmd/quaymaster/scan": 21, "cmd/quaymaster/apply": 21, "cmd/quaymaster/bundle": 21, "cmd/quaymaster/mirror": 21, "cmd/quaymaster/demo": 21, "cmd/quaymaster/node": 21, "cmd/quaymaster/config": 16, "cmd/quaymaster/gateway": 20,
 	"cmd/quaymaster": 22, "cmd/conformance": 14,
 }
@@ -124,6 +124,7 @@ var connecting = map[string]string{
 	"report/inventory/dependents": "requests the inventory of a gateway",
 	"webhook/peers":               "calls other replicas, through the guarded dialer",
 	"gateway/endpoints":           "serves at the unix socket",
+	"gateway/replicas":            "reads addresses; opens no connection",
 	"gateway/calls":               "calls of policies, through the guarded dialer",
 	"cmd/quaymaster/config":       "reads addresses; opens no connection",
 	"cmd/quaymaster/gateway":      "wiring of the gateway",

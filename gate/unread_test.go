@@ -85,7 +85,7 @@ func TestStatementsOfCopies(t *testing.T) {
 // TestStatementsUnderPrefix: a copy does not supply the statements for the image either where a
 // policy names a prefix of tags, and no repository.
 func TestStatementsUnderPrefix(t *testing.T) {
-	h := newHarbor(t, registrytest.Options{})
+	h := newEnv(t, registrytest.Options{})
 	app, partial := h.Build("app", "v1", "app"), h.Build("partial", "v1", "app")
 	for _, image := range []gatetest.Image{app, partial} {
 		scan(t, h, image, "clean", 2, true)

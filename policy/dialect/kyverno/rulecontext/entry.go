@@ -187,7 +187,7 @@ func (e *entry) found(ctx context.Context, data variable.Context) (any, error) {
 		value, err = jmespath.Normalize(value)
 	}
 	if former, is := data[e.name]; is && e.adds && err == nil {
-		value, err = added(former, value)
+		value, err = variable.Merge(former, value)
 	}
 	return value, field.Below(e.path, unfound(err))
 }

@@ -1,18 +1,17 @@
-package rulecontext
+package variable
 
 import (
 	"errors"
 	"maps"
 
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
-	"github.com/quaymaster/quaymaster/policy/lang/variable"
 )
 
-// added returns the value of an entry with the members of the former entry of the same name, at
+// Merge returns the value of an entry with the members of the former entry of the same name, at
 // any depth, that it does not have. Kyverno merges the objects of all entries except variables,
 // which replace the former value. An absent former value adds nothing.
-func added(former, value any) (any, error) {
-	if deferred, is := former.(*variable.Deferred); is {
+func Merge(former, value any) (any, error) {
+	if deferred, is := former.(*Deferred); is {
 		found, err := deferred.Value()
 		if _, absent := errors.AsType[*jmespath.UndefinedError](err); absent {
 			return value, nil
