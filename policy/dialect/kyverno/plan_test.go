@@ -63,7 +63,7 @@ func TestMatch(t *testing.T) {
 		{"resources: {kinds: [v1/Pod]}", nil, "checks", "with the version"},
 		{"resources: {kinds: [v2/Pod]}", nil, "skips", "another version"},
 		{"resources: {kinds: ['*/Pod']}", nil, "checks", "any version"},
-		{"resources: {kinds: [apps/v1/Pod]}", nil, "skips", "another group"},
+		{"resources: {kinds: [example.com/v1/Pod]}", nil, "skips", "another group"},
 		{"resources: {kinds: ['*/*/P?d']}", nil, "checks", "wildcards"},
 		{"resources: {kinds: ['?*']}", nil, "checks", "everything"},
 		{"resources: {kinds: [Pod/exec]}", nil, "skips", "a subresource alone"},

@@ -131,6 +131,9 @@ func (custom) Element() cel.Schema { return nil }
 // IsMap returns false.
 func (custom) IsMap() bool { return false }
 
+// ValueKind returns that it is an object.
+func (custom) ValueKind() cel.ValueKind { return cel.ObjectValue }
+
 // goType is a cel.Schema. The type is no embedded field: promoted methods such as
 // MethodByName would make the linker keep every exported method of the program.
 type goType struct{ is reflect.Type }
@@ -186,3 +189,23 @@ func (g goType) Element() cel.Schema {
 
 // IsMap reports whether it is a map, which always has text keys.
 func (g goType) IsMap() bool { return g.is.Kind() == reflect.Map }
+
+// ValueKind returns the kind of the JSON that the type is written as.
+func (g goType) ValueKind() cel.ValueKind {
+	switch g.is.Kind() {
+	case reflect.String:
+		return cel.TextValue
+	case reflect.Bool:
+		return cel.BooleanValue
+	case reflect.Struct, reflect.Map:
+		return cel.ObjectValue
+	case reflect.Slice:
+		if g.is.Elem().Kind() == reflect.Uint8 {
+			return cel.TextValue // in base64
+		}
+		return cel.ListValue
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64, reflect.Float64:
+		return cel.NumberValue
+	}
+	return cel.AnyValue
+}

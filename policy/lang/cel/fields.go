@@ -1,270 +1,44 @@
 package cel
 
 import (
-	"cmp"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/operators"
-	"github.com/google/cel-go/common/types"
+
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/fieldcheck"
 )
 
 // Schema is the type of a JSON value, as far as it is known. A nil Schema matches any value.
 // Implementations are comparable.
-type Schema interface {
-	// Field returns the type of a member; false where an object has none of the name.
-	Field(name string) (Schema, bool)
-	// Element returns the type of a list's elements or a map's values.
-	Element() Schema
-	// IsMap reports whether it is a map.
-	IsMap() bool
-}
+type Schema = fieldcheck.Schema
 
-// Undefined returns an error for a program that reads a field which none of the schemas has;
-// nil for none. Roots are the variables that hold an object of one of them. A field that one
-// schema has is defined, since an expression may look which kind it has before it reads on;
-// and whatever cannot be inferred is of anything.
+// ValueKind is the kind of a JSON value, of which values of another kind are never equal.
+type ValueKind = fieldcheck.Kind
+
+// The kinds of values. An AnyValue may be of any kind, as a quantity is a number or a text.
+const (
+	AnyValue     = fieldcheck.Unknown
+	TextValue    = fieldcheck.Text
+	NumberValue  = fieldcheck.Number
+	BooleanValue = fieldcheck.Boolean
+	ListValue    = fieldcheck.List
+	ObjectValue  = fieldcheck.Object
+)
+
+// Undefined returns an error for a program that reads a field which none of the schemas has, or
+// compares values that are never equal by all of them; nil for none. Roots are the variables that
+// hold an object of one of them.
 func (p *Program) Undefined(roots []string, schemas []Schema) error {
-	var undefined map[int64]string
-	for i, schema := range schemas {
-		c := &fieldCheck{scope: p.scope, roots: roots, schema: schema, undefined: map[int64]string{}}
-		c.infer(p.look.root, nil)
-		if i == 0 {
-			undefined = c.undefined
-			continue
-		}
-		maps.DeleteFunc(undefined, func(id int64, _ string) bool { return c.undefined[id] == "" })
-	}
-	if len(undefined) == 0 {
-		return nil
-	}
-	first := slices.MinFunc(slices.Sorted(maps.Values(undefined)), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
-	return &CompileError{Path: p.path, Err: fmt.Errorf("undefined field %s: no kind that the policy matches has it", first)}
-}
-
-// fieldCheck infers types through one expression.
-type fieldCheck struct {
-	scope     *Scope
-	roots     []string
-	schema    Schema
-	undefined map[int64]string // by the part of the expression
-	depth     int
-}
-
-// maxInferred bounds how many variables are followed in turn.
-const maxInferred = 20
-
-type boundTypes map[string]Schema
-
-func (b boundTypes) with(name string, of Schema) boundTypes {
-	more := maps.Clone(b)
-	if more == nil {
-		more = boundTypes{}
-	}
-	more[name] = of
-	return more
-}
-
-func (c *fieldCheck) infer(e ast.Expr, bound boundTypes) Schema {
-	switch e.Kind() {
-	case ast.IdentKind:
-		if of, is := bound[e.AsIdent()]; is {
-			return of
-		}
-		if slices.Contains(c.roots, e.AsIdent()) {
-			return c.schema
-		}
-	case ast.SelectKind:
-		return c.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName(), bound)
-	case ast.CallKind:
-		return c.call(e, bound)
-	case ast.ComprehensionKind:
-		return c.comprehension(e.AsComprehension(), bound)
-	default:
-		for _, part := range partsOf(e) {
-			c.infer(part, bound)
-		}
+	err := fieldcheck.Check(fieldcheck.Expression{
+		Root: p.look.root, Objects: roots, Variables: variablesName,
+		Variable: func(name string) (ast.Expr, bool) {
+			i, declared := p.scope.index[name]
+			if !declared {
+				return nil, false
+			}
+			return p.scope.variables[i].look.root, true
+		},
+	}, schemas)
+	if err != nil {
+		return &CompileError{Path: p.path, Err: err}
 	}
 	return nil
-}
-
-// field infers a member. Kubernetes escapes names that are CEL's own, as in __namespace__.
-func (c *fieldCheck) field(e, operand ast.Expr, name string, bound boundTypes) Schema {
-	if operand.Kind() == ast.IdentKind && operand.AsIdent() == variablesName {
-		if _, is := bound[variablesName]; !is {
-			return c.variable(name)
-		}
-	}
-	of := c.infer(operand, bound)
-	if of == nil || strings.HasPrefix(name, "__") {
-		return nil
-	}
-	member, ok := of.Field(name)
-	if !ok {
-		c.undefined[e.ID()] = fmt.Sprintf("%q", chainOf(operand)+name)
-		return nowhere{}
-	}
-	return member
-}
-
-// nowhere is the schema of a field that is not defined: nor is any of its own, so that kinds
-// which lack different steps of one path lack its end.
-type nowhere struct{}
-
-// Field returns that there is none.
-func (nowhere) Field(string) (Schema, bool) { return nil, false }
-
-// Element returns the same.
-func (nowhere) Element() Schema { return nowhere{} }
-
-// IsMap returns false.
-func (nowhere) IsMap() bool { return false }
-
-// variable infers a variable of the document. Its own fields are checked where it is
-// declared.
-func (c *fieldCheck) variable(name string) Schema {
-	i, declared := c.scope.index[name]
-	if !declared || c.depth >= maxInferred {
-		return nil
-	}
-	own := &fieldCheck{scope: c.scope, roots: c.roots, schema: c.schema, undefined: map[int64]string{}, depth: c.depth + 1}
-	return own.infer(c.scope.variables[i].look.root, nil)
-}
-
-func (c *fieldCheck) call(e ast.Expr, bound boundTypes) Schema {
-	call := e.AsCall()
-	args := call.Args()
-	switch call.FunctionName() {
-	case operators.Index, operators.OptIndex, operators.OptSelect:
-		if text, ok := literal(args[1]); ok {
-			return c.field(e, args[0], text, bound)
-		}
-		c.infer(args[1], bound)
-		if of := c.infer(args[0], bound); of != nil {
-			return of.Element()
-		}
-		return nil
-	case operators.In:
-		if text, ok := literal(args[0]); ok { // of an object, unlike a list or map, it asks for a field
-			c.field(e, args[1], text, bound)
-			return nil
-		}
-	case operators.Conditional:
-		c.infer(args[0], bound)
-		return same(c.infer(args[1], bound), c.infer(args[2], bound))
-	}
-	var types []Schema
-	for _, part := range partsOf(e) {
-		types = append(types, c.infer(part, bound))
-	}
-	if !call.IsMemberFunction() {
-		return nil
-	}
-	switch name := call.FunctionName(); {
-	case name == "value" && len(args) == 0:
-		return types[0]
-	case (name == "orValue" || name == "or") && len(args) == 1:
-		if hasNoFields(args[0]) {
-			return types[0]
-		}
-		return same(types[0], types[1])
-	}
-	return nil
-}
-
-// hasNoFields reports whether an expression is an empty list or map, of which nothing is read
-// that is not read of the other value of a choice.
-func hasNoFields(e ast.Expr) bool {
-	switch e.Kind() {
-	case ast.ListKind:
-		return e.AsList().Size() == 0
-	case ast.MapKind:
-		return e.AsMap().Size() == 0
-	}
-	return false
-}
-
-func same(a, b Schema) Schema {
-	if a == b {
-		return a
-	}
-	return nil
-}
-
-func literal(e ast.Expr) (string, bool) {
-	if e.Kind() != ast.LiteralKind {
-		return "", false
-	}
-	text, ok := e.AsLiteral().(types.String)
-	return string(text), ok
-}
-
-// comprehension infers the result of an expanded all(), exists(), map(), filter(), optMap() or
-// cel.bind(): the elements of the range, and the range itself of a filter.
-func (c *fieldCheck) comprehension(of ast.ComprehensionExpr, bound boundTypes) Schema {
-	over := c.infer(of.IterRange(), bound)
-	start := c.infer(of.AccuInit(), bound)
-	loops := of.IterRange().Kind() != ast.ListKind || len(of.IterRange().AsList().Elements()) > 0
-	inner, after := bound.with(of.AccuVar(), nil), bound.with(of.AccuVar(), start)
-	if loops {
-		after = inner
-	}
-	var element Schema
-	if over != nil {
-		element = over.Element()
-	}
-	switch {
-	case of.HasIterVar2():
-		inner = inner.with(of.IterVar(), nil).with(of.IterVar2(), element)
-	case over != nil && over.IsMap():
-		inner = inner.with(of.IterVar(), nil)
-	default:
-		inner = inner.with(of.IterVar(), element)
-	}
-	c.infer(of.LoopCondition(), inner)
-	c.infer(of.LoopStep(), inner)
-	result := c.infer(of.Result(), after)
-	if loops && !of.HasIterVar2() && over != nil && !over.IsMap() && filters(of) {
-		return over
-	}
-	return result
-}
-
-// filters reports whether the elements of the range are kept as they are.
-func filters(of ast.ComprehensionExpr) bool {
-	step := of.LoopStep()
-	if step.Kind() != ast.CallKind || step.AsCall().FunctionName() != operators.Conditional {
-		return false
-	}
-	adds := step.AsCall().Args()[1]
-	if adds.Kind() != ast.CallKind || adds.AsCall().FunctionName() != operators.Add {
-		return false
-	}
-	list := adds.AsCall().Args()[1]
-	if list.Kind() != ast.ListKind || len(list.AsList().Elements()) != 1 {
-		return false
-	}
-	kept := list.AsList().Elements()[0]
-	return kept.Kind() == ast.IdentKind && kept.AsIdent() == of.IterVar()
-}
-
-// chainOf writes a chain of fields for messages, with a point at its end.
-func chainOf(e ast.Expr) string {
-	switch e.Kind() {
-	case ast.IdentKind:
-		return e.AsIdent() + "."
-	case ast.SelectKind:
-		return chainOf(e.AsSelect().Operand()) + e.AsSelect().FieldName() + "."
-	case ast.CallKind:
-		if args := e.AsCall().Args(); e.AsCall().FunctionName() == operators.OptSelect {
-			text, _ := literal(args[1])
-			return chainOf(args[0]) + text + "."
-		} else if len(args) == 2 && e.AsCall().FunctionName() == operators.Index {
-			return strings.TrimSuffix(chainOf(args[0]), ".") + "[]."
-		}
-	}
-	return ""
 }

@@ -1,6 +1,7 @@
 package cel_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -71,6 +72,37 @@ func TestCheckFields(t *testing.T) {
 		{"a bound name", "Pod", "cel.bind(s, object.spec, s.hostNetwrk == true)", `"s.hostNetwrk"`},
 		{"an optional map", "Pod", "object.spec.?securityContext.optMap(s, s.runAsNonRoot).orValue(false)", ""},
 		{"bytes and times", "Secret", "object.data.key == 'YQ==' && object.metadata.creationTimestamp != ''", ""},
+
+		{"a number and a text", "Deployment", "object.spec.replicas != '3'", `object.spec.replicas is a number, and never equal to a text: compare it with a number`},
+		{"the text on the left", "Deployment", "'3' == object.spec.replicas", "object.spec.replicas is a number"},
+		{"a number and numbers", "Deployment", "object.spec.replicas != 3 && object.spec.replicas < 3.5 && object.spec.replicas in [1, 2]", ""},
+		{"a number and texts", "Deployment", "!(object.spec.replicas in ['1', '2'])", "object.spec.replicas is a number"},
+		{"an order", "Deployment", "object.metadata.name == '' || object.spec.replicas < '5'", "object.spec.replicas is a number"},
+		{"a boolean and a text", "Pod", "!has(object.spec.hostNetwork) || object.spec.hostNetwork != 'true'", "object.spec.hostNetwork is a boolean"},
+		{"a boolean and a boolean", "Pod", "!has(object.spec.hostNetwork) || object.spec.hostNetwork != true", ""},
+		{"a text and a number", "Pod", "object.metadata.name != 3", "object.metadata.name is a text"},
+		{"a label and a number", "Pod", "object.metadata.labels['a'] != 5", "object.metadata.labels[] is a text"},
+		{"a label and a text", "Pod", "object.metadata.labels['a'] != '5'", ""},
+		{"of elements", "Pod", "object.spec.containers.all(c, c.image != 5)", "c.image is a text"},
+		{"an element and a text", "Pod", "!object.spec.containers.exists(c, c == 'x')", "c is an object, and never equal to a text"},
+		{"a list and a text", "Pod", "object.spec.containers != 'x'", "object.spec.containers is a list"},
+		{"a list and a list", "Pod", "object.spec.containers != []", ""},
+		{"null", "Pod", "object.spec != null && object.spec.hostNetwork != null", ""},
+		{"a member of a list of texts", "Pod", "!(5 in object.metadata.finalizers)", "object.metadata.finalizers is a text"},
+		{"a text among them", "Pod", "!('5' in object.metadata.finalizers)", ""},
+		{"a key of labels that is a number", "Pod", "!(5 in object.metadata.labels)", "object.metadata.labels.keys is a text"},
+		{"two fields", "Deployment", "object.spec.replicas != object.metadata.name", "object.spec.replicas is a number, and never equal to a text"},
+		{"two fields of one kind", "Deployment", "object.spec.replicas == object.metadata.generation && object.metadata.name != object.kind", ""},
+		{"a field of the old object and of the new", "Deployment", "oldObject == null || oldObject.spec.replicas != string(object.spec.replicas)", "oldObject.spec.replicas is a number"},
+		{"conversions", "Deployment", "string(object.spec.replicas) != '3' && int(object.metadata.name) != 3 && dyn(object.spec.replicas) != '3'", ""},
+		{"a size", "Pod", "object.spec.containers.size() != 3 && size(object.spec.containers) < 3", ""},
+		{"a variable and a text", "Pod", "variables.spec.priority != 'high'", "variables.spec.priority is a number"},
+		{"kinds with different fields of one name", "Deployment Pod", "object.spec.replicas != '3'", "object.spec.replicas"},
+		{"a member that is a map or a list", "Service NetworkPolicy ReplicationController", "object.spec.selector != {}", ""},
+		{"an operation", "Pod", "request.operation == 'CREATE' || request.operation in ['UPDATE', 'DELETE']", ""},
+		{"an operation that is none", "Pod", "request.operation != 'Delete'", `request.operation is never "Delete"`},
+		{"operations of which one is none", "Pod", "request.operation in ['CREATE', 'EDIT']", `request.operation is never "EDIT"`},
+		{"a name that hides the request", "Pod", "[{'operation': 'Delete'}].all(request, request.operation == 'Delete')", ""},
 	} {
 		scope, err := env.NewScope()
 		if err != nil {
@@ -84,7 +116,7 @@ func TestCheckFields(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 			continue
 		}
-		err = p.Undefined([]string{"object", "oldObject"}, kinds(c.kinds))
+		err = errors.Join(p.Undefined([]string{"object", "oldObject"}, kinds(c.kinds)), p.CheckOperation())
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), "a.expression") || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
 		}

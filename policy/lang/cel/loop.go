@@ -5,6 +5,8 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/fieldcheck"
 )
 
 // loops are the parts of the comprehensions in an expression, by their number.
@@ -24,7 +26,7 @@ func (l loops) add(e ast.Expr) {
 			l.ranges[over.ID()] = true
 		}
 	}
-	for _, part := range partsOf(e) {
+	for _, part := range fieldcheck.Parts(e) {
 		l.add(part)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/fieldcheck"
 )
 
 // lookAt walks a checked expression.
@@ -25,11 +27,11 @@ func (l *look) walk(e ast.Expr, bound names) {
 	}
 	switch e.Kind() {
 	case ast.CallKind:
-		l.call(e.AsCall(), partsOf(e), bound)
+		l.call(e.AsCall(), fieldcheck.Parts(e), bound)
 	case ast.ComprehensionKind:
 		l.comprehension(e.AsComprehension(), bound)
 	default:
-		l.each(partsOf(e), bound)
+		l.each(fieldcheck.Parts(e), bound)
 	}
 }
 
@@ -113,7 +115,7 @@ func checkParts(root ast.Expr) error {
 				return fmt.Errorf("the expression has more than %d maps with computed keys: declare a variable for a part of it", maxComputedMaps)
 			}
 		}
-		waiting = append(waiting[:len(waiting)-1], partsOf(e)...)
+		waiting = append(waiting[:len(waiting)-1], fieldcheck.Parts(e)...)
 	}
 	return nil
 }
@@ -134,30 +136,4 @@ func checkKeys(is *types.Type) error {
 		}
 	}
 	return nil
-}
-
-func partsOf(e ast.Expr) (parts []ast.Expr) {
-	switch e.Kind() {
-	case ast.SelectKind:
-		return []ast.Expr{e.AsSelect().Operand()}
-	case ast.CallKind:
-		parts = e.AsCall().Args()
-		if e.AsCall().IsMemberFunction() {
-			parts = append([]ast.Expr{e.AsCall().Target()}, parts...)
-		}
-	case ast.ListKind:
-		return e.AsList().Elements()
-	case ast.MapKind:
-		for _, entry := range e.AsMap().Entries() {
-			parts = append(parts, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
-		}
-	case ast.StructKind:
-		for _, field := range e.AsStruct().Fields() {
-			parts = append(parts, field.AsStructField().Value())
-		}
-	case ast.ComprehensionKind:
-		c := e.AsComprehension()
-		return []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()}
-	}
-	return parts
 }

@@ -37,6 +37,33 @@ func (s kindSelector) rightKind() string {
 	return misspelt[0].Kind
 }
 
+// checkGroup refuses a kind of Kubernetes in a group of Kubernetes that does not have it.
+func (s kindSelector) checkGroup(path string) error {
+	isGroup := func(r builtin.Resource) bool { return r.Group == s.group }
+	if !slices.ContainsFunc(builtin.Resources(), isGroup) || len(s.builtins()) > 0 {
+		return nil
+	}
+	for _, r := range (kindSelector{group: "*", kind: s.kind}).builtins() {
+		right := "v1/" + s.kind
+		if r.Group != "" {
+			right = r.Group + "/*/" + s.kind
+		}
+		return field.Fail(path, "the group %s has no %s, and so the kind would match nothing: write %s", s.group, s.kind, right)
+	}
+	return nil
+}
+
+// checkBody refuses the kind of the body of requests for subresources: a rule names the object and
+// the subresource. A kind of that name in another group may be a custom one.
+func (s kindSelector) checkBody(path string) error {
+	for _, one := range append(allSent(), sent{"scale", "autoscaling", "Scale", "*"}) {
+		if one.kind == s.kind && wildcard.Match(s.group, one.group) && len(s.builtins()) == 0 {
+			return field.Fail(path, "%s is the body of requests for a subresource, and so the kind would match nothing: write %s/%s", s.kind, one.of, one.subresource)
+		}
+	}
+	return nil
+}
+
 // checkSubresource refuses a subresource that a kind of Kubernetes does not have. A kind
 // of the same name in a group that is written out may be a custom one.
 func (s kindSelector) checkSubresource(path string) error {

@@ -60,6 +60,10 @@ func TestKinds(t *testing.T) {
 		{"a custom kind in lower case with a subresource", "widget/status", is("example.com", "v1", "widget", "status"), true},
 		{"a custom kind named as a kind of Kubernetes", "example.com/v1/service", is("example.com", "v1", "service", ""), true},
 		{"a subresource that another kind of that name has", "serving.example.com/v1/Service/scale", is("serving.example.com", "v1", "Service", "scale"), true},
+		{"a custom kind named as the body of requests", "example.com/v1/Scale", is("example.com", "v1", "Scale", ""), true},
+		{"a body that is an object, too", "Binding", is("", "v1", "Binding", ""), true},
+		{"a kind of two groups", "events.k8s.io/v1/Event", is("events.k8s.io", "v1", "Event", ""), true},
+		{"a kind that Kubernetes had in another group", "extensions/v1beta1/Ingress", is("extensions", "v1beta1", "Ingress", ""), true},
 		{"a group that begins as a version does", "v1.demo/v1/Demo", is("v1.demo", "v1", "Demo", ""), true},
 		{"a pattern for versions", "apps/v1*/Deployment", is("apps", "v1beta1", "Deployment", ""), true},
 		{"every kind of a version, of which no subresource is one", "v1/*", is("", "v1", "Pod", "status"), false},
@@ -74,7 +78,7 @@ func TestKinds(t *testing.T) {
 		{"what is sent to pods as proxies", "Pod/proxy", is("", "v1", "PodProxyOptions", "proxy"), true},
 		{"what is sent to services as proxies", "Pod/proxy", is("", "v1", "ServiceProxyOptions", "proxy"), false},
 		{"what is sent to pods, and services are meant", "Service/proxy", is("", "v1", "PodProxyOptions", "proxy"), false},
-		{"what is sent to pods, and another group is meant", "apps/v1/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
+		{"what is sent to pods, and another group is meant", "example.com/v1/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
 		{"what is sent to pods, and another version is meant", "v2/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
 		{"what is sent to pods, and pods are meant", "Pod", is("", "v1", "PodExecOptions", "exec"), false},
 	} {
@@ -87,7 +91,9 @@ func TestKinds(t *testing.T) {
 		"a/b/Pod", "a/1/Pod", "a/v/Pod", "a/v!/Pod", "a/!/Pod", "a/vx/Pod", "a/v1Beta1/Pod", // no versions
 		"pods", "deployment", "Ingresses", "networkpolicies", "configmap", "v1/service", "Pod.status/exec", "Widget.example.com", "{{kind}}", // no kinds
 		"Pod/foo", "v1/Pod/foo", "Pod/scale", "Pod/foo*", "ConfigMap/status", "Deployment/exec", "apps/v1/Deployment/approval", "Deployment/Scale", // no subresources
-		"Apps/v1/Deployment", // no group
+		"Apps/v1/Deployment",                                                          // no group
+		"apps/v1/Pod", "batch/v1/Deployment/scale", "rbac.authorization.k8s.io/*/Pod", // not of the group
+		"PodExecOptions", "v1/PodAttachOptions", "ServiceProxyOptions", "policy/v1/Eviction", "TokenRequest", "Scale", "PodExecOptions/exec", // bodies of requests
 	} {
 		if _, err := read(t, kinds(kind)); err == nil || !strings.Contains(err.Error(), "match.any[0].resources.kinds[0]: ") {
 			t.Errorf("%s: %v", kind, err)
@@ -182,7 +188,7 @@ func TestOnlyPods(t *testing.T) {
 		{kinds("v1/Pod"), "{}", true},
 		{kinds("*/v1/Pod"), "{}", true},
 		{kinds("v2/Pod"), "{}", false},
-		{kinds("apps/v1/Pod"), "{}", false},
+		{kinds("example.com/v1/Pod"), "{}", false},
 		{"any: [{resources: {kinds: [Pod, Service]}}]", "{}", false},
 		{"any: [{resources: {namespaces: [a]}}]", "{}", false},
 		{"any: [{resources: {kinds: [Pod]}}, {resources: {namespaces: [a]}}]", "{}", true},

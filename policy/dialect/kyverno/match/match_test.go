@@ -53,7 +53,7 @@ func TestMatches(t *testing.T) {
 	for _, c := range []struct{ yes, no, reason string }{
 		{"any: [{resources: {kinds: [Pod]}}]", "any: [{resources: {kinds: [Service]}}]", "the kind"},
 		{"any: [{resources: {kinds: [v1/Pod]}}]", "any: [{resources: {kinds: [v2/Pod]}}]", "the version"},
-		{"any: [{resources: {kinds: ['*/*/Pod']}}]", "any: [{resources: {kinds: [apps/*/Pod]}}]", "the group"},
+		{"any: [{resources: {kinds: ['*/*/Pod']}}]", "any: [{resources: {kinds: [example.com/*/Pod]}}]", "the group"},
 		{"any: [{resources: {kinds: ['P?d']}}]", "any: [{resources: {kinds: ['Q*']}}]", "a pattern"},
 		{resources("names: [web]"), resources("names: [api]"), "the name"},
 		{resources("name: 'w*'"), resources("name: 'a*'"), "the old name"},

@@ -56,7 +56,7 @@ func TestMatchesNothing(t *testing.T) {
 		{"resources: {kinds: [Pod]}\nroles: [a]", "resources: {kinds: [Pod]}\nroles: ['a:b']", "roles[0]: "},
 		{"all: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Service]}}]", "all: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Service, Pod]}}]", "all[1]: no object has the kinds of this filter and those of all[0]"},
 		{"all: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Pod/exec]}}]", "all: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Pod/ephemeralcontainers]}}]", "all[1]: no object has the kinds"},
-		{"all: [{resources: {kinds: [apps/v1/Deployment]}}, {resources: {kinds: [batch/v1/Deployment]}}]", "all: [{resources: {kinds: [apps/v1/Deployment]}}, {resources: {kinds: ['*/v1/D*']}}]", "all[1]: no object has the kinds"},
+		{"all: [{resources: {kinds: [apps/v1/Deployment]}}, {resources: {kinds: [example.com/v1/Deployment]}}]", "all: [{resources: {kinds: [apps/v1/Deployment]}}, {resources: {kinds: ['*/v1/D*']}}]", "all[1]: no object has the kinds"},
 		{"all: [{resources: {names: [a]}}, {resources: {names: [b]}}]", "all: [{resources: {names: [a]}}, {resources: {names: ['?']}}]", "all[1]: no object has the names"},
 		{"all: [{resources: {namespaces: [a]}}, {roles: ['a:b']}, {resources: {namespaces: [b]}}]", "all: [{resources: {namespaces: [a]}}, {roles: ['a:b']}, {resources: {namespaces: [b, a]}}]", "all[2]: no object has the namespaces of this filter and those of all[0]"},
 		{"all: [{resources: {operations: [CREATE]}}, {resources: {operations: [DELETE]}}]", "all: [{resources: {operations: [CREATE]}}, {resources: {operations: [DELETE, CREATE]}}]", "all[1]: no object has the operations"},

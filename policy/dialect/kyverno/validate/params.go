@@ -48,8 +48,8 @@ func compileParams(doc *celDocument, path, namespace string) (*params, error) {
 	return p, nil
 }
 
-// find returns the parameters for an object. Missing parameters are an error if the author
-// requires them.
+// find returns the parameters for an object. A missing named parameter is an error, as in Kyverno,
+// and so are missing selected ones, unless parameterNotFoundAction is Allow.
 func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Subject) ([]any, error) {
 	what := p.apiVersion + " " + p.kind
 	if resources == nil {
@@ -77,12 +77,10 @@ func (p *params) find(ctx context.Context, resources cel.Resources, s *policy.Su
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", what, p.name, err)
 		}
-		if found != nil {
-			list = []any{found}
-		}
+		list = []any{found}
 	}
 	if len(list) == 0 && p.deniesNone {
-		return nil, fmt.Errorf("%s: there is none, and the rule wants one (parameterNotFoundAction)", what)
+		return nil, fmt.Errorf("%s: no object has the labels of paramRef.selector; create one, or set parameterNotFoundAction: Allow", what)
 	}
 	return list, nil
 }

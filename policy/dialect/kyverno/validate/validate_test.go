@@ -38,7 +38,7 @@ func (l limits) Get(_ context.Context, ref cel.ResourceRef) (map[string]any, err
 		return nil, errors.New("forbidden")
 	}
 	if len(l.list) == 0 || ref.Name == "gone" {
-		return nil, nil
+		return nil, errors.New("not found")
 	}
 	return l.list[0].(map[string]any), nil
 }
@@ -46,6 +46,9 @@ func (l limits) Get(_ context.Context, ref cel.ResourceRef) (map[string]any, err
 func (l limits) List(_ context.Context, _ cel.ResourceRef, labels map[string]string) (map[string]any, error) {
 	if labels["of"] == "forbidden" {
 		return nil, errors.New("forbidden")
+	}
+	if labels["of"] == "none" {
+		return map[string]any{"items": []any{}}, nil
 	}
 	return map[string]any{"items": l.list}, nil
 }
@@ -186,17 +189,20 @@ func TestValidate(t *testing.T) {
 		{"validate: {cel: {expressions: [{expression: 'false', message: own, messageExpression: \"'of ' + object.metadata.name\"}]}}", two, policy.Fail, "of web", "a computed message"},
 		{"validate: {cel: {expressions: [{expression: 'false', message: own, messageExpression: 'string(object.metadata.labels.none)'}]}}", two, policy.Fail, "own", "a computed message that fails"},
 		{"validate: {cel: {expressions: [{expression: '1 > 2'}]}}", two, policy.Fail, "failed expression: 1 > 2", "no message"},
-		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}]}}", two, policy.Indeterminate, "expressions[0]", "CEL that cannot be evaluated"},
-		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == 1'}, {expression: 'false'}]}}", two, policy.Fail, "", "another expression decides"},
+		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == \"1\"'}]}}", two, policy.Indeterminate, "expressions[0]", "CEL that cannot be evaluated"},
+		{"validate: {cel: {expressions: [{expression: 'object.metadata.labels.none == \"1\"'}, {expression: 'false'}]}}", two, policy.Fail, "", "another expression decides"},
 		{"validate: {cel: {variables: [{name: num, expression: 'size(object.spec.containers)'}], expressions: [{expression: 'variables.num == 2'}]}}", two, policy.Pass, "", "variables"},
 		{"celPreconditions: [{name: a, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "preconditions in CEL"},
 		{"celPreconditions: [{name: Only for what is not named other, expression: \"request.name == 'other'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Skipped, "cel preconditions not met", "a precondition whose name is a sentence"},
 		{"celPreconditions: [{name: a, expression: \"request.operation == 'CREATE'\"}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Fail, "", "preconditions in CEL that are met"},
-		{"celPreconditions: [{name: a, expression: 'object.metadata.labels.none == 1'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Indeterminate, "celPreconditions", "preconditions in CEL that cannot be asked"},
+		{"celPreconditions: [{name: a, expression: 'object.metadata.labels.none == \"1\"'}], validate: {cel: {expressions: [{expression: 'false'}]}}", two, policy.Indeterminate, "celPreconditions", "preconditions in CEL that cannot be asked"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: a}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Pass, "", "a parameter"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {}}, expressions: [{expression: 'size(object.spec.containers) <= params.max'}]}}", two, policy.Fail, "", "two parameters, of which one is exceeded"},
-		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "there is none", "a parameter that is gone"},
-		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone, parameterNotFoundAction: Allow}, expressions: [{expression: 'false'}]}}", two, policy.Pass, "", "a parameter that may be gone"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "not found", "a parameter that is gone"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: gone, parameterNotFoundAction: Allow}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "not found", "a named parameter that is gone, whatever the action is"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {matchLabels: {of: none}}, parameterNotFoundAction: Allow}, expressions: [{expression: 'false'}]}}", two, policy.Pass, "", "selected parameters that may be gone"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {matchLabels: {of: none}}, parameterNotFoundAction: Deny}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "no object has the labels", "selected parameters that must be there"},
+		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {matchLabels: {of: none}}}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "no object has the labels", "selected parameters without an action"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {name: forbidden}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "forbidden", "a parameter that cannot be read"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {}}, expressions: [{expression: 'size(object.spec.containers) >= params.max'}]}}", two, policy.Fail, "", "two parameters, of which the first is not reached"},
 		{"validate: {cel: {paramKind: {apiVersion: example.com/v1, kind: Limit}, paramRef: {selector: {matchLabels: {of: forbidden}}, parameterNotFoundAction: Allow}, expressions: [{expression: 'true'}]}}", two, policy.Indeterminate, "forbidden", "parameters that cannot be listed"},

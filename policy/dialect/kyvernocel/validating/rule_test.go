@@ -106,8 +106,8 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a condition that holds", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'web'\"}]\n"), subject(t, pod(onePod)), "fail"},
 		{"a condition that does not", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.name == 'b'\"}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a condition on a controller sees the template", about("pods", no+"  matchConditions: [{name: a, expression: \"object.metadata.labels.app == 'web'\"}]\n"), subject(t, deployment(onePod)), "fail"},
-		{"a condition that cannot be asked", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}]\n"), subject(t, pod(onePod)), "indeterminate"},
-		{"a condition that cannot be asked beside one that does not hold", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == 1'}, {name: b, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
+		{"a condition that cannot be asked", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == \"1\"'}]\n"), subject(t, pod(onePod)), "indeterminate"},
+		{"a condition that cannot be asked beside one that does not hold", about("pods", no+"  matchConditions: [{name: a, expression: 'object.metadata.labels.none == \"1\"'}, {name: b, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
 		{"a policy for scans, at admission", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and in a scan", about("pods", no+"  evaluation: {admission: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
 		{"a native policy that Kyverno would make", about("pods", no+"  autogen: {validatingAdmissionPolicy: {enabled: false}}\n"), subject(t, pod(onePod)), "fail"},
@@ -214,7 +214,7 @@ func TestMessages(t *testing.T) {
 // TestErrors has what cannot be evaluated be undecided and never a pass, whatever else
 // holds; what certainly does not hold outweighs it.
 func TestErrors(t *testing.T) {
-	const bad = "{expression: 'object.metadata.labels.none == 1'}"
+	const bad = "{expression: 'object.metadata.labels.none == \"1\"'}"
 	for _, c := range []struct{ reason, entries, want, why string }{
 		{"alone", bad, "indeterminate", "spec.validations[0]: the expression cannot be evaluated: spec.validations[0].expression: no such key: none"},
 		{"before one that holds", bad + ", {expression: 'true'}", "indeterminate", "no such key"},
@@ -264,7 +264,7 @@ func TestUnknownMatch(t *testing.T) {
 		{"it is met", selected("a", "true"), "pass", "pass"},
 		{"it is not", selected("a", "false"), "indeterminate", "fail"},
 		{"it is not, and does not match", selected("b", "false"), "indeterminate", ""},
-		{"it cannot be evaluated", selected("a", "object.metadata.labels.none == 1"), "indeterminate", "indeterminate"},
+		{"it cannot be evaluated", selected("a", "object.metadata.labels.none == '1'"), "indeterminate", "indeterminate"},
 		{"a condition does not hold", strings.Replace(selected("a", "false"), "  validations:", "  matchConditions: [{name: never, expression: 'false'}]\n  validations:", 1), "", ""},
 	} {
 		p := []*policy.Policy{compile(t, head+c.text)}
