@@ -57,6 +57,8 @@ type Settings struct {
 	// Unscanned is the reason why scans of existing objects omit the policy; empty if they
 	// include it.
 	Unscanned string
+	// OnlyScanned: admission is switched off for the policy, and scans alone evaluate it.
+	OnlyScanned bool
 	// StaleIfError is the maximum age of cached verifications while the registry does not answer;
 	// nil means the gate's default.
 	StaleIfError *time.Duration

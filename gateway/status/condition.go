@@ -71,7 +71,7 @@ func (t Reporter) condition(entry catalog.Entry, object Object) (condition metav
 	case round.absent.All:
 		set(metav1.ConditionFalse, reasonKindNotServed, "the API server serves none of the kinds that it names: "+strings.Join(round.absent.Kinds, ", ")+
 			"; correct the policy if that is a mistake; if a definition is yet to be installed, the policy is in force from then on")
-	case round.excluded && isAdmitted(entry) && !entry.Policy.AuditOnly:
+	case round.excluded && isAdmitted(entry) && !entry.Policy.AuditOnly && !entry.Policy.OnlyScanned:
 		set(metav1.ConditionFalse, reasonExcluded, "it denies nothing: the namespaces that it names have no webhooks ("+strings.Join(round.warnings, "; ")+
 			"); correct the namespaces, or change webhooks.excludedNamespaces")
 	case entry.Policy != nil && !isAdmitted(entry) && t.Controllers != nil && !t.Controllers.runs():

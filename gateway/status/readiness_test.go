@@ -244,6 +244,8 @@ func TestKindNotServed(t *testing.T) {
 	excluded := keptRound("1", configuration.Warning{Policy: "ClusterPolicy/a", Message: "Pod: all its namespaces are excluded", Excluded: true})
 	audited := podPolicy("a", "Pod")
 	audited.AuditOnly = true
+	scanned := podPolicy("a", "Pod")
+	scanned.OnlyScanned = true
 	served := keptRound("2")
 	served.Resources = append(served.Resources, configuration.Resource{Group: "boats.example", Version: "v1", Name: "sails", Kind: "Sail"})
 	for _, row := range []struct {
@@ -261,6 +263,7 @@ func TestKindNotServed(t *testing.T) {
 		{"and a round more", sail, []reconcile.Round{keptRound("1", warning), served, served}, "1", metav1.ConditionUnknown, reasonNotObserved, ""},
 		{"its namespaces are excluded", podPolicy("a", "Pod"), []reconcile.Round{excluded}, "1", metav1.ConditionFalse, reasonExcluded, "Pod: all its namespaces are excluded"},
 		{"and it audits, as in scans", audited, []reconcile.Round{excluded}, "1", metav1.ConditionTrue, reasonActive, "all its namespaces are excluded"},
+		{"and scans alone evaluate it", scanned, []reconcile.Round{excluded}, "1", metav1.ConditionTrue, reasonActive, "all its namespaces are excluded"},
 		{"those of another policy are", podPolicy("b", "Pod"), []reconcile.Round{excluded}, "1", metav1.ConditionTrue, reasonActive, "it is active"},
 		{"and is seen", sail, []reconcile.Round{keptRound("1", warning), served}, "2", metav1.ConditionTrue, reasonActive, "it is active"},
 	} {

@@ -156,9 +156,7 @@ type policyCompiler struct {
 	asks, enforces bool
 	// autogen: rules about objects follow from those about pods.
 	autogen bool
-	// background: the policy is not evaluated at admission.
-	background bool
-	gate       rule.Gate // nil for none
+	gate    rule.Gate // nil for none
 }
 
 func newPolicyCompiler(c *Compiler, d policyDocument, meta metadata) (*policyCompiler, error) {

@@ -85,7 +85,7 @@ func (p *policyCompiler) onlyForObjects(rules int) []error {
 	if p.gate != nil {
 		errs = append(errs, document.Unsupported(matchConditions, "a condition in CEL, in a policy with verifyImages,"))
 	}
-	if p.background {
+	if p.out.OnlyScanned {
 		errs = append(errs, document.Unsupported("spec.admission", "a policy for background scans alone, with verifyImages,"))
 	}
 	if p.out.FirstRuleOnly && rules > 1 {

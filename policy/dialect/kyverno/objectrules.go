@@ -17,7 +17,7 @@ import (
 
 // ruleOptions are the policy settings for object rules.
 func (p *policyCompiler) ruleOptions() rule.Options {
-	return rule.Options{Context: p.contextOptions(), OldForm: p.oldForm(), Background: p.background, Gate: p.gate}
+	return rule.Options{Context: p.contextOptions(), OldForm: p.oldForm(), Background: p.out.OnlyScanned, Gate: p.gate}
 }
 
 // validation compiles a rule with validate, and those that follow from it.
@@ -27,7 +27,7 @@ func (p *policyCompiler) validation(raw json.RawMessage, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := askable(compiled.Targets(), path, !p.background); err != nil {
+	if err := askable(compiled.Targets(), path, !p.out.OnlyScanned); err != nil {
 		return err
 	}
 	p.addValidation(compiled)

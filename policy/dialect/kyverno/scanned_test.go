@@ -55,3 +55,14 @@ func TestNamesLikeTheRequest(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyScanned: a policy that is switched off at admission is marked.
+func TestOnlyScanned(t *testing.T) {
+	for setting, want := range map[string]bool{"admission: false, ": true, "admission: true, ": false, "": false} {
+		text := "{apiVersion: kyverno.io/v1, kind: ClusterPolicy, metadata: {name: p}, spec: {" + setting + "rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, validate: {deny: {}}}]}}"
+		p, err := newCompiler(t, nil).Compile([]byte(text), "test")
+		if err != nil || p.OnlyScanned != want {
+			t.Errorf("%q: %t, %v", setting, p != nil && p.OnlyScanned, err)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (p *policyCompiler) settings() error {
 		errs = append(errs, field.Fail(path, "unknown value %q: want Fail or Ignore", failurePolicy))
 	}
 	errs = append(errs, p.timeout(), s.contradictions())
-	p.background = s.Admission != nil && !*s.Admission
+	p.out.OnlyScanned = s.Admission != nil && !*s.Admission
 	p.out.Unscanned = s.unscanned()
 	p.out.FirstRuleOnly = s.ApplyRules == "One"
 	if s.ApplyRules != "" && s.ApplyRules != "All" && s.ApplyRules != "One" {

@@ -54,9 +54,11 @@ func (s Settings) Apply(out *policy.Policy) (isJSON bool, err error) {
 	return isJSON, errors.Join(errs...)
 }
 
-// CheckEvaluated refuses a policy that nothing evaluates. A quiet policy is not evaluated at
-// admission; a JSON policy is evaluated only for documents that are no Kubernetes objects.
+// CheckEvaluated refuses a policy that nothing evaluates, and records whether scans alone evaluate
+// it. A quiet policy is not evaluated at admission; a JSON policy is evaluated only for documents that
+// are no Kubernetes objects.
 func CheckEvaluated(out *policy.Policy, quiet, isJSON bool) error {
+	out.OnlyScanned = quiet && !isJSON
 	switch {
 	case isJSON && out.Namespace != "":
 		return field.Fail("spec.evaluation.mode",

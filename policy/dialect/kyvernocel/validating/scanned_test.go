@@ -32,3 +32,12 @@ func TestReadsOfTheRequester(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyScanned: a policy that is switched off at admission is marked.
+func TestOnlyScanned(t *testing.T) {
+	for setting, want := range map[string]bool{"  evaluation: {admission: {enabled: false}}\n": true, "  evaluation: {admission: {enabled: true}}\n": false, "": false} {
+		if got := compile(t, head+asks("true")+setting).OnlyScanned; got != want {
+			t.Errorf("%q: %t, want %t", setting, got, want)
+		}
+	}
+}
