@@ -39,15 +39,17 @@ func (p Platform) String() string {
 }
 
 // Usual returns the index of the child that a linux/amd64 node runs, by containerd's rules: the
-// first without a variant, which v1 is. Where there is none, it is the first of another variant,
-// of Linux, or at all. For no children it is 0.
+// first without a variant, which v1 is, else the first without a platform, whose configuration
+// names one. Where there is none, it is the first of another variant, of Linux, or at all. For no
+// children it is 0.
 func Usual(children []Descriptor) int {
-	for _, fits := range []func(p Platform) bool{
-		func(p Platform) bool { return p.String() == "linux/amd64" || p.String() == "linux/amd64/v1" },
-		func(p Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
-		func(p Platform) bool { return p.OS == "linux" },
+	for _, fits := range []func(p *Platform) bool{
+		func(p *Platform) bool { return p != nil && (p.String() == "linux/amd64" || p.String() == "linux/amd64/v1") },
+		func(p *Platform) bool { return p == nil },
+		func(p *Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
+		func(p *Platform) bool { return p.OS == "linux" },
 	} {
-		if i := slices.IndexFunc(children, func(d Descriptor) bool { return d.Platform != nil && fits(*d.Platform) }); i >= 0 {
+		if i := slices.IndexFunc(children, func(d Descriptor) bool { return fits(d.Platform) }); i >= 0 {
 			return i
 		}
 	}

@@ -381,6 +381,8 @@ func TestUsual(t *testing.T) {
 		{"a variant before what nodes run", []string{"linux/amd64/v9", "linux/amd64"}, 1},
 		{"the first variant is none", []string{"linux/amd64/v2", "linux/amd64/v1", "linux/amd64"}, 1},
 		{"two of the same", []string{"", "linux/amd64", "linux/amd64"}, 1},
+		{"one without a platform before another architecture", []string{"linux/arm64", ""}, 1},
+		{"one without a platform before a variant", []string{"linux/amd64/v3", "", ""}, 1},
 		{"a variant alone", []string{"linux/arm64", "linux/amd64/v3"}, 1},
 		{"Linux without amd64", []string{"windows/amd64", "linux/arm64"}, 1},
 		{"no Linux", []string{"windows/amd64", "darwin/arm64"}, 0},

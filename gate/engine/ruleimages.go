@@ -66,6 +66,9 @@ func (r *RuleImages) ImageData(ctx context.Context, reference string, credential
 	if err != nil {
 		return nil, err
 	}
+	if err := errors.Join(image.CheckManifest(manifest), image.CheckConfig(config)); err != nil {
+		return nil, corrupt(err)
+	}
 	data := map[string]any{
 		"image": ref.String(), "resolvedImage": ref.Repository().String() + "@" + pinned.Digest().String(),
 		"registry": ref.Repository().Registry(), "repository": ref.Repository().Path(), "identifier": identifier(ref),
@@ -119,8 +122,15 @@ func oneManifest(ctx context.Context, session gate.Session, pinned image.Pinned)
 	var index struct {
 		Manifests []image.Descriptor `json:"manifests"`
 	}
-	if err := json.Unmarshal(body, &index); err != nil || len(index.Manifests) == 0 {
-		return nil, &image.Error{Kind: image.Corrupt, Op: "read index", On: pinned.String(), Err: errors.Join(err, errors.New("it lists no image"))}
+	err = image.CheckManifest(body)
+	if err == nil {
+		err = json.Unmarshal(body, &index)
+	}
+	if err == nil && len(index.Manifests) == 0 {
+		err = errors.New("it lists no image")
+	}
+	if err != nil {
+		return nil, &image.Error{Kind: image.Corrupt, Op: "read index", On: pinned.String(), Err: err}
 	}
 	_, body, err = session.Manifest(ctx, pinned.Repository(), index.Manifests[image.Usual(index.Manifests)].Digest.String())
 	return body, err

@@ -115,7 +115,7 @@ func (c *content) fetchData(ctx context.Context, pinned image.Pinned, want polic
 	}
 	data := policy.ImageData{Descriptor: descriptor}
 	if !descriptor.IsIndex() {
-		child, err := c.readConfig(ctx, pinned, policy.ImageManifest{Descriptor: descriptor, Manifest: body})
+		child, err := c.readImage(ctx, pinned, policy.ImageManifest{Descriptor: descriptor, Manifest: body})
 		data.Children = []policy.ImageManifest{child}
 		return data, err
 	}
@@ -144,7 +144,7 @@ func (c *content) readChild(ctx context.Context, pinned image.Pinned, child imag
 		var body []byte
 		_, body, err = c.manifest(ctx, pinned.Child(child))
 		if err == nil {
-			*into, err = c.readConfig(ctx, pinned, policy.ImageManifest{Descriptor: child, Manifest: body})
+			*into, err = c.readImage(ctx, pinned, policy.ImageManifest{Descriptor: child, Manifest: body})
 		}
 	})
 	if panicked != nil {
@@ -153,23 +153,34 @@ func (c *content) readChild(ctx context.Context, pinned image.Pinned, child imag
 	return err
 }
 
-// readConfig adds the configuration that a manifest names.
-func (c *content) readConfig(ctx context.Context, pinned image.Pinned, m policy.ImageManifest) (policy.ImageManifest, error) {
+// readImage checks a manifest, and adds the configuration that it names.
+func (c *content) readImage(ctx context.Context, pinned image.Pinned, m policy.ImageManifest) (policy.ImageManifest, error) {
 	var manifest struct {
 		Config image.Descriptor `json:"config"`
 	}
-	corrupt := func(err error) error {
-		return &image.Error{Kind: image.Corrupt, Op: "read manifest", On: pinned.Repository().String() + "@" + m.Descriptor.Digest.String(), Err: err}
+	err := image.CheckManifest(m.Manifest)
+	if err == nil {
+		err = json.Unmarshal(m.Manifest, &manifest)
 	}
-	if err := json.Unmarshal(m.Manifest, &manifest); err != nil {
-		return m, corrupt(err)
+	if err == nil && manifest.Config.Digest.IsZero() {
+		err = errors.New("it names no configuration, so it is no image")
 	}
-	if manifest.Config.Digest.IsZero() {
-		return m, corrupt(errors.New("it names no configuration, so it is no image"))
+	if err != nil {
+		return m, corrupt("read manifest", pinned, m.Descriptor.Digest, err)
 	}
-	var err error
 	m.Config, err = c.registry.Blob(ctx, pinned.Repository(), manifest.Config, maxConfig)
-	return m, err
+	if err != nil {
+		return m, err
+	}
+	if err := image.CheckConfig(m.Config); err != nil {
+		return m, corrupt("read configuration", pinned, manifest.Config.Digest, err)
+	}
+	return m, nil
+}
+
+// corrupt is the error of a document in the repository of an image.
+func corrupt(op string, of image.Pinned, digest image.Digest, err error) error {
+	return &image.Error{Kind: image.Corrupt, Op: op, On: of.Repository().String() + "@" + digest.String(), Err: err}
 }
 
 // index reads the manifest behind a digest; one that is no index has no children.
@@ -185,7 +196,11 @@ func (c *content) index(ctx context.Context, pinned image.Pinned) index {
 	var document struct {
 		Manifests []image.Descriptor `json:"manifests"`
 	}
-	if err := json.Unmarshal(body, &document); err != nil {
+	err = image.CheckManifest(body)
+	if err == nil {
+		err = json.Unmarshal(body, &document)
+	}
+	if err != nil {
 		return index{err: &image.Error{Kind: image.Corrupt, Op: "read index", On: pinned.String(), Err: err}}
 	}
 	for _, child := range document.Manifests {

@@ -390,10 +390,13 @@ func TestImageData(t *testing.T) {
 	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 	of := func(os, architecture string) policy.ImageManifest {
 		return policy.ImageManifest{
-			Manifest: []byte(`{"of":"` + os + "/" + architecture + `"}`), Config: []byte(`{"os":"` + os + `","architecture":"` + architecture + `"}`),
+			Descriptor: image.Descriptor{Platform: &image.Platform{OS: os, Architecture: architecture}},
+			Manifest:   []byte(`{"of":"` + os + "/" + architecture + `"}`), Config: []byte(`{"os":"` + os + `","architecture":"` + architecture + `"}`),
 		}
 	}
 	linux, arm, windows := of("linux", "amd64"), of("linux", "arm64"), of("windows", "amd64")
+	pretends := linux // in its configuration alone
+	pretends.Descriptor = arm.Descriptor
 	with := func(children ...policy.ImageManifest) policy.ImageData { return policy.ImageData{Children: children} }
 	isFirst := func(what string) string {
 		return "d.manifest.of == '" + what + "' && d.config.os + '/' + d.config.architecture == '" + what + "' && d.configData == d.config"
@@ -416,7 +419,9 @@ func TestImageData(t *testing.T) {
 		{"the one for linux/amd64, last", app, isFirst("linux/amd64"), with(arm, windows, linux), policy.Pass, ""},
 		{"the one for linux/amd64, first", app, isFirst("linux/amd64"), with(linux, arm), policy.Pass, ""},
 		{"none for linux/amd64", app, isFirst("linux/arm64"), with(arm, windows), policy.Pass, ""},
-		{"none for it, and another first", app, isFirst("windows/amd64"), with(windows, arm), policy.Pass, ""},
+		{"none for it, and another first", app, isFirst("linux/arm64"), with(windows, arm), policy.Pass, ""},
+		{"one that is for it by its configuration alone, before the listed one", app, "d.manifest.of == 'other'",
+			with(pretends, policy.ImageManifest{Descriptor: linux.Descriptor, Manifest: []byte(`{"of":"other"}`), Config: linux.Config}), policy.Pass, ""},
 		{"no image", app, "!has(d.manifest) && !has(d.config) && !has(d.configData)", with(), policy.Pass, ""},
 		{"a configuration that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: linux.Manifest, Config: []byte("{")}), policy.Indeterminate, "configuration"},
 		{"a manifest that nobody can read", app, "d.digest != ''", with(policy.ImageManifest{Manifest: []byte("{"), Config: linux.Config}), policy.Indeterminate, "manifest"},

@@ -45,7 +45,7 @@ func (h *imageEvaluation) otherData(ctx context.Context, text string) (map[strin
 
 // imageData returns the result of getImageData, with the fields of Kyverno's: the parts of the
 // reference, the index if there is one, and the manifest and the configuration of the image for
-// linux/amd64, or of the first one.
+// linux/amd64 (image.Usual).
 func imageData(text string, given *policy.Given) (map[string]any, error) {
 	ref, err := image.Parse(text)
 	if err != nil {
@@ -84,26 +84,19 @@ func imageData(text string, given *policy.Given) (map[string]any, error) {
 	return out, nil
 }
 
-// platform chooses one of the images of an index.
+// platform chooses one of the images of an index by the platforms that it lists, as container
+// runtimes do. They do not read the platform in the configuration of a listed one.
 func platform(children []policy.ImageManifest) (*policy.ImageManifest, any, error) {
-	var first any
-	for i := range children {
-		config, err := decoded(children[i].Config, "configuration")
-		if err != nil {
-			return nil, nil, err
-		}
-		if i == 0 {
-			first = config
-		}
-		fields, _ := config.(map[string]any)
-		if fields["os"] == "linux" && fields["architecture"] == "amd64" {
-			return &children[i], config, nil
-		}
-	}
 	if len(children) == 0 {
 		return nil, nil, nil
 	}
-	return &children[0], first, nil
+	listed := make([]image.Descriptor, len(children))
+	for i := range children {
+		listed[i] = children[i].Descriptor
+	}
+	child := &children[image.Usual(listed)]
+	config, err := decoded(child.Config, "configuration")
+	return child, config, err
 }
 
 func decoded(text []byte, what string) (any, error) {
