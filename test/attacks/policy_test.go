@@ -1,8 +1,13 @@
 package attacks
 
 import (
+	"encoding/json"
 	"strings"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/quaymaster/quaymaster/gate/gatetest"
+	"github.com/quaymaster/quaymaster/internal/testkit"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -100,6 +105,27 @@ func asks(expression string) func(*scene) {
 	}
 }
 
+// unprivileged is a policy about signed images that run as one user.
+func unprivileged() string {
+	return validating(strings.Replace(proves, "}]", "}, {expression: 'images.containers.all(i, getImageData(i).config.config.User == \"1000\")'}]", 1))
+}
+
+// configured makes an image that is signed by the key, with a configuration.
+func (s *scene) configured(name, config string) gatetest.Image {
+	s.t.Helper()
+	repository := "shop/" + name
+	body := testkit.Must(json.Marshal(object{
+		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest,
+		"config": s.Registry.PutBlob(repository, ocispec.MediaTypeImageConfig, []byte(config)), "layers": []any{},
+	}))(s.t)
+	image := gatetest.Image{
+		Name: s.Registry.Host() + "/" + repository + ":1", Repository: repository,
+		Manifest: s.Registry.PutManifest(repository, "1", ocispec.MediaTypeImageManifest, body),
+	}
+	s.check(s.SignLegacy(image, by(s.key), nil))
+	return image
+}
+
 // impossible returns a policy that works, with selectors that match nothing in its place.
 func impossible() map[string]string {
 	const rule, rules = "operations: [CREATE, UPDATE], resources: [pods]}", "matchConstraints: {"
@@ -136,6 +162,14 @@ func policyAttacks() []attack {
 			mistaken(signedBy(ofKey), signedBy("{keyless: {issuer: ISSUER, subjectRegex: '.*'}}"))),
 		row("identity-without-a-subject", "A policy names an issuer and no subject, so that every account there could sign. It is refused as a whole, or denies.", "kyverno 17125: any signer of the authority",
 			mistaken(signedBy(ofKey), signedBy("{keyless: {}}"))),
+		row("two-users-in-a-configuration", "An image's configuration names a user that the policy accepts, and root under the same key or one that differs by case, of which container runtimes read the last. No data of the image is read, and it is denied.", "bodies that lie", func(s *scene) {
+			honest := s.configured("honest", `{"os":"linux","architecture":"amd64","config":{"User":"1000"}}`)
+			s.policies(unprivileged())
+			s.runs(honest.Name, honest)
+			s.refused(s.configured("root", `{"os":"linux","architecture":"amd64","config":{"User":"0"}}`).Name)
+			s.refused(s.configured("case", `{"os":"linux","architecture":"amd64","config":{"User":"1000","user":"0"}}`).Name, unable()...)
+			s.refused(s.configured("repeated", `{"os":"linux","architecture":"amd64","config":{"User":"0","User":"1000"}}`).Name, unable()...)
+		}),
 		row("selector-that-matches-nothing", "The selector of a policy matches nothing by its text, so that the policy would be silent. It is refused as a whole, and the images of its kinds are not admitted.", "policies without effect", func(s *scene) {
 			image := s.signed("signed")
 			s.policies(validating(proves))
