@@ -117,7 +117,7 @@ func newAssembly(ctx context.Context, c config.Configuration, o Options) (*assem
 	}
 	g := &assembly{
 		configuration: c, options: o, state: &gate.Current{}, open: make(chan struct{}),
-		metrics: metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision}),
+		telemetry: telemetry{log: log, metrics: metrics.New(metrics.Build{Version: o.Version, Revision: o.Revision})},
 	}
 	for _, prepare := range []func(context.Context) error{
 		g.connect, g.loadCertificates, g.loadTrust, g.loadDocuments, g.newEngines, g.startTelemetry, g.record, g.newServer,
