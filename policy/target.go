@@ -18,6 +18,10 @@ type Target struct {
 	// Namespaces are patterns for the namespaces that the policy is confined to; none means all
 	// of them, and cluster-scoped objects.
 	Namespaces []string
+	// Labelled are the only namespaces that the policy selects by the label of their names
+	// (kubernetes.io/metadata.name), which the API server sets; none means any. Files may give a
+	// namespace other labels, and so Means does not read it.
+	Labelled []string
 	// Unserved: the kind of the resource with the name Kind is unknown, and so the target matches
 	// no object yet.
 	Unserved bool

@@ -13,7 +13,9 @@ type panicking struct{ made }
 
 func (panicking) Compile([]byte, string) (*policy.Policy, error) { panic("a nil map") }
 
-func (panicking) Broken([]byte, string, error) *policy.Policy { return &policy.Policy{Kind: "Broken", Name: "a"} }
+func (panicking) Broken([]byte, string, error) *policy.Policy {
+	return &policy.Policy{Kind: "Broken", Name: "a"}
+}
 
 // elsewhere is a dialect without documents.
 type elsewhere struct{ made }

@@ -483,6 +483,35 @@ func TestKnown(t *testing.T) {
 }
 
 // TestTargetsOfAll says by which operations rules about objects are asked.
+// TestLabelled: a selector names namespaces by the label of their names; it selects objects of
+// cluster-scoped kinds in any case.
+func TestLabelled(t *testing.T) {
+	const selector = "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}\n"
+	for _, c := range []struct {
+		reason, text string
+		want         []string
+	}{
+		{"a namespaced kind", rules("services", "") + selector, []string{"a"}},
+		{"a cluster-scoped kind", rules("nodes", "") + selector, nil},
+		{"without the selector", rules("services", ""), nil},
+		{"by another label", rules("services", "") + "namespaceSelector: {matchLabels: {team: a}}\n", nil},
+	} {
+		found := false
+		for _, target := range compile(t, c.text).Targets() {
+			if target.Kind != "Service" && target.Kind != "Node" {
+				continue
+			}
+			found = true
+			if !slices.Equal(target.Labelled, c.want) {
+				t.Errorf("%s: %q, want %q", c.reason, target.Labelled, c.want)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no target", c.reason)
+		}
+	}
+}
+
 func TestTargetsOfAll(t *testing.T) {
 	for operations, want := range map[string][2]string{
 		"CREATE, UPDATE": {"[]", "[]"}, "CREATE": {"[CREATE]", "[CREATE]"}, "UPDATE, DELETE": {"[UPDATE]", "[UPDATE DELETE]"},

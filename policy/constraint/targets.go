@@ -8,14 +8,20 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
+	"github.com/quaymaster/quaymaster/policy/internal/requirement"
 )
 
 // Targets returns the kinds of objects that the constraint may match, for the operations that can
 // add images. It errs on the side of too many.
-func (c *Constraint) Targets() []policy.Target { return targetsOf(c.rules, (*rule).bringing) }
+func (c *Constraint) Targets() []policy.Target {
+	return c.labelled(targetsOf(c.rules, (*rule).bringing))
+}
 
 // TargetsOfAll is Targets by every operation.
-func (c *Constraint) TargetsOfAll() []policy.Target { return targetsOf(c.rules, (*rule).all) }
+func (c *Constraint) TargetsOfAll() []policy.Target {
+	return c.labelled(targetsOf(c.rules, (*rule).all))
+}
 
 // Kinds is TargetsOfAll without kinds that a definition may bring for a resource of which one
 // is known.
@@ -24,7 +30,18 @@ func (c *Constraint) Kinds() []policy.Target {
 	for i, r := range rules {
 		rules[i].kinds = slices.DeleteFunc(slices.Clone(r.kinds), func(k kind) bool { return k.beside })
 	}
-	return targetsOf(rules, (*rule).all)
+	return c.labelled(targetsOf(rules, (*rule).all))
+}
+
+// labelled adds the namespaces that the selector names to the targets of namespaced kinds. It
+// selects cluster-scoped objects in any case.
+func (c *Constraint) labelled(targets []policy.Target) []policy.Target {
+	for i := range targets {
+		if builtin.IsNamespaced(targets[i].Group, targets[i].Kind) {
+			targets[i].Labelled = requirement.Namespaces(c.namespaceRequirements)
+		}
+	}
+	return targets
 }
 
 func targetsOf(rules []rule, asked func(*rule) ([]string, bool)) []policy.Target {

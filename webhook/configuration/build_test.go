@@ -317,6 +317,8 @@ func TestExcluded(t *testing.T) {
 		about([]string{"Job", "Pod"}, within("kube-system", "quaymaster"), named("system")), about([]string{"Job"}, in("quaymaster"), named("own")),
 		mixed, about([]string{"Job"}, within("kube-system", "shop"), named("shop")), about([]string{"Job"}, within("kube-*"), named("pattern")),
 		about([]string{"Job"}, named("all")), about(nil, named("none")),
+		about([]string{"Job"}, named("labelled"), each(func(t *policy.Target) { t.Labelled = []string{"kube-system"} })),
+		about([]string{"Job"}, named("labelled-too"), each(func(t *policy.Target) { t.Labelled = []string{"kube-system", "shop"} })),
 	))
 	var excluded []string
 	for _, w := range c.Warnings {
@@ -324,7 +326,7 @@ func TestExcluded(t *testing.T) {
 			excluded = append(excluded, w.Policy)
 		}
 	}
-	if err != nil || !slices.Equal(excluded, []string{"ClusterPolicy/system", "Policy/quaymaster/own"}) {
+	if err != nil || !slices.Equal(excluded, []string{"ClusterPolicy/labelled", "ClusterPolicy/system", "Policy/quaymaster/own"}) {
 		t.Errorf("%q of %q, %v", excluded, c.Warnings, err)
 	}
 }

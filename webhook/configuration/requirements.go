@@ -188,6 +188,10 @@ func (q *requirements) target(p *policy.Policy, t subjects, own map[name]*requir
 		q.warnings[len(q.warnings)-1].Excluded = q.excludes(p)
 		return
 	}
+	if q.selectsExcluded(t.Target) {
+		q.warn(p, "%s: the namespaces that its namespaceSelector names are excluded: it has no effect at admission", written(t.Target))
+		q.warnings[len(q.warnings)-1].Excluded = q.excludes(p)
+	}
 	found, sends, left, candidates := false, false, "", q.resources
 	if !isPattern(t.Kind) {
 		candidates = q.kinds[t.Kind]
@@ -322,11 +326,17 @@ func (q *requirements) namespacesOf(p *policy.Policy, t policy.Target) (namespac
 	return namespaces, false, true
 }
 
+// selectsExcluded reports whether all namespaces that a target selects by the label of their names
+// are excluded. The target keeps its webhooks: a custom kind of that name may be cluster-scoped.
+func (q *requirements) selectsExcluded(t policy.Target) bool {
+	return len(t.Labelled) > 0 && !slices.ContainsFunc(t.Labelled, func(n string) bool { return !slices.Contains(q.excluded, n) })
+}
+
 // excludes reports whether all targets of a policy are in excluded namespaces.
 func (q *requirements) excludes(p *policy.Policy) bool {
 	return !slices.ContainsFunc(allTargets(p), func(t policy.Target) bool {
 		namespaces, everywhere, _ := q.namespacesOf(p, t)
-		return everywhere || len(namespaces) > 0
+		return (everywhere || len(namespaces) > 0) && !q.selectsExcluded(t)
 	})
 }
 

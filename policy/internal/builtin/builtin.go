@@ -18,6 +18,22 @@ type Resource struct {
 	Cluster bool
 }
 
+// IsNamespaced reports whether a kind is one of Kubernetes whose objects are in namespaces. The group
+// may be *; then kinds of other groups are not.
+func IsNamespaced(group, kind string) bool {
+	found := false
+	for _, r := range Resources() {
+		if r.Kind != kind || group != "*" && r.Group != group {
+			continue
+		}
+		if r.Cluster {
+			return false
+		}
+		found = true
+	}
+	return found && (group != "*" || !IsNamedAlike(kind))
+}
+
 // Resources returns the resources of Kubernetes itself (1.37), which are in any cluster; those
 // that run images come first.
 func Resources() []Resource {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -37,6 +38,26 @@ func Of(doc *meta.LabelSelector) []Requirement {
 		list = append(list, Requirement{Key: e.Key, Operator: string(e.Operator), Values: e.Values})
 	}
 	return list
+}
+
+// Namespaces returns the names of the only namespaces that meet the requirements, by the label that
+// the API server sets to the name; nil for any. Values with wildcards select any.
+func Namespaces(list []Requirement) []string {
+	var names []string
+	for _, r := range list {
+		if r.Key != core.LabelMetadataName || r.Operator != string(meta.LabelSelectorOpIn) {
+			continue
+		}
+		if slices.ContainsFunc(r.Values, func(v string) bool { return strings.ContainsAny(v, "*?") }) {
+			continue
+		}
+		if names == nil {
+			names = slices.Clone(r.Values)
+			continue
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(r.Values, n) })
+	}
+	return names
 }
 
 // Requirement is one of a label selector, as Kubernetes writes it. The operator is In, NotIn,

@@ -1,6 +1,7 @@
 package requirement_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/quaymaster/quaymaster/policy/internal/requirement"
@@ -35,6 +36,31 @@ func TestContradiction(t *testing.T) {
 		{"two values, each taken away", []requirement.Requirement{in("x", "y"), notIn("x"), notIn("y")}, "a is to be In x, y and NotIn x and NotIn y"},
 	} {
 		if got := requirement.Contradiction(c.all); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestNamespaces: only values for the label that the API server sets limit the namespaces.
+func TestNamespaces(t *testing.T) {
+	const name = "kubernetes.io/metadata.name"
+	in := func(key string, values ...string) requirement.Requirement {
+		return requirement.Requirement{Key: key, Operator: "In", Values: values}
+	}
+	for _, c := range []struct {
+		reason string
+		all    []requirement.Requirement
+		want   []string
+	}{
+		{"nothing", nil, nil},
+		{"the names", []requirement.Requirement{in(name, "a", "b")}, []string{"a", "b"}},
+		{"another label", []requirement.Requirement{in("team", "a")}, nil},
+		{"names that are not selected", []requirement.Requirement{{Key: name, Operator: "NotIn", Values: []string{"a"}}}, nil},
+		{"any name", []requirement.Requirement{{Key: name, Operator: "Exists"}}, nil},
+		{"a wildcard", []requirement.Requirement{in(name, "a*")}, nil},
+		{"names in two lists", []requirement.Requirement{in(name, "a", "b"), in(name, "b", "c"), in("team", "x")}, []string{"b"}},
+	} {
+		if got := requirement.Namespaces(c.all); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
 	}

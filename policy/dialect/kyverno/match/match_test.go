@@ -175,6 +175,10 @@ func TestTargets(t *testing.T) {
 		{block.Targets(), `"Operations":null,"Namespaces":["a"]`},
 		{block.TargetsAt([]string{"DELETE"}), `"Operations":["DELETE"]`},
 		{compile(t, "any: [{resources: {kinds: [Service], operations: [DELETE]}}]").Targets(), "null"},
+		{compile(t, "any: [{resources: {kinds: [Service], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}}}]").Targets(), `"Labelled":["a"]`},
+		{compile(t, "any: [{resources: {kinds: [Service], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: 'a*'}}}}]").Targets(), `"Labelled":null`},
+		{compile(t, "any: [{resources: {kinds: [Service], namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [a]}]}}}]").Targets(), `"Labelled":null`},
+		{compile(t, "any: [{resources: {kinds: [Node], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: a}}}}]").Targets(), `"Labelled":null`},
 		{compile(t, "any: [{resources: {kinds: [Service], operations: [DELETE]}}]").TargetsAt(nil), `"Operations":["DELETE"]`},
 	} {
 		if got := said(c.targets); !strings.Contains(got, c.want) {

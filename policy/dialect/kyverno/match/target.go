@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
+	labels "github.com/quaymaster/quaymaster/policy/internal/requirement"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
@@ -75,6 +77,9 @@ func (f filter) targets(at looks) []policy.Target {
 	var list []policy.Target
 	for _, k := range kinds {
 		t := policy.Target{Group: k.group, Version: k.version, Kind: k.kind, Subresource: k.subresource, Operations: operations}
+		if builtin.IsNamespaced(k.group, k.kind) { // of others the selector may select cluster-scoped objects
+			t.Labelled = f.Resources.NamespaceSelector.namespaces()
+		}
 		list = append(list, confined(t, f.Resources.Namespaces))
 		if wildcard.Match(k.kind, "Pod") && k.subresource == "" { // a rule about pods sees containers that are added later
 			t.Subresource = "ephemeralcontainers"
@@ -82,6 +87,22 @@ func (f filter) targets(at looks) []policy.Target {
 		}
 	}
 	return list
+}
+
+// namespaces returns the names of the only namespaces that the selector selects, by the label that
+// the API server sets to the name; nil for any.
+func (s *Selector) namespaces() []string {
+	if s == nil {
+		return nil
+	}
+	var list []labels.Requirement
+	for key, value := range s.MatchLabels {
+		list = append(list, labels.Requirement{Key: key, Operator: "In", Values: []string{value}})
+	}
+	for _, e := range s.MatchExpressions {
+		list = append(list, labels.Requirement{Key: e.Key, Operator: e.Operator, Values: e.Values})
+	}
+	return labels.Namespaces(list)
 }
 
 // confined restricts a target to namespaces, unless its kind may be Namespace, which is matched
@@ -106,5 +127,5 @@ func JoinTargets(list, more []policy.Target) []policy.Target {
 
 func sameTarget(a, b policy.Target) bool {
 	return a.Group == b.Group && a.Version == b.Version && a.Kind == b.Kind && a.Subresource == b.Subresource &&
-		slices.Equal(a.Operations, b.Operations) && slices.Equal(a.Namespaces, b.Namespaces)
+		slices.Equal(a.Operations, b.Operations) && slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Labelled, b.Labelled)
 }
