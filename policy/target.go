@@ -27,6 +27,12 @@ type Target struct {
 	Unserved bool
 }
 
+// SelectsAmong reports whether the label of the names of namespaces selects some of these alone. A
+// custom kind of the same name may nevertheless be cluster-scoped.
+func (t Target) SelectsAmong(namespaces []string) bool {
+	return len(t.Labelled) > 0 && !slices.ContainsFunc(t.Labelled, func(n string) bool { return !slices.Contains(namespaces, n) })
+}
+
 // Unserved is a resource that a policy names and the API server does not serve at present. The
 // policy matches no such object. It is compiled again when the resource is served.
 type Unserved struct {

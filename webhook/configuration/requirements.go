@@ -183,14 +183,12 @@ func (q *requirements) target(p *policy.Policy, t subjects, own map[name]*requir
 		return
 	}
 	namespaces, everywhere, confined := q.namespacesOf(p, t.Target)
-	if !everywhere && len(namespaces) == 0 {
+	if none := !everywhere && len(namespaces) == 0; none || t.SelectsAmong(q.excluded) {
 		q.warn(p, "%s: all its namespaces are excluded or have invalid names: it has no effect at admission", written(t.Target))
 		q.warnings[len(q.warnings)-1].Excluded = q.excludes(p)
-		return
-	}
-	if q.selectsExcluded(t.Target) {
-		q.warn(p, "%s: the namespaces that its namespaceSelector names are excluded: it has no effect at admission", written(t.Target))
-		q.warnings[len(q.warnings)-1].Excluded = q.excludes(p)
+		if none {
+			return
+		}
 	}
 	found, sends, left, candidates := false, false, "", q.resources
 	if !isPattern(t.Kind) {
@@ -298,9 +296,8 @@ func (t subjects) operations() []string {
 	return slices.DeleteFunc(all, func(o string) bool { return !slices.Contains(t.Operations, o) })
 }
 
-// namespacesOf returns the literal namespaces that limit a policy's target, without the excluded
-// ones, or that the target applies everywhere. Confined reports that it matches only namespaced
-// objects.
+// namespacesOf returns the literal namespaces that limit a policy's target, without the excluded ones,
+// or that it applies everywhere. Confined reports that it matches only namespaced objects.
 func (q *requirements) namespacesOf(p *policy.Policy, t policy.Target) (namespaces map[string]bool, everywhere, confined bool) {
 	named := t.Namespaces
 	if p.Namespace != "" {
@@ -317,8 +314,7 @@ func (q *requirements) namespacesOf(p *policy.Policy, t policy.Target) (namespac
 	}
 	namespaces = make(map[string]bool)
 	for _, n := range named {
-		// A single name that is not valid for a namespace would make the API server reject the
-		// whole configuration.
+		// A single invalid name would make the API server reject the whole configuration.
 		if !slices.Contains(q.excluded, n) && len(validation.IsDNS1123Label(n)) == 0 {
 			namespaces[n] = true
 		}
@@ -326,17 +322,11 @@ func (q *requirements) namespacesOf(p *policy.Policy, t policy.Target) (namespac
 	return namespaces, false, true
 }
 
-// selectsExcluded reports whether all namespaces that a target selects by the label of their names
-// are excluded. The target keeps its webhooks: a custom kind of that name may be cluster-scoped.
-func (q *requirements) selectsExcluded(t policy.Target) bool {
-	return len(t.Labelled) > 0 && !slices.ContainsFunc(t.Labelled, func(n string) bool { return !slices.Contains(q.excluded, n) })
-}
-
 // excludes reports whether all targets of a policy are in excluded namespaces.
 func (q *requirements) excludes(p *policy.Policy) bool {
 	return !slices.ContainsFunc(allTargets(p), func(t policy.Target) bool {
 		namespaces, everywhere, _ := q.namespacesOf(p, t)
-		return (everywhere || len(namespaces) > 0) && !q.selectsExcluded(t)
+		return (everywhere || len(namespaces) > 0) && !t.SelectsAmong(q.excluded)
 	})
 }
 
