@@ -10,10 +10,10 @@ import (
 // Bounds on the input for one image. They apply after filtering by type, so that irrelevant
 // entries cannot exhaust them.
 const (
-	// MaxReferrers is how many referrers of one kind (a predicate type is a kind) are opened at
+	// MaxOpenedReferrers is how many referrers of one kind (a predicate type is a kind) are opened at
 	// one place. Each costs two requests; images with daily scans accumulate some tens of one
 	// kind.
-	MaxReferrers = 128
+	MaxOpenedReferrers = 128
 	// MaxLayers is how many layers of one manifest are read. Each is a signature: cosign appends
 	// one for every signing.
 	MaxLayers = 256

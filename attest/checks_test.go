@@ -163,10 +163,10 @@ func TestListedTwice(t *testing.T) {
 		list         []image.Descriptor
 		chosen, gaps int
 	}{
-		"one, again and again": {list(3*MaxReferrers, func(int) image.Digest { return digest(0) }), 1, 0},
+		"one, again and again": {list(3*MaxOpenedReferrers, func(int) image.Digest { return digest(0) }), 1, 0},
 		"without a digest":     {list(3, func(int) image.Digest { return image.Digest{} }), 0, 0},
-		"as many as may be":    {list(MaxReferrers, digest), MaxReferrers, 0},
-		"more, which is a gap": {list(MaxReferrers+5, digest), MaxReferrers, 1},
+		"as many as may be":    {list(MaxOpenedReferrers, digest), MaxOpenedReferrers, 0},
+		"more, which is a gap": {list(MaxOpenedReferrers+5, digest), MaxOpenedReferrers, 1},
 	} {
 		s := &search{asked: newAsked(Want{Signatures: true})}
 		if got := s.choose(0, &place{list: test.list}); len(got) != test.chosen || len(s.found.Gaps) != test.gaps {
@@ -174,11 +174,11 @@ func TestListedTwice(t *testing.T) {
 		}
 	}
 	s := &search{asked: newAsked(Want{Artifacts: []string{"sbom"}})}
-	for count, gaps := range map[int]int{MaxReferrers: 0, MaxReferrers + 1: 1} {
+	for count, gaps := range map[int]int{MaxOpenedReferrers: 0, MaxOpenedReferrers + 1: 1} {
 		s.found.Gaps = nil
 		signers := append(list(count, digest), image.Descriptor{Digest: digest(-1), ArtifactType: "something/else"})
 		got := s.signersOf(&referrer{listed: image.Descriptor{Digest: digest(-2)}, signers: signers}, image.Descriptor{})
-		if len(got) != MaxReferrers || len(s.found.Gaps) != gaps {
+		if len(got) != MaxOpenedReferrers || len(s.found.Gaps) != gaps {
 			t.Errorf("%d signatures of a document: got %d and %d gaps, want %d", count, len(got), len(s.found.Gaps), gaps)
 		}
 	}

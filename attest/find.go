@@ -187,7 +187,7 @@ func (p *place) look(ctx context.Context, s *search) {
 }
 
 // sift records the places' errors and selects the referrers to open: for each place and kind at
-// most MaxReferrers, with the most specific types first.
+// most MaxOpenedReferrers, with the most specific types first.
 func (s *search) sift(places []*place) []*referrer {
 	var chosen []*referrer
 	for i, p := range places {
@@ -224,9 +224,9 @@ func (s *search) choose(index int, p *place) []*referrer {
 	return slices.DeleteFunc(chosen, func(r *referrer) bool {
 		kind := r.interest.kind
 		count[kind]++
-		if count[kind] > MaxReferrers && !full[kind] {
+		if count[kind] > MaxOpenedReferrers && !full[kind] {
 			full[kind] = true
-			s.found.gap(p.repository, p.where(s.subject), overBound("referrers that are "+kind, "MaxReferrers", MaxReferrers))
+			s.found.gap(p.repository, p.where(s.subject), overBound("referrers that are "+kind, "MaxOpenedReferrers", MaxOpenedReferrers))
 		}
 		return full[kind]
 	})

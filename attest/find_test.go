@@ -570,10 +570,10 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 		evidence int
 	}{
 		"referrers": {func(t *testing.T, s *store) {
-			for i := range attest.MaxReferrers + 1 {
+			for i := range attest.MaxOpenedReferrers + 1 {
 				s.refer(t, own, subject, bundleReferrer(s, subject, messageBundle(fmt.Sprint(i)), nil))
 			}
-		}, attest.Want{Signatures: true}, "MaxReferrers", attest.MaxReferrers},
+		}, attest.Want{Signatures: true}, "MaxOpenedReferrers", attest.MaxOpenedReferrers},
 		"layers": {func(t *testing.T, s *store) {
 			var layers []image.Descriptor
 			for i := range attest.MaxLayers + 1 {
@@ -623,7 +623,7 @@ func TestFindBoundsAreGapsAndKeepWhatWasFound(t *testing.T) {
 
 func TestFindIsNotCrowdedOut(t *testing.T) {
 	s := newStore()
-	for i := range 3 * attest.MaxReferrers { // of types that are not asked for, or of another one that is
+	for i := range 3 * attest.MaxOpenedReferrers { // of types that are not asked for, or of another one that is
 		b := dsseBundle(statement(spdx, subject, fmt.Sprint(i)))
 		s.refer(t, own, subject, bundleReferrer(s, subject, b, map[string]string{
 			"dev.sigstore.bundle.content": "dsse-envelope", "dev.sigstore.bundle.predicateType": spdx,

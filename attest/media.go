@@ -131,7 +131,7 @@ func (a asked) types() []string {
 
 // interest is the relevance of a listed referrer.
 type interest struct {
-	// kind groups referrers for MaxReferrers; empty means not requested.
+	// kind groups referrers for MaxOpenedReferrers; empty means not requested.
 	kind string
 	// rank orders referrers: specific types first, and rankUnknown last.
 	rank int

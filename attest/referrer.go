@@ -145,8 +145,8 @@ func (s *search) signersOf(r *referrer, layer image.Descriptor) []*referrer {
 	of := &artifact{target: r.descriptor, artifactType: r.manifest.artifactType(), origin: r.origin(), layer: layer}
 	var signatures []*referrer
 	for _, d := range notationSignatures(r.signers) {
-		if len(signatures) == MaxReferrers {
-			s.found.gap(r.repository, "signatures of "+where, overBound("signatures", "MaxReferrers", MaxReferrers))
+		if len(signatures) == MaxOpenedReferrers {
+			s.found.gap(r.repository, "signatures of "+where, overBound("signatures", "MaxOpenedReferrers", MaxOpenedReferrers))
 			break
 		}
 		signatures = append(signatures, &referrer{place: r.place, repository: r.repository, subject: r.listed.Digest, listed: d, of: of})

@@ -9,7 +9,6 @@ import (
 
 	"oras.land/oras-go/v2/registry/remote/auth"
 
-	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/image"
 )
 
@@ -48,28 +47,6 @@ type attempts struct {
 	// end is when a failure is returned that a workload's credential may have caused; zero
 	// without a deadline or such credentials.
 	end time.Time
-}
-
-// send returns the first answer that one of the credentials brings.
-func (r *requester) send(ctx context.Context, q request) (*answer, error) {
-	a := &attempts{requester: r, request: q}
-	a.request.turn, a.settled = r.working.Get(q.repository.String())
-	if deadline, bounded := cache.CallerDeadline(ctx); bounded && r.credentials.haveForeign() {
-		a.end = deadline.Add(-min(answerTime, time.Until(deadline)/10))
-	}
-	for n := 1; ; n++ {
-		if got := a.pass(ctx); got != nil {
-			return got, nil
-		}
-		m := a.decisive()
-		if !m.failure.Temporary() || n == maxAttempts || a.isOver(ctx) {
-			return nil, a.failure(m)
-		}
-		q.turn, a.isAgain = m.turn, true
-		if r.pause(ctx, n, q, m.failure) != nil {
-			return nil, a.failure(m)
-		}
-	}
 }
 
 // pass repeats the attempts that failed temporarily, and then makes those that are left.

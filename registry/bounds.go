@@ -15,10 +15,10 @@ const (
 	// manifests fill megabytes; one entry is held at a time.
 	maxReferrersList = 32 << 20
 	// maxReferrersOfType is the same where one type was asked for, since the list of all
-	// did not end: each of content.MaxReferrers may have 4 kB.
+	// did not end: each of content.MaxListedReferrers may have 4 kB.
 	maxReferrersOfType = 4 << 20
 	// maxReferrerPages ends a listing that does not end. At the page size of
-	// large registries (100) it reaches far beyond content.MaxReferrers.
+	// large registries (100) it reaches far beyond content.MaxListedReferrers.
 	maxReferrerPages = 50
 	// maxAttempts counts the first try.
 	maxAttempts = 3

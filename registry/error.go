@@ -1,13 +1,16 @@
 package registry
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/redact"
+	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
 
 // Error reports the request, the registry, the failure, and the remedy. It is an
@@ -117,3 +120,28 @@ func statusOf(err error) int {
 	}
 	return 0
 }
+
+// notAsked is the Error of a question that was never sent.
+func notAsked(q request, err error) *Error {
+	failure := q.fail(image.Unavailable, err)
+	_, failure.rests = errors.AsType[*ratelimit.LimitedError](err)
+	failure.final = failure.rests || errors.Is(err, errNoSeat)
+	return failure
+}
+
+// isCertificateError reports whether TLS did not trust the registry.
+func isCertificateError(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// isCertificateWanted reports whether the host ended TLS because it requires another
+// client certificate. The alert (RFC 8446, section 6.2) has no exported type; all
+// certificate alerts from the other side concern the client's certificate.
+func isCertificateWanted(err error) bool {
+	failure, ok := errors.AsType[*net.OpError](err)
+	return ok && failure.Op == "remote error" && strings.Contains(failure.Err.Error(), "certificate")
+}
+
+// kindIs reports whether err is a Failure of the kind.
+func kindIs(err error, kind image.Kind) bool { return image.KindOf(err) == kind }

@@ -2,20 +2,38 @@ package registry
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/quaymaster/quaymaster/cache"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/registry/internal/content"
 	"github.com/quaymaster/quaymaster/registry/ratelimit"
 )
+
+// send returns the first answer that one of the credentials brings.
+func (r *requester) send(ctx context.Context, q request) (*answer, error) {
+	a := &attempts{requester: r, request: q}
+	a.request.turn, a.settled = r.working.Get(q.repository.String())
+	if deadline, bounded := cache.CallerDeadline(ctx); bounded && r.credentials.haveForeign() {
+		a.end = deadline.Add(-min(answerTime, time.Until(deadline)/10))
+	}
+	for n := 1; ; n++ {
+		if got := a.pass(ctx); got != nil {
+			return got, nil
+		}
+		m := a.decisive()
+		if !m.failure.Temporary() || n == maxAttempts || a.isOver(ctx) {
+			return nil, a.failure(m)
+		}
+		q.turn, a.isAgain = m.turn, true
+		if r.pause(ctx, n, q, m.failure) != nil {
+			return nil, a.failure(m)
+		}
+	}
+}
 
 // pause waits before the next try, as long as the registry asks for. A wait
 // that would end after the deadline is not begun.
@@ -67,28 +85,3 @@ func (r *retryAfterError) Error() string {
 
 // Unwrap returns the cause of the refusal.
 func (r *retryAfterError) Unwrap() error { return r.err }
-
-// notAsked is the Error of a question that was never sent.
-func notAsked(q request, err error) *Error {
-	failure := q.fail(image.Unavailable, err)
-	_, failure.rests = errors.AsType[*ratelimit.LimitedError](err)
-	failure.final = failure.rests || errors.Is(err, errNoSeat)
-	return failure
-}
-
-// isCertificateError reports whether TLS did not trust the registry.
-func isCertificateError(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
-}
-
-// isCertificateWanted reports whether the host ended TLS because it requires another
-// client certificate. The alert (RFC 8446, section 6.2) has no exported type; all
-// certificate alerts from the other side concern the client's certificate.
-func isCertificateWanted(err error) bool {
-	failure, ok := errors.AsType[*net.OpError](err)
-	return ok && failure.Op == "remote error" && strings.Contains(failure.Err.Error(), "certificate")
-}
-
-// kindIs reports whether err is a Failure of the kind.
-func kindIs(err error, kind image.Kind) bool { return image.KindOf(err) == kind }

@@ -197,17 +197,17 @@ func TestTestCommand(t *testing.T) {
 		status    int
 		last      string
 	}{
-		{"all hold", []string{"suite/testdata/older"}, 0, "2 passed, 0 failed, 0 skipped\n"},
-		{"one does not", []string{"suite/testdata/golden"}, command.ExitDenied, "1 passed, 2 failed, 1 skipped\n"},
-		{"only what fails", []string{"suite/testdata/golden", "--fail-only"}, command.ExitDenied, "1 passed, 2 failed, 1 skipped\n"},
-		{"a suite that cannot be run", []string{"suite/testdata/golden-broken"}, command.ExitDenied, "0 passed, 2 failed, 0 skipped\n"},
-		{"a selection", []string{"suite/testdata/golden", "-t", "resource=good"}, 0, "1 passed, 0 failed, 1 skipped\n"},
-		{"nothing", []string{"suite/testdata/formats"}, 0, "0 passed, 0 failed, 0 skipped\n"},
-		{"nothing, and that is wrong", []string{"suite/testdata/formats", "--require-tests"}, command.ExitUsage, ""},
-		{"JSON", []string{"suite/testdata/older", "-o", "json"}, 0, "\"skipped\": 0\n}\n"},
-		{"no format", []string{"suite/testdata/older", "-o", "sarif"}, command.ExitUsage, ""},
-		{"no selector", []string{"suite/testdata/older", "-t", "kind=Pod"}, command.ExitUsage, ""},
-		{"no path", []string{"suite/testdata/none"}, command.ExitUsage, ""},
+		{"all hold", []string{"../../policy/suite/testdata/older"}, 0, "2 passed, 0 failed, 0 skipped\n"},
+		{"one does not", []string{"../../policy/suite/testdata/golden"}, command.ExitDenied, "1 passed, 2 failed, 1 skipped\n"},
+		{"only what fails", []string{"../../policy/suite/testdata/golden", "--fail-only"}, command.ExitDenied, "1 passed, 2 failed, 1 skipped\n"},
+		{"a suite that cannot be run", []string{"../../policy/suite/testdata/golden-broken"}, command.ExitDenied, "0 passed, 2 failed, 0 skipped\n"},
+		{"a selection", []string{"../../policy/suite/testdata/golden", "-t", "resource=good"}, 0, "1 passed, 0 failed, 1 skipped\n"},
+		{"nothing", []string{"../../policy/suite/testdata/formats"}, 0, "0 passed, 0 failed, 0 skipped\n"},
+		{"nothing, and that is wrong", []string{"../../policy/suite/testdata/formats", "--require-tests"}, command.ExitUsage, ""},
+		{"JSON", []string{"../../policy/suite/testdata/older", "-o", "json"}, 0, "\"skipped\": 0\n}\n"},
+		{"no format", []string{"../../policy/suite/testdata/older", "-o", "sarif"}, command.ExitUsage, ""},
+		{"no selector", []string{"../../policy/suite/testdata/older", "-t", "kind=Pod"}, command.ExitUsage, ""},
+		{"no path", []string{"../../policy/suite/testdata/none"}, command.ExitUsage, ""},
 		{"no arguments", nil, command.ExitUsage, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -241,8 +241,8 @@ func TestLayoutReferrersTag(t *testing.T) {
 		{"a list that is none", []string{names + "}"}, []string{`{"manifests":{}}`}, 1, image.Corrupt, "no list"},
 		{"a list that is too large", []string{names + "}"}, []string{entries(1) + strings.Repeat(" ", content.MaxManifest)}, 1, image.Bound, "larger"},
 		{"two lists", []string{names + "}"}, []string{entries(1), entries(2)}, 1, image.Corrupt, "two manifests have this tag"},
-		{"as many as may be", nil, []string{entries(content.MaxReferrers)}, content.MaxReferrers, "", ""},
-		{"one more", nil, []string{entries(content.MaxReferrers + 1)}, content.MaxReferrers, image.Bound, "more than 1000"},
+		{"as many as may be", nil, []string{entries(content.MaxListedReferrers)}, content.MaxListedReferrers, "", ""},
+		{"one more", nil, []string{entries(content.MaxListedReferrers + 1)}, content.MaxListedReferrers, image.Bound, "more than 1000"},
 	} {
 		files := inMemory{}
 		layout := &Layout{files: files, entries: []indexEntry{{Digest: "no digest"}}}

@@ -73,11 +73,6 @@ const (
 	ModeEnforce = "enforce"
 )
 
-// shadowSeconds is the timeout of a shadow's webhooks. It bounds the delay that an unresponsive
-// gateway adds to each request. A cached result takes milliseconds, a new image some registry
-// requests; requests that take longer are recorded as undecided.
-const shadowSeconds = 3
-
 // Configurations are the two webhook configurations.
 type Configurations struct {
 	Mutating   *admission.MutatingWebhookConfiguration

@@ -28,10 +28,6 @@ const (
 	never
 )
 
-// recordSeconds is the timeout for a Lease or an Event at each of two webhooks. A leader has 10 s
-// to renew its Lease.
-const recordSeconds = 3
-
 // recordNamespaces are the namespaces in which cluster components keep their Leases and Events.
 func recordNamespaces() []string { return []string{"kube-node-lease", "kube-system"} }
 

@@ -3,16 +3,11 @@ package configuration
 import (
 	"slices"
 	"strings"
-	"time"
 
 	admission "k8s.io/api/admissionregistration/v1"
 
 	"github.com/quaymaster/quaymaster/policy"
 )
-
-// Limits of a webhook's timeout in seconds, as in the API server. The default for policies without
-// a timeout is that of Kyverno.
-const minSeconds, defaultSeconds, maxSeconds = 1, 10, 30
 
 // setting combines the policies for a resource in some namespaces. It is immutable.
 type setting struct {
@@ -35,7 +30,7 @@ func newSetting(p *policy.Policy, r Resource, operations []string) *setting {
 	return &setting{
 		// An audit enforces nothing, so it must not block requests while the gateway is down.
 		closed: !p.FailOpen && !p.AuditOnly, outside: looksOutside(p, r),
-		seconds: seconds(p.Timeout), operations: operations,
+		seconds: timeoutSeconds(p.Timeout), operations: operations,
 		cluster: versions{any: []string{r.Version}},
 	}
 }
@@ -115,14 +110,6 @@ func (s *setting) versions() (list []string, parts bool) {
 		return both, ownParts
 	}
 	return list, true
-}
-
-func seconds(timeout time.Duration) int32 {
-	if timeout == 0 {
-		return defaultSeconds
-	}
-	bounded := min(max(timeout, minSeconds*time.Second), maxSeconds*time.Second)
-	return int32((bounded + time.Second - 1) / time.Second)
 }
 
 // union returns the sorted union of a and b, and changes neither.

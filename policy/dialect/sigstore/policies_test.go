@@ -78,7 +78,7 @@ func (y *yard) build(folder string) gatetest.Image {
 func (y *yard) buildAs(architecture, user string) gatetest.Image {
 	y.images++
 	repository := fmt.Sprintf("shop/app%d", y.images)
-	config := y.Registry.PutBlob(repository, ocispec.MediaTypeImageConfig, fmt.Appendf(nil, `{"os":"linux","architecture":%q,"config":{"user":%q}}`, architecture, user))
+	config := y.Registry.PutBlob(repository, ocispec.MediaTypeImageConfig, fmt.Appendf(nil, `{"os":"linux","architecture":%q,"config":{"User":%q}}`, architecture, user))
 	body, err := json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": ocispec.MediaTypeImageManifest, "config": config,
 		"layers": []registrytest.Descriptor{y.Registry.PutBlob(repository, ocispec.MediaTypeImageLayer, []byte(user))},

@@ -19,7 +19,7 @@ const (
 	// maxAnnotation is the size of an annotation that is kept of an entry, in
 	// bytes: a URI.
 	maxAnnotation = 1 << 10
-	// MaxReferrers is the number of referrers of each wanted type. An image has
+	// MaxListedReferrers is the number of referrers of each wanted type. An image has
 	// a handful; a busy one that is scanned daily some hundreds.
-	MaxReferrers = 1000
+	MaxListedReferrers = 1000
 )

@@ -67,11 +67,11 @@ func TestCollectionBounds(t *testing.T) {
 		found int
 		cut   bool
 	}{
-		"all types, which have one bound":          {nil, MaxReferrers, true},
-		"two wanted types, which have one of each": {[]string{"a/0", "a/1"}, MaxReferrers + 2, false},
+		"all types, which have one bound":          {nil, MaxListedReferrers, true},
+		"two wanted types, which have one of each": {[]string{"a/0", "a/1"}, MaxListedReferrers + 2, false},
 	} {
 		found := NewReferrers(test.types)
-		for i := range MaxReferrers + 2 {
+		for i := range MaxListedReferrers + 2 {
 			found.Take(Referrer{Digest: image.DigestOf(fmt.Append(nil, i)).String(), ArtifactType: fmt.Sprintf("a/%d", i%2)})
 		}
 		if len(found.list) != test.found || found.isCut != test.cut || (found.Err() != nil) != test.cut {
@@ -117,7 +117,7 @@ func FuzzReferrersIndex(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		found := NewReferrers([]string{"a/b"})
 		_ = found.Add(bytes.NewReader(body))
-		if len(found.list) > MaxReferrers {
+		if len(found.list) > MaxListedReferrers {
 			t.Errorf("%d referrers", len(found.list))
 		}
 		for _, d := range found.list {

@@ -44,7 +44,7 @@ func (c *Referrers) Err() error {
 	if !c.isCut {
 		return nil
 	}
-	return fmt.Errorf("%w: more than %d of type %q", ErrTooManyReferrers, MaxReferrers, Shorten(c.full))
+	return fmt.Errorf("%w: more than %d of type %q", ErrTooManyReferrers, MaxListedReferrers, Shorten(c.full))
 }
 
 // Referrer is a descriptor with an unchecked digest.
@@ -169,7 +169,7 @@ func (c *Referrers) Take(entry Referrer) {
 	if len(c.types) > 0 {
 		kind = entry.ArtifactType
 	}
-	if c.count[kind] == MaxReferrers {
+	if c.count[kind] == MaxListedReferrers {
 		c.isCut, c.full = true, kind
 		return
 	}
