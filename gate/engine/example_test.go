@@ -67,10 +67,10 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	object, err := workload.Parse([]byte(pod))
+	objects, err := workload.Read(strings.NewReader(pod), "pod.yaml")
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(g.Decide(context.Background(), gate.Request{Object: object}).Result)
+	fmt.Println(g.Decide(context.Background(), gate.Request{Object: objects[0]}).Result)
 	// Output: deny
 }

@@ -13,7 +13,7 @@ const shadowSeconds = 3
 // recordSeconds is the timeout for a Lease or an Event, at two webhooks: a leader has 10 s to renew.
 const recordSeconds = 3
 
-// timeoutSeconds returns the timeout of a webhook for one of a policy; 0 means the default.
+// timeoutSeconds is the timeout of a webhook; 0 means the default.
 func timeoutSeconds(timeout time.Duration) int32 {
 	if timeout == 0 {
 		return defaultSeconds
