@@ -44,7 +44,9 @@ func (p Platform) String() string {
 // children it is 0.
 func Usual(children []Descriptor) int {
 	for _, fits := range []func(p *Platform) bool{
-		func(p *Platform) bool { return p != nil && (p.String() == "linux/amd64" || p.String() == "linux/amd64/v1") },
+		func(p *Platform) bool {
+			return p != nil && (p.String() == "linux/amd64" || p.String() == "linux/amd64/v1")
+		},
 		func(p *Platform) bool { return p == nil },
 		func(p *Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
 		func(p *Platform) bool { return p.OS == "linux" },

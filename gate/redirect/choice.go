@@ -27,7 +27,7 @@ type Health interface {
 	Told(registry string, err error)
 }
 
-// Question is one image that a mirror matches.
+// Request is one image that a mirror matches.
 type Request struct {
 	Route *mirror.Route
 	// Open returns a session for a target's repository. An error means that the target could

@@ -95,10 +95,11 @@ func (d DryVerdicts) Run(ctx context.Context) {
 // round evaluates all objects once.
 func (d DryVerdicts) round(ctx context.Context, into report.Sink) (scan.Summary, error) {
 	source, err := d.Open()
-	defer source.Close()
 	if err != nil {
+		source.Close()
 		return scan.Summary{}, err
 	}
+	defer source.Close()
 	scanner, err := scan.New(scan.Options{
 		Cluster: source.Lister, Decider: source.Decider, State: d.View, Namespaces: d.Namespaces, Observer: quiet{}, Sinks: []report.Sink{into},
 		Excluded: d.Excluded,

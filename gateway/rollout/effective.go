@@ -87,7 +87,7 @@ func NewEffective(sources []string, log *slog.Logger) *Effective {
 	return f
 }
 
-// Forget empties the caches, because the inputs of compilation have changed.
+// Reset empties the caches, because the inputs of compilation have changed.
 func (f *Effective) Reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -218,7 +218,7 @@ func (f *Effective) Why(entry catalog.Entry) string {
 	return ""
 }
 
-// Besides makes the policies that follow from others audit where these do: all from one source,
+// Merged makes the policies that follow from others audit where these do: all from one source,
 // or held. Where it denies, a policy that only audits because of the guard does not exempt any
 // image.
 func (f *Effective) Merged(beside func([]*policy.Policy) ([]*policy.Policy, error), chosen bool) func([]*policy.Policy) ([]*policy.Policy, error) {

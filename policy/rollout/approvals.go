@@ -54,11 +54,11 @@ func (a Approved) precedes(v Version, now time.Time) bool {
 	return !a.Gone || made.Sub(time.Unix(a.GoneAt, 0)) <= goneGrace
 }
 
-// Ledger records approved versions. It is immutable; a nil one is empty, and holds no
+// Approvals records approved versions. It is immutable; a nil one is empty, and holds no
 // version.
 type Approvals struct{ approved map[string]Approved }
 
-// Standing is the version that is active in place of a given one.
+// Effect is the version that is active in place of a given one.
 type Effect string
 
 // The standings.

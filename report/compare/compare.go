@@ -325,10 +325,20 @@ func (r *run) differences() []Difference {
 	}
 	slices.SortFunc(all, func(a, b Difference) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(Classes(), a.Class), slices.Index(Classes(), b.Class)), cmp.Compare(a.rank(), b.rank()),
-			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Name, b.Name),
-			strings.Compare(a.Policy, b.Policy), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Container, b.Container), strings.Compare(a.Image, b.Image),
-			strings.Compare(a.differing(), b.differing()))
+			cmp.Compare(slices.Index(Classes(), a.Class), slices.Index(Classes(), b.Class)),
+			cmp.Compare(a.rank(), b.rank()),
+			strings.Compare(a.Namespace, b.Namespace),
+			strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name),
+			strings.Compare(
+				a.Policy,
+				b.Policy,
+			),
+			strings.Compare(a.Rule, b.Rule),
+			strings.Compare(a.Container, b.Container),
+			strings.Compare(a.Image, b.Image),
+			strings.Compare(a.differing(), b.differing()),
+		)
 	})
 	return all
 }

@@ -37,7 +37,7 @@ func engineOf(webhook string) (Engine, bool) {
 	return "", false
 }
 
-// Word is a verdict.
+// Verdict is a verdict.
 type Verdict string
 
 // The verdicts. An image that could not be verified is neither signed nor unsigned.

@@ -45,7 +45,7 @@ func (p *Publisher) Put(ctx context.Context, d report.Decided) error {
 	return p.sort(ctx, d, false)
 }
 
-// Forget removes the results of an object that was deleted at a time. It does nothing if reports
+// Remove removes the results of an object that was deleted at a time. It does nothing if reports
 // are by policy, or if the object had a report of its own, which is deleted with it.
 func (p *Publisher) Remove(ctx context.Context, of report.Resource, at time.Time) error {
 	of = inPlace(of)

@@ -41,7 +41,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Trier performs dry runs of policies. It is safe for concurrent use. Create one with New.
+// Runner performs dry runs of policies. It is safe for concurrent use. Create one with New.
 type Runner struct{ options Options }
 
 // New returns an error for a missing required option.
@@ -124,7 +124,7 @@ func (r Result) Summary() string {
 	return text
 }
 
-// Try reports the workloads that policies, usually one, would deny and the previous versions in
+// Run reports the workloads that policies, usually one, would deny and the previous versions in
 // before, which may be empty, allow. It ends with ctx, and after so many objects where most is
 // not zero, and returns the results so far. For policies that are all namespaced, objects in
 // other namespaces are neither evaluated nor counted, since the authors of the policies need no

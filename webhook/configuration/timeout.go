@@ -13,7 +13,6 @@ const shadowSeconds = 3
 // recordSeconds is the timeout for a Lease or an Event, at two webhooks: a leader has 10 s to renew.
 const recordSeconds = 3
 
-// timeoutSeconds is the timeout of a webhook; 0 means the default.
 func timeoutSeconds(timeout time.Duration) int32 {
 	if timeout == 0 {
 		return defaultSeconds

@@ -53,7 +53,7 @@ type Expressions struct {
 	HTTPHosts []string `json:"httpHosts,omitempty"`
 }
 
-// Doors is the set of optional endpoints, in addition to the API server's webhooks. Each is
+// Endpoints is the set of optional endpoints, in addition to the API server's webhooks. Each is
 // disabled (404) by default.
 type Endpoints struct {
 	// Serve the API server's ImagePolicyWebhook (imagepolicy.k8s.io/v1alpha1) at /imagereview.

@@ -242,7 +242,8 @@ func (g *assembly) record(ctx context.Context) (err error) {
 	}
 	if g.configuration.Has(config.RoleAdmission) {
 		g.shared.claims = snapshots.New(snapshots.Config{
-			Store: func() (snapshot.Store, error) { return snapshotStore(g.configuration, g.around.Cluster) }, Interval: time.Duration(g.configuration.Snapshot.Interval), Open: g.open, Log: g.log,
+			Store:    func() (snapshot.Store, error) { return snapshotStore(g.configuration, g.around.Cluster) },
+			Interval: time.Duration(g.configuration.Snapshot.Interval), Open: g.open, Log: g.log,
 		})
 		g.group.Add("snapshot", g.shared.claims)
 	}

@@ -45,7 +45,8 @@ func (g *assembly) newHandlers(made *gate.Gate, key []byte) (h handlers, err err
 		return h, err
 	}
 	images := endpoints.Images{
-		Decider: made, Namespaces: g.around.Namespaces, State: g.state, Queue: g.serving.queue, Recorder: recorderOf(g.telemetry, g.records.Sinks, g.around.Cluster), Shadow: c.Shadow(),
+		Decider: made, Namespaces: g.around.Namespaces, State: g.state, Queue: g.serving.queue,
+		Recorder: recorderOf(g.telemetry, g.records.Sinks, g.around.Cluster), Shadow: c.Shadow(),
 	}
 	objects := admission.Config{
 		Decider: made, Namespaces: g.around.Namespaces, Roles: g.around.Roles, Failure: endpoints.Failure{State: g.state}, Recorder: images.Recorder,

@@ -175,7 +175,12 @@ func (c *Cluster) Named(group, name string) []constraint.Resource {
 		}
 	}
 	for _, o := range c.Objects {
-		r := constraint.Resource{Name: c.nameOf(o.Group(), o.Kind()), Group: o.Group(), Kind: o.Kind(), Cluster: evaluation.InNoNamespace(c.Kinds, o.Group(), o.Kind())}
+		r := constraint.Resource{
+			Name:    c.nameOf(o.Group(), o.Kind()),
+			Group:   o.Group(),
+			Kind:    o.Kind(),
+			Cluster: evaluation.InNoNamespace(c.Kinds, o.Group(), o.Kind()),
+		}
 		if r.Name == name && (group == "*" || group == r.Group) && !slices.Contains(found, r) {
 			found = append(found, r)
 		}

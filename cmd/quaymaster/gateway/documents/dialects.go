@@ -56,9 +56,13 @@ func notesOf(onlyPods bool, p *policy.Policy) []string {
 	case kinds == "":
 		return nil
 	case onlyPods:
-		return []string{pins + ", and images are pinned in pods alone (webhooks.onlyPods): a tag in such an object is denied where the policy verifies digests"}
+		return []string{
+			pins + ", and images are pinned in pods alone (webhooks.onlyPods): a tag in such an object is denied where the policy verifies digests",
+		}
 	}
-	return []string{pins + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod that selects by namespace alone pins in the pods"}
+	return []string{
+		pins + ", and so pins images in such objects, which GitOps tools see as a drift: a rule about Pod that selects by namespace alone pins in the pods",
+	}
 }
 
 // unmatched makes the policy for images that no ClusterImagePolicy matches.

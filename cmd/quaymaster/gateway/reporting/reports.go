@@ -61,7 +61,10 @@ func (r *Records) openReports() error {
 	}
 	r.Sinks.Last = append(r.Sinks.Last, r.Reports)
 	r.options.Group.Add("reports", gateway.Loop(r.Reports.Run))
-	r.options.Group.Add("reports of before", reporting.NewRestoration(r.DecisionFolder(), r.options.Log).Reports(r.options.Open, r.options.Documents.ByID, r.Reports.Put))
+	r.options.Group.Add(
+		"reports of before",
+		reporting.NewRestoration(r.DecisionFolder(), r.options.Log).Reports(r.options.Open, r.options.Documents.ByID, r.Reports.Put),
+	)
 	return nil
 }
 

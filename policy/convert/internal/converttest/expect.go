@@ -80,7 +80,7 @@ func Accepted(base string, rows []Exchange) error {
 	return errors.Join(wrong...)
 }
 
-// Told expects a text to be refused for exactly the given problems, in the order of
+// ExpectRefusal expects a text to be refused for exactly the given problems, in the order of
 // reading, and not for consequences of them: each part matches one problem, and each
 // problem one part.
 func ExpectRefusal(text string, parts ...string) error {

@@ -43,14 +43,15 @@ func (s kindSelector) checkGroup(path string) error {
 	if !slices.ContainsFunc(builtin.Resources(), isGroup) || len(s.builtins()) > 0 {
 		return nil
 	}
-	for _, r := range (kindSelector{group: "*", kind: s.kind}).builtins() {
-		right := "v1/" + s.kind
-		if r.Group != "" {
-			right = r.Group + "/*/" + s.kind
-		}
-		return field.Fail(path, "the group %s has no %s, and so the kind would match nothing: write %s", s.group, s.kind, right)
+	of := (kindSelector{group: "*", kind: s.kind}).builtins()
+	if len(of) == 0 {
+		return nil
 	}
-	return nil
+	right := "v1/" + s.kind
+	if of[0].Group != "" {
+		right = of[0].Group + "/*/" + s.kind
+	}
+	return field.Fail(path, "the group %s has no %s, and so the kind would match nothing: write %s", s.group, s.kind, right)
 }
 
 // checkBody refuses the kind of the body of requests for subresources: a rule names the object and
