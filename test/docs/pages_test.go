@@ -103,5 +103,5 @@ func sigstore(t *testing.T, folder string) map[string]string {
 	} {
 		must(t, os.WriteFile(filepath.Join(below, name), content, 0o600))
 	}
-	return map[string]string{"env.company.example": server.Host()}
+	return map[string]string{"harbor.company.example": server.Host()}
 }

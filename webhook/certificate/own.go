@@ -145,8 +145,10 @@ func empty(entries map[string][]byte) bool {
 // take starts to serve key material.
 func (o *Own) take(ctx context.Context, e keyMaterial) {
 	o.last = e
-	changed := o.swap(e.held()) // before the key, on which the endpoints wait: they need both
+	// The endpoints need both, and wait for the next change while the key is absent. So the key is
+	// not read between the change and its own assignment.
 	o.peer.Lock()
+	changed := o.swap(e.held())
 	o.peer.key = bytes.Clone(e.peers)
 	o.peer.Unlock()
 	if changed {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -81,6 +82,23 @@ func callWhile(s *Source, bundle []byte, name string, now func() time.Time) erro
 	defer func() { _ = near.Close() }()
 	client := tls.Client(near, &tls.Config{RootCAs: roots, ServerName: name, Time: now})
 	return client.Handshake()
+}
+
+// TestKeyAfterChange: a reader of the first certificate sees the replicas' key. A reader that did
+// not would wait for the next change, which may be weeks away.
+func TestKeyAfterChange(t *testing.T) {
+	for range 500 {
+		own := newOwn(t, &Memory{}, newClock())
+		var running sync.WaitGroup
+		running.Go(func() { refresh(t, own) })
+		for own.Bundle() == nil {
+			runtime.Gosched()
+		}
+		if len(own.PeerKey()) != peerKeySize {
+			t.Fatal("the certificate changed, and the key is absent")
+		}
+		running.Wait()
+	}
 }
 
 func TestOwnIsKnownByItsBundle(t *testing.T) {
