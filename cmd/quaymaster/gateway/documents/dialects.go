@@ -31,7 +31,8 @@ func NewCatalog(c config.Configuration, compilers engine.Compilers, now *rollout
 	}
 	options := catalog.Options{
 		ExceptionNamespaces: c.Exceptions.Namespaces, TrustRoots: compilers.TrustRoots, Beside: now.Merged(unmatched.policies, unmatched.choice != ""),
-		Dialects: compilers.Dialects(), Exceptions: compilers.Exceptions(), Overrides: compilers.Overrides(), Effective: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
+		Dialects: compilers.Dialects(), Exceptions: compilers.Exceptions(), Overrides: compilers.Overrides(),
+		Effective: now.Of, Notes: func(p *policy.Policy) []string { return notesOf(c.Webhooks.OnlyPods, p) },
 	}
 	if c.Policies.Selector != "" {
 		selector, err := labels.Parse(c.Policies.Selector)
