@@ -193,17 +193,16 @@ func conditions(t *testing.T, client *dynamicfake.FakeDynamicClient) string {
 func reporting(client *dynamicfake.FakeDynamicClient, list func() []record.Desired, failed func(error)) (r *record.Reporter, changed func()) {
 	next := make(chan chan struct{}, 1)
 	next <- make(chan struct{})
-	return &record.Reporter{
-			Client: client, Desired: list, Failed: failed,
-			Changed: func() <-chan struct{} {
-				now := <-next
-				next <- now
-				return now
-			},
-		}, func() {
-			close(<-next)
-			next <- make(chan struct{})
-		}
+	changed = func() {
+		close(<-next)
+		next <- make(chan struct{})
+	}
+	now := func() <-chan struct{} {
+		current := <-next
+		next <- current
+		return current
+	}
+	return &record.Reporter{Client: client, Desired: list, Failed: failed, Changed: now}, changed
 }
 
 func TestStatus(t *testing.T) {

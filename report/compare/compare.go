@@ -17,7 +17,7 @@ func (c *Collector) Compare(at time.Time) Comparison {
 	}
 	r := &run{
 		Collector: c, images: images{}, rows: map[row]*Difference{}, heard: map[*engineVerdict]bool{}, taken: map[*engineVerdict]bool{},
-		named: map[*engineVerdict][]imageName{},
+		named:  map[*engineVerdict][]imageName{},
 		theirs: c.indexed(sorted(c.theirs)), ours: sorted(c.ours),
 	}
 	r.summary = Summary{Theirs: len(c.theirs), Ours: len(c.ours), Differ: map[Class]int{}, Unreadable: c.unreadable, LeftOut: c.leftOut}
