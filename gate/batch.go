@@ -114,12 +114,12 @@ func (b *batch) evaluationOf(ctx context.Context, check *policy.Check, w *mirror
 }
 
 // open opens a session, and returns the image evaluation of all sessions that see the same.
-func (b *batch) open(ctx context.Context, who accessKey, about *mirrorPlan, access Access) (*imageEvaluation, error) {
+func (b *batch) open(ctx context.Context, by accessKey, about *mirrorPlan, access Access) (*imageEvaluation, error) {
 	var evidence []image.Repository
-	ref, key := who.ref, evaluationKey{ref: who.ref.String(), mirrorPlan: who.mirrorPlan}
+	ref, key := by.ref, evaluationKey{ref: by.ref.String(), mirrorPlan: by.mirrorPlan}
 	if about != nil {
 		evidence, access.Workload = about.evidence, withSecrets(access.Workload, about.secrets)
-		key.identity = who.identity
+		key.identity = by.identity
 	}
 	session, err := b.gate.registries.Open(ctx, access, ref.Repository())
 	if err != nil {

@@ -99,15 +99,15 @@ func (b *batch) plan(ctx context.Context, request Request) *objectEvaluation {
 	p.leaveUnchanged(ctx, standard)
 	defer waittime.Begin(ctx)() // for credentials
 	p.checks.evaluations = make([]checkEvaluation, len(p.checks.Checks))
-	who := identityKey(p.identity)
+	ownKey := identityKey(p.identity)
 	for i := range p.checks.Checks {
 		check := &p.checks.Checks[i]
 		p.images.add(asWritten(check.Image))
 		if check.NeedsDigest() {
-			p.checks.evaluations[i] = b.evaluationOf(ctx, check, p.mirrors.planOf(check.Image), p.identity, who)
+			p.checks.evaluations[i] = b.evaluationOf(ctx, check, p.mirrors.planOf(check.Image), p.identity, ownKey)
 		}
 	}
-	p.planMirrors(ctx, b, who)
+	p.planMirrors(ctx, b, ownKey)
 	return p
 }
 

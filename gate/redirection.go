@@ -34,7 +34,7 @@ func (p pins) asks(route *mirror.Route) bool {
 }
 
 // planMirrors notes which targets are to be asked.
-func (p *objectEvaluation) planMirrors(ctx context.Context, b *batch, who string) {
+func (p *objectEvaluation) planMirrors(ctx context.Context, b *batch, identityKey string) {
 	if p.mirrors.set == nil || b.gate.options.chooser == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (p *objectEvaluation) planMirrors(ctx context.Context, b *batch, who string
 			continue
 		}
 		if w.targets == nil { // another container may have the same image
-			w.targets = b.newTargetRequest(w.route, p.identity, who)
+			w.targets = b.newTargetRequest(w.route, p.identity, identityKey)
 			w.targets.Chooses = p.pins().redirects(w.route)
 		}
 		for _, t := range evaluations {
@@ -59,7 +59,7 @@ func (p *objectEvaluation) planMirrors(ctx context.Context, b *batch, who string
 		if len(evaluations) > 0 || w.digest != nil {
 			continue
 		}
-		if t := b.plain(ctx, found.Ref, w, p.identity, who); t.err == nil {
+		if t := b.plain(ctx, found.Ref, w, p.identity, identityKey); t.err == nil {
 			w.digest = t.image
 			w.digest.SetTarget(&w.targets.Target)
 		} else {

@@ -22,11 +22,11 @@ type targetRequest struct {
 }
 
 // newAsking prepares to ask a route's targets.
-func (b *batch) newTargetRequest(route *mirror.Route, identity workload.Identity, who string) *targetRequest {
+func (b *batch) newTargetRequest(route *mirror.Route, identity workload.Identity, identityKey string) *targetRequest {
 	a := &targetRequest{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
 	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
 	if route.Resolve == mirror.Target {
-		a.Scope = " at " + route.Mirror + " of " + b.snapshot.Mirrors.Hash() + " for " + who
+		a.Scope = " at " + route.Mirror + " of " + b.snapshot.Mirrors.Hash() + " for " + identityKey
 	}
 	open := func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
 		if known, err := a.opened(repository); known != nil || err != nil {

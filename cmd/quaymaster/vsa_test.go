@@ -78,7 +78,7 @@ func TestSummaries(t *testing.T) {
 		says   string
 	}{
 		{"fresh", append(accept, good.Name), command.ExitAllowed, "1 allowed"},
-		{"it says that the image failed", append(accept, bad.Name), command.ExitDenied, "says that the image failed"},
+		{"the summary of a failed image", append(accept, bad.Name), command.ExitDenied, "states that the image failed"},
 		{"of nobody", append(accept, none), command.ExitError, "could not be verified"},
 		{"too old", append(accept, "--accept-vsa-max-age", "1ns", good.Name), command.ExitDenied, "ago, at most 1ns"},
 		{"of another verifier", []string{"verify", "--accept-vsa", "https://cd.example", "--key", h.path("ci.pub"), "--insecure-ignore-tlog", good.Name}, command.ExitDenied, "of the verifier " + ciID},
@@ -143,16 +143,16 @@ func TestAnotherNamesSummary(t *testing.T) {
 		code         int
 	}{
 		{"as it is", "1 allowed", func(map[string]any, gatetest.Image) {}, command.ExitAllowed},
-		{"under another name", "it is about oci://", func(said map[string]any, twin gatetest.Image) {
+		{"under another name", "the summary is about oci://", func(said map[string]any, twin gatetest.Image) {
 			said["resourceUri"] = vsa.ResourceURI(repositoryOf(t, twin.Name))
 		}, command.ExitDenied},
 		{"a little ahead", "1 allowed", func(said map[string]any, _ gatetest.Image) {
 			said["timeVerified"] = time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 		}, command.ExitAllowed},
-		{"from the future", "yet to come", func(said map[string]any, _ gatetest.Image) {
+		{"from the future", "in the future", func(said map[string]any, _ gatetest.Image) {
 			said["timeVerified"] = time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 		}, command.ExitDenied},
-		{"without a time", "does not say when", func(said map[string]any, _ gatetest.Image) { delete(said, "timeVerified") }, command.ExitDenied},
+		{"without a time", "has no time of verification", func(said map[string]any, _ gatetest.Image) { delete(said, "timeVerified") }, command.ExitDenied},
 		{"passed at the level FAILED", "image failed", func(said map[string]any, _ gatetest.Image) { said["verifiedLevels"] = []string{"FAILED"} }, command.ExitDenied},
 		{"no result", "neither PASSED nor FAILED", func(said map[string]any, _ gatetest.Image) { delete(said, "verificationResult") }, command.ExitDenied},
 		{"no verifier", "verifier", func(said map[string]any, _ gatetest.Image) { said["verifier"] = 1 }, command.ExitDenied},

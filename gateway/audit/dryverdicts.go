@@ -61,7 +61,7 @@ func (d DryVerdicts) Run(ctx context.Context) {
 	defer cancel()
 	known := dryrun.NewComparison()
 	from, err := d.previous(ctx, known)
-	gateway.Warn(d.Log, "dry verdicts: what was said before cannot be read")(err)
+	gateway.Warn(d.Log, "dry verdicts: the previous verdicts cannot be read")(err)
 	summary, err := d.round(ctx, known)
 	list := known.Changes()
 	denied := 0

@@ -43,7 +43,7 @@ type Log struct{ To *slog.Logger }
 
 // Pruned implements document.Observer.
 func (l Log) Pruned(kind schema.GroupVersionResource, place string) {
-	l.To.Warn("the API server drops unknown fields of these documents before anybody can see and refuse them: a misspelt field is lost without a word",
+	l.To.Warn("the API server drops unknown fields of these documents: a misspelt field is lost and cannot be refused",
 		slog.String("resource", kind.GroupResource().String()), slog.String("version", kind.Version), slog.String("below", place))
 }
 

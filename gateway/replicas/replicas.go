@@ -47,15 +47,15 @@ func (r *Replicas) Join(address string) error {
 	case r.config.Disabled:
 		return nil
 	case address == "":
-		log.Info("other replicas are not asked: nobody said where they would find this one (POD_IP, peers.address)")
+		log.Info("other replicas are not queried: this one has no address for them; set POD_IP or peers.address")
 		return nil
 	case r.config.Unverifiable:
-		log.Warn("other replicas are not asked: nobody said which authority signed their certificate (certificate.caFile)")
+		log.Warn("other replicas are not queried: the authority of their certificate is unknown; set certificate.caFile")
 		return nil
 	}
 	members, err := lease.NewMembers(lease.MembersOptions{
 		Client: r.config.Leases, Namespace: r.config.Namespace, Identity: r.config.Identity, Address: address,
-		Failed: gateway.Warn(log, "the replicas cannot be told apart"),
+		Failed: gateway.Warn(log, "the Lease of this replica cannot be written or those of the others listed"),
 	})
 	r.address, r.members = address, members
 	return err

@@ -75,7 +75,7 @@ func (r Removal) reported() []result.Policy {
 
 // keepReported searches all reports.
 func (r Removal) keepReported(ctx context.Context, there []result.Policy) {
-	failed := gateway.Warn(r.Log, "what policies said that are gone was not taken out of reports")
+	failed := gateway.Warn(r.Log, "the results of deleted policies could not be removed from reports")
 	for _, store := range r.Stores {
 		for _, namespace := range []string{reports.Everywhere, ""} {
 			failed(store.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {

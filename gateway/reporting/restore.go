@@ -60,7 +60,7 @@ func (r Restoration) Reports(open <-chan struct{}, byID func() func(string) *pol
 		})
 		failed(err)
 		if decisions > 0 {
-			r.log.Info("reports are told what the decision log knows", slog.String("folder", r.folder), slog.Int("decisions", decisions))
+			r.log.Info("reports are restored from the decision log", slog.String("folder", r.folder), slog.Int("decisions", decisions))
 		}
 	})
 }

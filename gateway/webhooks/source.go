@@ -168,7 +168,7 @@ func (w *source) wrote(which string, why reconcile.Why) {
 	w.Metrics.ConfigurationWritten(which, string(why))
 	if why != reconcile.Wanted {
 		w.Readiness.Lost()
-		w.Log.Warn("somebody else had changed or deleted a webhook configuration; it was made again as it should be",
+		w.Log.Warn("a webhook configuration was changed or deleted by another client; it is restored",
 			slog.String("configuration", which), slog.String("name", configuration.Name), slog.String("what", string(why)))
 	}
 }

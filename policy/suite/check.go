@@ -45,7 +45,7 @@ func (t *compiledSuite) checks(ctx context.Context, r *document.Row, filter Filt
 	if !r.Names() && !spoken && r.Result != evaluation.Skip && filter.Resource == "" {
 		c := blank
 		c.Resource = r.Kind
-		checks = append(checks, c.As(result.Failed, "the rule speaks of no object of the suite"))
+		checks = append(checks, c.As(result.Failed, "the rule matches no object of the suite"))
 	}
 	return checks
 }
@@ -189,9 +189,9 @@ func excluded(c result.Check, a *evaluation.Answer) result.Check {
 		return c.As(result.Failed, "could not be asked")
 	}
 	if c.Want == evaluation.Skip || c.Want == evaluation.Pass {
-		return c.As(result.Skipped, "excluded: the rule does not speak of it")
+		return c.As(result.Skipped, "excluded: the rule does not match it")
 	}
-	return c.As(result.Failed, fmt.Sprintf("want %s, and the rule does not speak of it", c.Want))
+	return c.As(result.Failed, fmt.Sprintf("want %s, and the rule does not match it", c.Want))
 }
 
 // scored turns a failure of an unscored policy into a warning.

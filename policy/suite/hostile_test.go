@@ -50,7 +50,7 @@ func TestRowsThatCannotFailAreFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		resource, results, says string
 	}{
-		"of a kind that there is none of": {"pod.yaml", "- {policy: p, rule: r, kind: Service, resources: [], result: pass}", "speaks of no object"},
+		"of a kind that there is none of": {"pod.yaml", "- {policy: p, rule: r, kind: Service, resources: [], result: pass}", "matches no object"},
 		"of no name":                      {"pod.yaml", "- {policy: p, rule: r, kind: Pod, resources: [''], result: pass}", "is empty"},
 		"of no name in a specification":   {"pod.yaml", "- {policy: p, rule: r, resourceSpecs: [{kind: Pod}], result: pass}", "is empty"},
 		"of another group":                {"pod.yaml", "- {policy: p, rule: r, resourceSpecs: [{group: other.example, kind: Pod, name: a}], result: fail}", "no object"},

@@ -40,27 +40,27 @@ func (c Condition) Holds(data any) (holds bool, why string, err error) {
 	if err != nil {
 		return false, "", fmt.Errorf("verification summary: %w", err)
 	}
-	said, err := predicates.ParseSummary(attest.Statement{PredicateType: attest.PredicateVSA, Predicate: raw})
+	summary, err := predicates.ParseSummary(attest.Statement{PredicateType: attest.PredicateVSA, Predicate: raw})
 	if err != nil {
 		return false, err.Error(), nil //nolint:nilerr // invalid summaries do not satisfy the condition
 	}
-	age := time.Since(said.Verified)
+	age := time.Since(summary.Verified)
 	switch {
-	case said.VerifierID != c.Verifier:
-		return false, fmt.Sprintf("it is of the verifier %s, not %s", said.VerifierID, c.Verifier), nil
-	case said.Resource != c.Resource:
-		return false, fmt.Sprintf("it is about %s, not %s", said.Resource, c.Resource), nil
-	case !said.Passed || slices.Contains(said.Levels, Failed):
-		return false, "it says that the image failed", nil
-	case said.Verified.IsZero():
-		return false, "it does not say when it verified", nil
+	case summary.VerifierID != c.Verifier:
+		return false, fmt.Sprintf("the summary is of the verifier %s, not %s", summary.VerifierID, c.Verifier), nil
+	case summary.Resource != c.Resource:
+		return false, fmt.Sprintf("the summary is about %s, not %s", summary.Resource, c.Resource), nil
+	case !summary.Passed || slices.Contains(summary.Levels, Failed):
+		return false, "the summary states that the image failed", nil
+	case summary.Verified.IsZero():
+		return false, "the summary has no time of verification", nil
 	case age > c.MaxAge:
-		return false, fmt.Sprintf("it verified %s ago, at most %s is accepted", age.Round(time.Second), c.MaxAge), nil
+		return false, fmt.Sprintf("the summary was verified %s ago, at most %s is accepted", age.Round(time.Second), c.MaxAge), nil
 	case age < -clockSkew:
-		return false, fmt.Sprintf("it says that it verified at %s, which is yet to come", said.Verified.Format(time.RFC3339)), nil
+		return false, fmt.Sprintf("the summary was verified at %s, which is in the future", summary.Verified.Format(time.RFC3339)), nil
 	}
-	if c.PolicyDigest != "" && c.PolicyDigest != "sha256:"+said.PolicyDigest["sha256"] {
-		return false, fmt.Sprintf("it verified against other policies (sha256:%s)", said.PolicyDigest["sha256"]), nil
+	if c.PolicyDigest != "" && c.PolicyDigest != "sha256:"+summary.PolicyDigest["sha256"] {
+		return false, fmt.Sprintf("the summary was verified against other policies (sha256:%s)", summary.PolicyDigest["sha256"]), nil
 	}
 	return true, "", nil
 }

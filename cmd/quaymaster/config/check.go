@@ -74,7 +74,7 @@ func (c *Configuration) checkCertificate(found *complaints) {
 	found.refuse(c.Certificate.Folder != "" && !c.Standalone, "certificate.folder is for running standalone; in a cluster the certificate is in a Secret")
 }
 
-func (l Listen) check(doors Endpoints, found *complaints) {
+func (l Listen) check(endpoints Endpoints, found *complaints) {
 	for _, named := range [][2]string{{"listen.address", l.Address}, {"listen.plain", l.Plain}} {
 		_, _, err := net.SplitHostPort(named[1])
 		found.refuse(err != nil, "%s: want host:port: %w", named[0], err)
@@ -85,8 +85,8 @@ func (l Listen) check(doors Endpoints, found *complaints) {
 	}
 	found.refuse(len(l.ClientNames)+len(l.ClientEndpoints) > 0 && l.ClientCA == "", "listen.clientNames and listen.clientEndpoints need listen.clientCA")
 	found.refuse(l.Socket != "" && !filepath.IsAbs(l.Socket), "listen.socket: %q: want an absolute path", l.Socket)
-	for _, door := range l.ClientEndpoints {
-		found.refuse(!slices.Contains(doors.Paths(), door), "listen.clientEndpoints: there is no endpoint %q, or it is not turned on: want some of %s", door, strings.Join(doors.Paths(), ", "))
+	for _, path := range l.ClientEndpoints {
+		found.refuse(!slices.Contains(endpoints.Paths(), path), "listen.clientEndpoints: there is no endpoint %q, or it is not turned on: want some of %s", path, strings.Join(endpoints.Paths(), ", "))
 	}
 }
 

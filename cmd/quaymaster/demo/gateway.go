@@ -57,7 +57,7 @@ func demoGateway(ctx context.Context, t command.Terminal, folder, registry strin
 	listening, dashboard, ended := make(chan string, 1), make(chan string, 1), make(chan error, 1)
 	go func() {
 		ended <- gateway.Run(ctx, settings, gateway.Options{
-			Log: log, Version: "quaymaster " + t.Version(), Replica: "demo", Listening: func(doors, _ string) { listening <- doors },
+			Log: log, Version: "quaymaster " + t.Version(), Replica: "demo", Listening: func(address, _ string) { listening <- address },
 			Dashboard: func(address string) { dashboard <- address },
 		})
 	}()
