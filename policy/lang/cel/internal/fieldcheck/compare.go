@@ -22,19 +22,19 @@ func (c *check) compare(e ast.Expr, schemas []Schema) {
 	}
 	switch e.AsCall().FunctionName() {
 	case operators.Equals, operators.NotEquals, operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals:
-		c.pair(e, c.valueOf(args[0], schemas[0]), c.valueOf(args[1], schemas[1]))
+		c.pair(e, c.side(args[0], schemas[0]), c.side(args[1], schemas[1]))
 	case operators.In:
-		one := c.valueOf(args[0], schemas[0])
+		one := c.side(args[0], schemas[0])
 		if args[1].Kind() == ast.ListKind {
-			for _, element := range args[1].AsList().Elements() {
-				c.pair(e, one, c.valueOf(element, nil))
+			for _, element := range args[1].AsList().Elements() { // of one type
+				c.pair(e, one, c.side(element, nil))
 			}
 			return
 		}
 		if of := schemas[1]; of != nil && of.IsMap() {
 			c.pair(e, one, value{chainOf(args[1]) + "keys", Text, false})
 		} else if of != nil && of.ValueKind() == List {
-			c.pair(e, one, c.valueOf(args[1], of.Element()))
+			c.pair(e, one, c.side(args[1], of.Element()))
 		}
 	}
 }
@@ -46,8 +46,8 @@ type value struct {
 	written bool // in the expression itself
 }
 
-// valueOf returns the value of an argument, of which the schema may be known.
-func (c *check) valueOf(e ast.Expr, schema Schema) value {
+// side returns the value of an argument, of which the schema may be known.
+func (c *check) side(e ast.Expr, schema Schema) value {
 	if kind := writtenKind(e); kind != Unknown {
 		return value{kind: kind, written: true}
 	}

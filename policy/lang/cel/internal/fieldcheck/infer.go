@@ -35,7 +35,11 @@ func (c *check) infer(e ast.Expr, bound boundTypes) Schema {
 			return c.schema
 		}
 	case ast.SelectKind:
-		return c.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName(), bound)
+		member := c.field(e, e.AsSelect().Operand(), e.AsSelect().FieldName(), bound)
+		if e.AsSelect().IsTestOnly() { // has() is true or false, not the field
+			return nil
+		}
+		return member
 	case ast.CallKind:
 		return c.call(e, bound)
 	case ast.ComprehensionKind:
@@ -83,6 +87,42 @@ func (nowhere) IsMap() bool { return false }
 // ValueKind returns that it is not known.
 func (nowhere) ValueKind() Kind { return Unknown }
 
+// optional is the schema of an optional value, as of its fields: two that have no value are equal,
+// whatever their kinds.
+type optional struct{ of Schema }
+
+// optionalOf returns the schema of an optional value.
+func optionalOf(of Schema) Schema {
+	switch of.(type) {
+	case nil, nowhere, optional:
+		return of
+	}
+	return optional{of}
+}
+
+// valueOf returns the schema of an optional's value.
+func valueOf(of Schema) Schema {
+	if is, ok := of.(optional); ok {
+		return is.of
+	}
+	return of
+}
+
+// Field returns the optional field.
+func (o optional) Field(name string) (Schema, bool) {
+	member, ok := o.of.Field(name)
+	return optionalOf(member), ok
+}
+
+// Element returns the optional element.
+func (o optional) Element() Schema { return optionalOf(o.of.Element()) }
+
+// IsMap returns false: an optional has no keys.
+func (o optional) IsMap() bool { return false }
+
+// ValueKind returns that it is not known.
+func (o optional) ValueKind() Kind { return Unknown }
+
 // variable infers a variable of the document. Its own fields are checked where it is
 // declared.
 func (c *check) variable(name string) Schema {
@@ -98,15 +138,10 @@ func (c *check) call(e ast.Expr, bound boundTypes) Schema {
 	call := e.AsCall()
 	args := call.Args()
 	switch call.FunctionName() {
-	case operators.Index, operators.OptIndex, operators.OptSelect:
-		if text, ok := literal(args[1]); ok {
-			return c.field(e, args[0], text, bound)
-		}
-		c.infer(args[1], bound)
-		if of := c.infer(args[0], bound); of != nil {
-			return of.Element()
-		}
-		return nil
+	case operators.Index:
+		return c.index(e, bound)
+	case operators.OptIndex, operators.OptSelect:
+		return optionalOf(c.index(e, bound))
 	case operators.In:
 		if text, ok := literal(args[0]); ok { // of an object, unlike a list or map, it asks for a field
 			c.field(e, args[1], text, bound)
@@ -125,12 +160,28 @@ func (c *check) call(e ast.Expr, bound boundTypes) Schema {
 	}
 	switch name := call.FunctionName(); {
 	case name == "value" && len(args) == 0:
-		return types[0]
-	case (name == "orValue" || name == "or") && len(args) == 1:
+		return valueOf(types[0])
+	case name == "orValue" && len(args) == 1:
+		of := valueOf(types[0])
 		if hasNoFields(args[0]) {
-			return types[0]
+			return of
 		}
+		return same(of, types[1])
+	case name == "or" && len(args) == 1:
 		return same(types[0], types[1])
+	}
+	return nil
+}
+
+// index infers an element, or the field of a literal name.
+func (c *check) index(e ast.Expr, bound boundTypes) Schema {
+	args := e.AsCall().Args()
+	if text, ok := literal(args[1]); ok {
+		return c.field(e, args[0], text, bound)
+	}
+	c.infer(args[1], bound)
+	if of := c.infer(args[0], bound); of != nil {
+		return of.Element()
 	}
 	return nil
 }
