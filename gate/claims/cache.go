@@ -88,8 +88,8 @@ type Cache struct {
 	nones  *cache.Cache[noneKey, policy.Answer]
 	hashes *cache.Cache[*verify.Authority, hashed]
 	tags   *Tags
-	// gone is the time at which the registry reported no evidence: facts verified before it
-	// are not used as stale entries. It and silent are nil where nothing outlives its age.
+	// negative holds the time at which the registry reported no evidence: facts verified before it
+	// are not used as stale entries. It and unresponsive are nil where nothing outlives its age.
 	negative     *cache.Cache[noneKey, time.Time]
 	unresponsive *cache.Cache[Location, struct{}]
 	searches     *cache.Flight[string, []policy.Answer]
@@ -293,7 +293,11 @@ func (c *Cache) keep(q Query, answer policy.Answer) {
 		}
 	default:
 		found := Entry{Answer: answer, At: c.config.Now(), brief: q.Incomplete}
-		if known, ok := c.facts.Get(q.Key); ok && q.Fallback && isBefore(found.At, known.fresh) {
+		known, ok := c.facts.Get(q.Key)
+		if ok && q.Incomplete && !known.brief { // the claims of all repositories outlast those of one
+			return
+		}
+		if ok && q.Fallback && isBefore(found.At, known.fresh) {
 			found.Answer, found.At, found.brief = Merge(known.Answer, answer, q.Repository), known.At, q.Incomplete || known.brief
 		}
 		age := c.keepFacts(q, found)

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,60 @@ func TestIncomplete(t *testing.T) {
 		primary.Fallback = false
 		if _, ok := known.Stale(primary, time.Hour); ok == c.incomplete {
 			t.Errorf("%s: a stale entry: %t", c.reason, ok)
+		}
+	}
+}
+
+// TestIncompleteOverKnown: claims of a fallback do not replace those of an earlier repository that
+// cannot be read now, and are cached over claims that were as incomplete.
+func TestIncompleteOverKnown(t *testing.T) {
+	now := time.Now()
+	key := aKey("https://example.com/scan")
+	for _, c := range []struct {
+		reason     string
+		passed     time.Duration // since the earlier claims were verified
+		incomplete bool          // the earlier claims
+		fresh      int           // facts that are cached at last
+		stale      bool          // the earlier claims serve as stale entries
+	}{
+		{"known and fresh", 2 * time.Minute, false, 1, true},
+		{"known and stale", 2 * time.Hour, false, 0, true},
+		{"too old to be stale", 25 * time.Hour, false, 2, false},
+		{"as incomplete, and fresh", 30 * time.Second, true, 2, false},
+		{"as incomplete, and old", 2 * time.Minute, true, 2, false},
+	} {
+		clock := now
+		known, err := New(Config{
+			Fact: time.Hour, None: time.Minute, Tag: time.Minute, Stale: 24 * time.Hour, Timeout: time.Minute,
+			Now: func() time.Time { return clock },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		search := func(q Query, facts int) {
+			_, err := known.Search(t.Context(), []Query{q}, "", func(context.Context) []policy.Answer {
+				fact := aFact(key, key.Predicate, clock)
+				fact.Origin.Repository, fact.Expires = q.Repository, time.Time{}
+				return []policy.Answer{{Facts: slices.Repeat([]verify.Fact{fact}, facts)}}
+			})
+			if err != nil {
+				t.Fatalf("%s: %v", c.reason, err)
+			}
+		}
+		own := Query{Key: key, Repository: image.MustParse("registry.example/app").Repository()}
+		mirror := Query{Key: key, Repository: image.MustParse("mirror.example/app").Repository(), Fallback: true, Incomplete: true}
+		if c.incomplete {
+			search(mirror, 1)
+		} else {
+			search(own, 1)
+		}
+		clock = now.Add(c.passed)
+		search(mirror, 2)
+		if answer, _, _ := known.Facts(key); len(answer.Facts) != c.fresh {
+			t.Errorf("%s: %d facts are cached, want %d", c.reason, len(answer.Facts), c.fresh)
+		}
+		if before, ok := known.Stale(own, 24*time.Hour); ok != c.stale || ok && len(before.Answer.Facts) != 1 {
+			t.Errorf("%s: a stale entry: %t with %d facts, want %t", c.reason, ok, len(before.Answer.Facts), c.stale)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (c *Cache) askOthers(ctx context.Context, queries []Query, others others) [
 	return answers
 }
 
-// recall asks for keys. Concurrent requests for the same keys share one call.
+// backfill asks other replicas for keys. Concurrent requests for the same keys share one call.
 func (c *Cache) backfill(ctx context.Context, others others, keys []string) map[string][]byte {
 	known, err := c.backfills.Do(ctx, others.name+strings.Join(keys, "\n"), func(ctx context.Context) (map[string][]byte, error) {
 		return others.get(ctx, keys), nil

@@ -65,8 +65,8 @@ func questionsOf(checks []*policy.Check) []policy.Question {
 type answers struct {
 	mu    sync.Mutex
 	known map[claimQuery]policy.Answer
-	old   []claimQuery // answered from old cache entries
-	stale time.Time    // verification time of the oldest stale fact in use
+	old   []claimQuery             // answered from old cache entries
+	stale map[claimQuery]time.Time // answered from stale entries, and when those were verified
 }
 
 // has reports whether a query was answered.
@@ -129,20 +129,37 @@ func (a *answers) dropOld(key claimQuery) bool {
 	}
 	a.old = slices.Delete(a.old, i, i+1)
 	delete(a.known, key)
+	delete(a.stale, key)
 	return true
 }
 
 // markStale records the verification time of a stale entry that is used.
-func (a *answers) markStale(at time.Time) {
+func (a *answers) markStale(key claimQuery, at time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.stale = claims.Earlier(a.stale, at)
+	if a.stale == nil {
+		a.stale = map[claimQuery]time.Time{}
+	}
+	a.stale[key] = at
 }
 
-func (a *answers) staleSince() time.Time {
+// staleSince returns the verification time of the oldest stale entry in use; zero for none.
+func (a *answers) staleSince() (oldest time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.stale
+	for _, at := range a.stale {
+		oldest = claims.Earlier(oldest, at)
+	}
+	return oldest
+}
+
+// isIncomplete reports whether a repository of the query's answer was not read to the end now: it
+// may have newer statements.
+func (a *answers) isIncomplete(key claimQuery) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, isStale := a.stale[key]
+	return isStale || len(a.known[key].Gaps) > 0
 }
 
 // hasMisses reports whether queries missed the cache and were sent nowhere else.

@@ -231,7 +231,7 @@ func (e *Evaluation) run(ctx context.Context) {
 	resolved, err := e.resolver.resolve(ctx, e.window)
 	e.result.Pinned, e.result.Err, e.result.IsStale = resolved.Pinned, err, resolved.IsStale
 	if resolved.IsStale {
-		e.answers.markStale(resolved.At)
+		e.answers.markStale(claimQuery{}, resolved.At) // of the tag, not of a query
 	}
 	if err != nil {
 		return

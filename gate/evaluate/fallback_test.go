@@ -54,7 +54,8 @@ func (s *shelf) attest(about image.Digest, predicate string) {
 	s.layers = append(s.layers, image.Descriptor{MediaType: attest.MediaTypeDSSE, Digest: image.DigestOf(blob), Size: int64(len(blob))})
 }
 
-// believing is a fake of trust: every statement is the signer's, "dirty" later than "clean".
+// believing is a fake of trust: every statement is the signer's, "dirty" later than "clean", and
+// others earlier.
 type believing struct{}
 
 func (believing) Generation() string { return "" }
@@ -69,9 +70,9 @@ func (believing) Verify(_ context.Context, subject image.Pinned, evidence attest
 		return verify.Fact{}, err
 	}
 	statement, err := attest.ParseStatement(envelope.Payload)
-	at := time.Unix(1, 0)
-	if string(statement.Predicate) == `"dirty"` {
-		at = time.Unix(2, 0)
+	at := map[string]time.Time{`"clean"`: time.Unix(2, 0), `"dirty"`: time.Unix(3, 0)}[string(statement.Predicate)]
+	if at.IsZero() {
+		at = time.Unix(1, 0)
 	}
 	return verify.Fact{Subject: subject.Digest(), Role: attest.Attestation, Statement: &statement, SignedAt: at, Origin: evidence.Origin}, err
 }
@@ -127,6 +128,60 @@ func TestStatementsOfFallbacks(t *testing.T) {
 			primary.err, fallback.err = unavailable(), unavailable()
 		}
 		if got := ask(); got.Result != c.want {
+			t.Errorf("%s: at last %s %+v, want %s", c.reason, got.Result, got.Reasons, c.want)
+		}
+	}
+}
+
+// TestStatementsOverStale: a fallback's statements that were added to stale ones of the primary are
+// not cached for the image, whose later statement counts as soon as the primary answers.
+func TestStatementsOverStale(t *testing.T) {
+	digest := digestOf(t, "a")
+	for _, c := range []struct {
+		reason string
+		later  string // of the primary, at last
+		want   policy.Result
+	}{
+		{"a later statement is read, and the mirror cannot be", "dirty", policy.Indeterminate},
+		{"the same statements are read", "", policy.Pass},
+	} {
+		primary, fallback := &shelf{}, &shelf{}
+		primary.attest(digest, "other")
+		fallback.attest(digest, "clean")
+		now := time.Now()
+		e := newEvaluator(t, func() time.Time { return now })
+		window := policy.MaxStale
+		e.Stale = &window
+		check := scans(clean{})
+		check.Attestations[0].Signers[0].Members[0].Authority.Key = &verify.Key{PEM: []byte("key")}
+		ask := func(mirrors ...image.Repository) policy.Decision {
+			ref := parse(t, "registry.example/app:1@"+digest.String())
+			evaluation := e.Evaluate(Reference{
+				Ref: ref, Registry: primary, Prover: believing{},
+				Evidence: append([]image.Repository{ref.Repository()}, mirrors...),
+				Open:     func(context.Context, image.Repository) (Registry, error) { return fallback, nil },
+			})
+			at := evaluation.Add(check)
+			if result, ok := evaluation.Cached(t.Context()); ok {
+				return result.Decide(at)
+			}
+			return evaluation.Run(t.Context()).Decide(at)
+		}
+		mirror := parse(t, "mirror.example/app").Repository()
+		ask()
+		now = now.Add(2 * time.Hour) // facts are fresh for one
+		primary.err = unavailable()
+		if got := ask(mirror); got.Result != policy.Pass {
+			t.Errorf("%s: by stale statements %s %+v", c.reason, got.Result, got.Reasons)
+		}
+		now = now.Add(2 * time.Second) // "none found" is cached for one
+		primary.err, fallback.err = nil, unavailable()
+		if c.later != "" {
+			primary.attest(digest, c.later)
+		} else {
+			fallback.err = nil
+		}
+		if got := ask(mirror); got.Result != c.want {
 			t.Errorf("%s: at last %s %+v, want %s", c.reason, got.Result, got.Reasons, c.want)
 		}
 	}

@@ -127,7 +127,7 @@ func (s *search) lookup(ctx context.Context, at *repository, pinned image.Pinned
 	pending.query = claims.Query{
 		Key: pending.Key, Repository: where.name, Scope: pending.registry.Scope(),
 		MaxAge: authority.MaxAge, Fallback: at.isFallback, Bypass: s.bypass,
-		Incomplete: at.isFallback && q.Role != attest.Signature && len(s.answers.of(pending.key).Gaps) > 0,
+		Incomplete: at.isFallback && q.Role != attest.Signature && s.answers.isIncomplete(pending.key),
 	}
 	answer, old, ok := s.Claims.Lookup(pending.query)
 	if ok && old {
@@ -308,7 +308,7 @@ func (s *search) findOrStale(ctx context.Context, pinned image.Pinned, missing [
 		}
 		s.answers.set(pending.key, before.Answer)
 		s.answers.markOld(pending.key)
-		s.answers.markStale(before.At)
+		s.answers.markStale(pending.key, before.At)
 	}
 }
 
