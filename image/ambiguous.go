@@ -35,7 +35,8 @@ func manifestFields() fields {
 func configFields() fields {
 	return named("created", "author", "architecture", "variant", "os", "os.version", "os.features").
 		with("config", named("User", "ExposedPorts", "Env", "Entrypoint", "Cmd", "Volumes", "WorkingDir", "Labels", "StopSignal",
-			"ArgsEscaped", "Healthcheck", "Shell", "OnBuild", "Hostname", "Domainname")).
+			"ArgsEscaped", "Shell", "OnBuild", "Hostname", "Domainname").
+			with("Healthcheck", named("Test", "Interval", "Timeout", "StartPeriod", "StartInterval", "Retries"))).
 		with("rootfs", named("type", "diff_ids")).
 		with("history", named("created", "created_by", "author", "comment", "empty_layer"))
 }

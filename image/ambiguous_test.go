@@ -1,8 +1,13 @@
 package image_test
 
 import (
+	stdjson "encoding/json"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quaymaster/quaymaster/image"
 )
@@ -41,6 +46,8 @@ func TestAmbiguous(t *testing.T) {
 		{"another configuration in another case", config, `{"config":{"User":"1"},"Config":{"User":"0"}}`, `"config"`},
 		{"in the history", config, `{"history":[{"created":"x","CREATED":"y"}]}`, `"created"`},
 		{"no object", config, `"text"`, ""},
+		{"a check of health", config, `{"config":{"Healthcheck":{"Test":["NONE"],"Interval":1}}}`, ""},
+		{"a check of health with two commands", config, `{"config":{"Healthcheck":{"Test":["NONE"],"test":["CMD","x"]}}}`, `"Test"`},
 	} {
 		err := c.check([]byte(c.text))
 		if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
@@ -49,13 +56,68 @@ func TestAmbiguous(t *testing.T) {
 	}
 }
 
+// descriptor, manifest and config have the fields that policies read of documents of images.
+type descriptor struct {
+	MediaType   any `json:"mediaType"`
+	Digest      any `json:"digest"`
+	Size        any `json:"size"`
+	Annotations any `json:"annotations"`
+	Platform    *struct {
+		OS           any `json:"os"`
+		Architecture any `json:"architecture"`
+		Variant      any `json:"variant"`
+	} `json:"platform"`
+}
+
+type manifest struct {
+	MediaType   any          `json:"mediaType"`
+	Config      *descriptor  `json:"config"`
+	Layers      []descriptor `json:"layers"`
+	Manifests   []descriptor `json:"manifests"`
+	Annotations any          `json:"annotations"`
+}
+
+type config struct {
+	OS           any `json:"os"`
+	Architecture any `json:"architecture"`
+	Config       *struct {
+		User        any `json:"User"`
+		Entrypoint  any `json:"Entrypoint"`
+		Env         any `json:"Env"`
+		Labels      any `json:"Labels"`
+		Healthcheck *struct {
+			Test     any `json:"Test"`
+			Interval any `json:"Interval"`
+		} `json:"Healthcheck"`
+	} `json:"config"`
+	History []struct {
+		Created any `json:"created"`
+	} `json:"history"`
+}
+
+// FuzzAmbiguous: of a document that passes, a decoder that ignores case and one that does not read
+// the same.
 func FuzzAmbiguous(f *testing.F) {
 	f.Add([]byte(`{"layers":[{"size":1,"platform":{}}],"config":{"User":"0","user":"1"}}`))
+	f.Add([]byte(`{"config":{"Healthcheck":{"Test":["NONE"],"tesT":["CMD"]}}}`))
 	f.Add([]byte(`[[{"config":[{}]}]]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, check := range []func([]byte) error{image.CheckManifest, image.CheckConfig} {
-			if check(text) == nil && check(append(text[:len(text):len(text)], "{}"...)) == nil {
+		for _, kind := range []struct {
+			check        func([]byte) error
+			ignoring, by any
+		}{
+			{image.CheckManifest, &manifest{}, &manifest{}},
+			{image.CheckConfig, &config{}, &config{}},
+		} {
+			if kind.check(text) != nil {
+				continue
+			}
+			if kind.check(append(text[:len(text):len(text)], "{}"...)) == nil {
 				t.Errorf("%q: a second value passed", text)
+			}
+			err := json.Unmarshal(text, kind.by, jsontext.AllowInvalidUTF8(true))
+			if err == nil && (stdjson.Unmarshal(text, kind.ignoring) != nil || !reflect.DeepEqual(kind.ignoring, kind.by)) {
+				t.Errorf("%q: read as %+v and as %+v", text, kind.ignoring, kind.by)
 			}
 		}
 	})

@@ -1,9 +1,6 @@
 package image
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Descriptor is the used part of an OCI descriptor: a digest and, once available, media type and
 // size.
@@ -36,26 +33,6 @@ func (p Platform) String() string {
 		parts = append(parts, p.Variant)
 	}
 	return strings.Join(parts, "/")
-}
-
-// Usual returns the index of the child that a linux/amd64 node runs, by containerd's rules: the
-// first without a variant, which v1 is, else the first without a platform, whose configuration
-// names one. Where there is none, it is the first of another variant, of Linux, or at all. For no
-// children it is 0.
-func Usual(children []Descriptor) int {
-	for _, fits := range []func(p *Platform) bool{
-		func(p *Platform) bool {
-			return p != nil && (p.String() == "linux/amd64" || p.String() == "linux/amd64/v1")
-		},
-		func(p *Platform) bool { return p == nil },
-		func(p *Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
-		func(p *Platform) bool { return p.OS == "linux" },
-	} {
-		if i := slices.IndexFunc(children, func(d Descriptor) bool { return fits(d.Platform) }); i >= 0 {
-			return i
-		}
-	}
-	return 0
 }
 
 // Pinned is a reference together with the digest that it resolves to. Only Ref.Pin makes one, so

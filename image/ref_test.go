@@ -367,39 +367,6 @@ func TestAddressesHaveOneSpelling(t *testing.T) {
 	}
 }
 
-// TestUsual: whoever lists several for one platform does not choose which is looked at.
-func TestUsual(t *testing.T) {
-	for _, row := range []struct {
-		reason    string
-		platforms []string // os/architecture/variant; "" has none
-		want      int
-	}{
-		{"none", nil, 0},
-		{"no platforms", []string{"", ""}, 0},
-		{"amd64 after another", []string{"linux/arm64/v8", "linux/amd64"}, 1},
-		{"amd64 of Windows before that of Linux", []string{"windows/amd64", "linux/amd64"}, 1},
-		{"a variant before what nodes run", []string{"linux/amd64/v9", "linux/amd64"}, 1},
-		{"the first variant is none", []string{"linux/amd64/v2", "linux/amd64/v1", "linux/amd64"}, 1},
-		{"two of the same", []string{"", "linux/amd64", "linux/amd64"}, 1},
-		{"one without a platform before another architecture", []string{"linux/arm64", ""}, 1},
-		{"one without a platform before a variant", []string{"linux/amd64/v3", "", ""}, 1},
-		{"a variant alone", []string{"linux/arm64", "linux/amd64/v3"}, 1},
-		{"Linux without amd64", []string{"windows/amd64", "linux/arm64"}, 1},
-		{"no Linux", []string{"windows/amd64", "darwin/arm64"}, 0},
-	} {
-		children := make([]image.Descriptor, len(row.platforms))
-		for i, text := range row.platforms {
-			parts := strings.Split(text+"//", "/")
-			if text != "" {
-				children[i].Platform = &image.Platform{OS: parts[0], Architecture: parts[1], Variant: parts[2]}
-			}
-		}
-		if got := image.Usual(children); got != row.want {
-			t.Errorf("%s: %d, want %d", row.reason, got, row.want)
-		}
-	}
-}
-
 // TestOtherNames: they lead back to where they were asked from, and nobody else has them.
 func TestOtherNames(t *testing.T) {
 	for name, want := range map[string]string{

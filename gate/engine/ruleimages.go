@@ -10,13 +10,11 @@ import (
 	"sync/atomic"
 
 	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
-
-// maxRuleConfig bounds an image's configuration, in bytes, as package gate does.
-const maxRuleConfig = 4 << 20
 
 // RuleImages reads image data for the contexts of rules (imageRegistry). Policies are compiled
 // before the registries exist, so Use sets them later. It is safe for concurrent use.
@@ -27,8 +25,8 @@ type RuleImages struct {
 // Use sets the registries; before that, every request fails.
 func (r *RuleImages) Use(registries gate.Registries) { r.registries.Store(&registries) }
 
-// ImageData implements rulecontext.Images. Of an index it reads the image for linux/amd64, else
-// the first for linux, else the first.
+// ImageData implements rulecontext.Images. Of an index it reads the image that a linux/amd64 node
+// runs (image.Usual).
 func (r *RuleImages) ImageData(ctx context.Context, reference string, credentials policy.Credentials) (map[string]any, error) {
 	registries := r.registries.Load()
 	if registries == nil {
@@ -46,37 +44,18 @@ func (r *RuleImages) ImageData(ctx context.Context, reference string, credential
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := oneManifest(ctx, session, pinned)
+	read, err := content.Reader{Fetcher: session, Parallel: 1}.Image(ctx, pinned)
 	if err != nil {
 		return nil, err
-	}
-	var decoded struct {
-		Config image.Descriptor `json:"config"`
-	}
-	corrupt := func(err error) error {
-		return &image.Error{Kind: image.Corrupt, Op: "read manifest", On: pinned.String(), Err: err}
-	}
-	if err := json.Unmarshal(manifest, &decoded); err != nil {
-		return nil, corrupt(err)
-	}
-	if decoded.Config.Digest.IsZero() {
-		return nil, corrupt(errors.New("it names no configuration, so it is no image"))
-	}
-	config, err := session.Blob(ctx, ref.Repository(), decoded.Config, maxRuleConfig)
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(image.CheckManifest(manifest), image.CheckConfig(config)); err != nil {
-		return nil, corrupt(err)
 	}
 	data := map[string]any{
 		"image": ref.String(), "resolvedImage": ref.Repository().String() + "@" + pinned.Digest().String(),
 		"registry": ref.Repository().Registry(), "repository": ref.Repository().Path(), "identifier": identifier(ref),
 	}
-	for name, text := range map[string][]byte{"manifest": manifest, "configData": config} {
+	for name, text := range map[string][]byte{"manifest": read.Manifest, "configData": read.Config} {
 		var value any
 		if err := json.Unmarshal(text, &value); err != nil {
-			return nil, corrupt(err)
+			return nil, &image.Error{Kind: image.Corrupt, Op: "read " + name, On: pinned.String(), Err: err}
 		}
 		data[name] = value
 	}
@@ -111,27 +90,4 @@ func identifier(ref image.Ref) string {
 		return ref.Digest().String()
 	}
 	return ref.Tag()
-}
-
-// oneManifest returns the manifest of an image, or of one that an index lists.
-func oneManifest(ctx context.Context, session gate.Session, pinned image.Pinned) ([]byte, error) {
-	descriptor, body, err := session.Manifest(ctx, pinned.Repository(), pinned.Digest().String())
-	if err != nil || !descriptor.IsIndex() {
-		return body, err
-	}
-	var index struct {
-		Manifests []image.Descriptor `json:"manifests"`
-	}
-	err = image.CheckManifest(body)
-	if err == nil {
-		err = json.Unmarshal(body, &index)
-	}
-	if err == nil && len(index.Manifests) == 0 {
-		err = errors.New("it lists no image")
-	}
-	if err != nil {
-		return nil, &image.Error{Kind: image.Corrupt, Op: "read index", On: pinned.String(), Err: err}
-	}
-	_, body, err = session.Manifest(ctx, pinned.Repository(), index.Manifests[image.Usual(index.Manifests)].Digest.String())
-	return body, err
 }

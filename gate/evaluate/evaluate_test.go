@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -112,13 +113,13 @@ func TestPlatforms(t *testing.T) {
 	signed := policy.Answer{Facts: []verify.Fact{{Role: attest.Signature, Signer: verify.Signer{ID: "key"}}}}
 	unknown := policy.Answer{Gaps: []error{&image.Error{Kind: image.Unavailable, Err: errors.New("no answer")}}}
 	unsigned := policy.Answer{}
-	unread := index{err: &image.Error{Kind: image.Unavailable, Err: errors.New("no answer")}}
-	listed := index{children: []image.Descriptor{one, two}}
+	unread := content.Index{Err: &image.Error{Kind: image.Unavailable, Err: errors.New("no answer")}}
+	listed := content.Index{Children: []image.Descriptor{one, two}}
 	for _, c := range []struct {
 		reason      string
 		own         policy.Result
 		first, next policy.Answer
-		listed      index
+		listed      content.Index
 		each, any   policy.Result
 	}{
 		{"all are signed", policy.Fail, signed, signed, listed, policy.Pass, policy.Pass},
@@ -128,8 +129,8 @@ func TestPlatforms(t *testing.T) {
 		{"a failure outweighs an error", policy.Fail, unknown, unsigned, listed, policy.Fail, policy.Indeterminate},
 		{"the index alone is signed", policy.Pass, unsigned, unsigned, listed, policy.Fail, policy.Pass},
 		{"the index cannot be read", policy.Fail, signed, signed, unread, policy.Indeterminate, policy.Indeterminate},
-		{"a signed manifest", policy.Pass, unsigned, unsigned, index{}, policy.Pass, policy.Pass},
-		{"an unsigned manifest", policy.Fail, signed, signed, index{}, policy.Fail, policy.Fail},
+		{"a signed manifest", policy.Pass, unsigned, unsigned, content.Index{}, policy.Pass, policy.Pass},
+		{"an unsigned manifest", policy.Fail, signed, signed, content.Index{}, policy.Fail, policy.Fail},
 	} {
 		a := &answers{known: map[claimQuery]policy.Answer{}}
 		for _, q := range check.Questions() {

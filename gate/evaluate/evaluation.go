@@ -31,7 +31,7 @@ type Reference struct {
 type Evaluation struct {
 	search
 	resolver   resolver
-	content    content
+	content    imageContent
 	target     *Target       // to request in parallel; nil for none
 	primary    *repository   // the evidence repository that is searched first
 	fallbacks  []*repository // searched in order while a check is not met
@@ -45,7 +45,7 @@ func (e *Evaluator) Evaluate(ref Reference) *Evaluation {
 	out := &Evaluation{
 		search:   search{Evaluator: e, prover: ref.Prover, generation: ref.Prover.Generation(), answers: answers{known: map[claimQuery]policy.Answer{}}},
 		resolver: resolver{Evaluator: e, registry: ref.Registry, scope: scope, ref: ref.Ref, evidence: ref.Evidence},
-		content:  content{Evaluator: e, registry: ref.Registry, scope: scope},
+		content:  imageContent{Evaluator: e, registry: ref.Registry, scope: scope},
 	}
 	out.result.answers = &out.answers
 	out.own.name, out.own.registry = ref.Repository(), ref.Registry

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -165,18 +166,18 @@ func (r *resolver) compareSource(ctx context.Context) (wait func() image.Digest)
 
 // index resolves the tag of a reference that has a tag and a digest, and returns the index behind
 // it if that lists the named digest.
-func (r *resolver) index(ctx context.Context, c *content, named image.Digest) index {
+func (r *resolver) index(ctx context.Context, c *imageContent, named image.Digest) content.Index {
 	tagged, err := image.Parse(r.ref.Repository().String() + ":" + r.ref.Tag())
 	if err != nil {
-		return index{err: err}
+		return content.Index{Err: err}
 	}
 	pinned, err := r.tag(ctx, tagged)
 	if err != nil || pinned.Digest() == named {
-		return index{err: err}
+		return content.Index{Err: err}
 	}
-	found := c.index(ctx, pinned)
-	if slices.ContainsFunc(found.children, func(child image.Descriptor) bool { return child.Digest == named }) {
+	found := c.reader().Index(ctx, pinned)
+	if slices.ContainsFunc(found.Children, func(child image.Descriptor) bool { return child.Digest == named }) {
 		return found
 	}
-	return index{err: found.err}
+	return content.Index{Err: found.Err}
 }

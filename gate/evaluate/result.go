@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -30,14 +31,14 @@ type Result struct {
 	checks   []*policy.Check
 	answers  *answers
 	own      []policy.Decision // of the checks, by the named digest
-	children index             // of the named digest, where a policy selects platforms
-	parent   index             // the index that lists the named digest
+	children content.Index     // of the named digest, where a policy selects platforms
+	parent   content.Index     // the index that lists the named digest
 	byParent []policy.Decision // of the checks, by parent; none where it was not asked
 }
 
 // markLate marks everything that the request's deadline cut short.
 func (r *Result) markLate(ctx context.Context) {
-	r.Err, r.children.err, r.parent.err = deadline.Mark(ctx, r.Err), deadline.Mark(ctx, r.children.err), deadline.Mark(ctx, r.parent.err)
+	r.Err, r.children.Err, r.parent.Err = deadline.Mark(ctx, r.Err), deadline.Mark(ctx, r.children.Err), deadline.Mark(ctx, r.parent.Err)
 	r.answers.markLate(ctx)
 }
 
@@ -62,14 +63,14 @@ func (r *Result) Decide(i int) policy.Decision {
 		return r.platforms().Any(own)
 	}
 	if r.passesByIndex(i) {
-		return onIndex(r.byParent[i], r.parent.pinned)
+		return onIndex(r.byParent[i], r.parent.Pinned)
 	}
 	return own
 }
 
 // platforms are the children of the named digest.
 func (r *Result) platforms() decide.Platforms {
-	return decide.Platforms{Children: r.children.children, Err: r.children.err, Answers: r.answers.about}
+	return decide.Platforms{Children: r.children.Children, Err: r.children.Err, Answers: r.answers.about}
 }
 
 // onIndex adds to a decision about an index that it lists the named digest.
@@ -117,7 +118,7 @@ func (r *Result) Given(i int) policy.Given {
 		return Unasked(r.checks[i], r.Err)
 	}
 	if r.passesByIndex(i) {
-		return r.given(r.checks[i], r.parent.pinned)
+		return r.given(r.checks[i], r.parent.Pinned)
 	}
 	return r.given(r.checks[i], r.Pinned)
 }
@@ -131,7 +132,7 @@ func (r *Result) given(check *policy.Check, about image.Pinned) policy.Given {
 // verified in place of the named digest.
 func (r *Result) Judged(i int, decision policy.Decision) policy.Decision {
 	if decision.Result == policy.Pass && r.Err == nil && r.passesByIndex(i) {
-		return onIndex(decision, r.parent.pinned)
+		return onIndex(decision, r.parent.Pinned)
 	}
 	return decision
 }

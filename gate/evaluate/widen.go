@@ -21,8 +21,8 @@ import (
 func (e *Evaluation) widen(ctx context.Context, at *repository) {
 	r := &e.result
 	if e.selectsPlatforms() {
-		if r.children.pinned.IsZero() { // else an earlier repository was asked about them
-			r.children = e.content.index(ctx, r.Pinned)
+		if r.children.Pinned.IsZero() { // else an earlier repository was asked about them
+			r.children = e.content.reader().Index(ctx, r.Pinned)
 		}
 		e.searchChildren(ctx, at)
 	}
@@ -30,17 +30,17 @@ func (e *Evaluation) widen(ctx context.Context, at *repository) {
 	if ref.Digest().IsZero() || ref.Tag() == "" || !r.lacksClaims() {
 		return
 	}
-	if r.parent.pinned.IsZero() {
+	if r.parent.Pinned.IsZero() {
 		r.parent = e.resolver.index(ctx, &e.content, r.Pinned.Digest())
 	}
-	if r.parent.err != nil || r.parent.pinned.IsZero() || len(r.parent.children) == 0 {
+	if r.parent.Err != nil || r.parent.Pinned.IsZero() || len(r.parent.Children) == 0 {
 		return
 	}
-	e.search.run(ctx, at, r.parent.pinned, questionsOf(r.checks))
+	e.search.run(ctx, at, r.parent.Pinned, questionsOf(r.checks))
 	r.byParent = make([]policy.Decision, len(r.checks))
 	for i, check := range r.checks {
 		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(r.own[i]) {
-			if above := r.decideBy(ctx, check, r.parent.pinned); !r.mayContradict(check, above.Facts) {
+			if above := r.decideBy(ctx, check, r.parent.Pinned); !r.mayContradict(check, above.Facts) {
 				r.byParent[i] = above
 			}
 		}
@@ -73,13 +73,13 @@ func (e *Evaluation) searchChildren(ctx context.Context, at *repository) {
 	}
 	var group errgroup.Group
 	group.SetLimit(e.Parallel)
-	for _, child := range e.result.children.children {
+	for _, child := range e.result.children.Children {
 		group.Go(func() error {
 			return panics.Catch(func() { e.search.run(ctx, at, e.result.Pinned.Child(child), questions) })
 		})
 	}
 	if err := group.Wait(); err != nil {
-		e.result.children.err = err
+		e.result.children.Err = err
 	}
 }
 

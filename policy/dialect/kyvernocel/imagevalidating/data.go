@@ -85,7 +85,7 @@ func imageData(text string, given *policy.Given) (map[string]any, error) {
 }
 
 // platform chooses one of the images of an index by the platforms that it lists, as container
-// runtimes do. They do not read the platform in the configuration of a listed one.
+// runtimes do. They do not read the platform in the configuration of one that is listed with it.
 func platform(children []policy.ImageManifest) (*policy.ImageManifest, any, error) {
 	if len(children) == 0 {
 		return nil, nil, nil
@@ -94,7 +94,11 @@ func platform(children []policy.ImageManifest) (*policy.ImageManifest, any, erro
 	for i := range children {
 		listed[i] = children[i].Descriptor
 	}
-	child := &children[image.Usual(listed)]
+	one, err := image.Usual(listed, func(child int) []byte { return children[child].Config })
+	if err != nil {
+		return nil, nil, fmt.Errorf("the image index: %w", err)
+	}
+	child := &children[one]
 	config, err := decoded(child.Config, "configuration")
 	return child, config, err
 }
