@@ -57,7 +57,7 @@ func expect(t *testing.T, folder string, suites, checks int) result.Report {
 func TestSuites(t *testing.T) {
 	t.Parallel()
 	for folder, checks := range map[string]int{
-		"context": 6, "expressions": 13, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
+		"context": 8, "expressions": 13, "generate": 2, "imagepolicies": 12, "images": 9, "lookups": 9, "mutate": 6, "older": 2, "targets": 2, "values": 12,
 	} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()

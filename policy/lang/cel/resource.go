@@ -97,11 +97,7 @@ func resourceGet(c libraryContext, arguments []ref.Val) ref.Val {
 		if err != nil {
 			return nil, err
 		}
-		object, err := resources.Get(c.activation.ctx, of)
-		if object == nil {
-			return nil, err // not a nil map, which would be an empty object
-		}
-		return object, err
+		return resources.Get(c.activation.ctx, of)
 	})
 }
 

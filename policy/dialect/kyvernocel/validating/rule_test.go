@@ -55,7 +55,7 @@ func world() cel.Outside {
 
 func (answers) Get(_ context.Context, ref cel.ResourceRef) (map[string]any, error) {
 	if ref != (cel.ResourceRef{Version: "v1", Resource: "configmaps", Namespace: "shop", Name: "limits"}) {
-		return nil, nil
+		return nil, errors.New("not found")
 	}
 	return map[string]any{"data": map[string]any{"most": "1"}}, nil
 }
