@@ -161,7 +161,7 @@ func (c *checks) decide(i int, pins pins) policy.Decision {
 	return pins.pinsLast(check, t, t.image.result.Decide(t.at))
 }
 
-// tasksOf returns the evaluations of an image, and whether one of them requires verification.
+// evaluationsOf returns the evaluations of an image, and whether one of them requires verification.
 func (c *checks) evaluationsOf(found policy.Image) (proves bool, evaluations []checkEvaluation) {
 	for i := range c.Checks {
 		check := &c.Checks[i]

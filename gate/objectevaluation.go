@@ -61,7 +61,7 @@ func (b *batch) plan(ctx context.Context, request Request) *objectEvaluation {
 	p.subject.Time = p.started
 	if err := p.mutate(ctx, b.snapshot.Policies); err != nil {
 		p.images.reasons = append(p.images.reasons, policy.Reason{
-			Code: policy.Malformed, Message: err.Error(), Hint: "correct the mutation rules that speak of it, or make the object as they want it",
+			Code: policy.Malformed, Message: err.Error(), Hint: "correct the mutation rules that match it, or write the object as they would leave it",
 		})
 		return p
 	}

@@ -203,7 +203,7 @@ func (v *Verdict) disagree(check *policy.Check) {
 	v.Result, v.Pin = Error, false
 	v.Reasons = []policy.Reason{{
 		Code: policy.Contradiction, Path: check.Entry,
-		Message: "the tag stands for different digests, by the credentials it is asked with",
+		Message: "the tag resolves to different digests with different credentials",
 		Hint:    "try again; if it stays so, name the image by digest",
 	}}
 }

@@ -324,7 +324,7 @@ func (v *Verdict) compare(route *mirror.Route, source func(policy.Image) image.D
 	v.Redirect.Other = other
 	v.Warnings = append(v.Warnings, policy.Reason{
 		Code: policy.MirrorDiffers, Path: route.Mirror, Expected: v.Pinned.Digest().String(), Found: other.String(),
-		Message: "the tag " + v.Image.Ref.Tag() + " stands for another digest at the " + strings.ToLower(side),
+		Message: "the tag " + v.Image.Ref.Tag() + " resolves to another digest at the " + strings.ToLower(side),
 		Hint:    "bring the mirror up to date, or name the image by digest",
 	})
 }

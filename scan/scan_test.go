@@ -134,7 +134,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestKinds: what is listed follows from what policies speak of.
+// TestKinds: what is listed follows from what policies match.
 func TestKinds(t *testing.T) {
 	old := deployments
 	old.Version = "v1beta1"

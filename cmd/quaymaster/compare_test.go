@@ -63,7 +63,7 @@ func TestCompareStatus(t *testing.T) {
 		{"nothing differs that we would deny newly", []string{"-f", cluster, "--decision-log", write(all[3] + all[4])}, command.ExitAllowed, "we would deny 0"},
 		{"we deny what the other admits", []string{"-f", cluster, "--decision-log", write(all[0])}, command.ExitDenied, "ADMITTED THERE, AND DENIED HERE"},
 		{"and under audit would only tell it", []string{"-f", cluster, "--decision-log", write(strings.NewReplacer(`"Enforce"`, `"Audit"`, `"result":"deny"`, `"result":"allow"`).Replace(all[0]) + all[4])}, command.ExitAllowed, "deny (audit): unsigned"},
-		{"we could not look", []string{"-f", cluster, "--decision-log", write(all[2] + all[4])}, command.ExitError, "WE COULD NOT LOOK"},
+		{"not verified here", []string{"-f", cluster, "--decision-log", write(all[2] + all[4])}, command.ExitError, "NOT VERIFIED HERE"},
 		{"a line that makes no sense", []string{"-f", cluster, "--decision-log", write(all[4] + "no\n")}, command.ExitError, "not read: 1 objects or lines"},
 		{"a log that is not there", []string{"-f", cluster, "--decision-log", "none"}, command.ExitError, "--decision-log none"},
 		{"a folder without a log", []string{"-f", cluster, "--decision-log", t.TempDir()}, command.ExitError, "there is no decision log in it"},

@@ -60,13 +60,13 @@ signed by the key, and a broken proof in a bundle            | ok       | badlog
 signed by the key, and logged by a log that nobody trusts    | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, and stamped                               | ok       | log      | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, twice                                     | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
-signed by a stranger                                         | key      | key      | who      | nothing  | key      | key      | key      | key      | none
-signed by a stranger, in a bundle, by digest                 | key      | key      | who      | nothing  | key      | key      | key      | key      | none
+signed with another key                                         | key      | key      | who      | nothing  | key      | key      | key      | key      | none
+signed with another key, in a bundle, by digest                 | key      | key      | who      | nothing  | key      | key      | key      | key      | none
 signed by the second key                                     | key      | key      | who      | nothing  | ok       | key      | few      | key      | none
 signed by both keys                                          | ok       | ok       | who      | nothing  | ok       | ok       | ok       | notes    | none
 signed by both keys, in both formats, by digest              | ok       | ok       | who      | nothing  | ok       | ok       | ok       | notes    | none
-signed by the key, among strangers and junk                  | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
-signed by the key in a bundle, among strangers and junk      | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
+signed by the key, among other keys and junk                  | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
+signed by the key in a bundle, among other keys and junk      | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
 junk                                                         | junk     | junk     | junk     | nothing  | junk     | junk     | junk     | junk     | none
 signature of other bytes                                     | bytes    | bytes    | who      | nothing  | bytes    | bytes    | bytes    | bytes    | none
 signature of another image                                   | digest   | digest   | who      | nothing  | digest   | digest   | digest   | digest   | none
@@ -77,8 +77,8 @@ attested by the key, of another type                         | none     | none  
 attested by the key, and the verdict is another              | none     | none     | none     | verdict  | none     | none     | none     | none     | none
 attested by the key, without a verdict                       | none     | none     | none     | verdict  | none     | none     | none     | none     | none
 attested by the key, once dirty and once clean, by digest    | none     | none     | none     | ok       | none     | none     | none     | none     | none
-attested by a stranger                                       | none     | none     | none     | key      | none     | none     | none     | none     | none
-attested clean by a stranger and dirty by the key, by digest | none     | none     | none     | verdict  | none     | none     | none     | none     | none
+attested with another key                                       | none     | none     | none     | key      | none     | none     | none     | none     | none
+attested clean with another key and dirty by the key, by digest | none     | none     | none     | verdict  | none     | none     | none     | none     | none
 attestation of another image                                 | none     | none     | none     | digest   | none     | none     | none     | none     | none
 signed and attested by the key                               | ok       | ok       | who      | ok       | ok       | key      | few      | notes    | none
 signed by the identity                                       | key      | key      | ok       | nothing  | key      | key      | key      | key      | none

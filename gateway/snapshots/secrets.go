@@ -85,7 +85,7 @@ func (s *secretStore) put(ctx context.Context, name string, part []byte) error {
 		}, metav1.CreateOptions{})
 	case err != nil:
 	case secret.Type != secretType:
-		err = errors.New("it is there already and somebody else's: remove it, or set snapshot.folder")
+		err = errors.New("a Secret of that name and another type exists: remove it, or set snapshot.folder")
 	default:
 		secret.Data = map[string][]byte{entry: part}
 		_, err = s.secrets.Update(ctx, secret, metav1.UpdateOptions{})

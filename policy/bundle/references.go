@@ -84,7 +84,7 @@ func (f *finder) member(key string, value any) {
 		f.gap("it calls an API or a service (apiCall): a rule that wants the answer cannot be asked")
 	case "secrets":
 		if list, _ := value.([]any); len(list) > 0 {
-			f.gap("it names credentials for registries: they are not carried, and those of whoever verifies are used, where --resource does not give them")
+			f.gap("it names credentials for registries: they are not carried, and those of the process that verifies are used, where --resource does not give them")
 		}
 	case "remote":
 		if _, ok := reference["url"]; ok {

@@ -482,7 +482,6 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// TestTargetsOfAll says by which operations rules about objects are asked.
 // TestLabelled: a selector names namespaces by the label of their names; it selects objects of
 // cluster-scoped kinds in any case.
 func TestLabelled(t *testing.T) {
@@ -512,6 +511,7 @@ func TestLabelled(t *testing.T) {
 	}
 }
 
+// TestTargetsOfAll: by which operations rules about objects are asked.
 func TestTargetsOfAll(t *testing.T) {
 	for operations, want := range map[string][2]string{
 		"CREATE, UPDATE": {"[]", "[]"}, "CREATE": {"[CREATE]", "[CREATE]"}, "UPDATE, DELETE": {"[UPDATE]", "[UPDATE DELETE]"},

@@ -31,7 +31,7 @@ import (
 // seedChecker is where a policy expects the service that knows images of registries.
 const seedChecker = "http://ecr-image-checker.kube-system:9898"
 
-// seedKinds are kinds of others that policies speak of, as far as the API server needs
+// seedKinds are kinds of others that policies match, as far as the API server needs
 // to know them.
 const seedKinds = `
 apiVersion: apiextensions.k8s.io/v1

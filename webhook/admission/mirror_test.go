@@ -294,7 +294,7 @@ func TestMirrorMessages(t *testing.T) {
 	admitted := verdict("web", gate.Allow)
 	admitted.Reasons = []policy.Reason{{Code: policy.Mirrored, Message: "redirected to mirror.example/web:1"}}
 	admitted.Warnings = []policy.Reason{
-		{Code: policy.MirrorDiffers, Path: "RegistryMirror/hub[0]", Message: "the tag 1 stands for another digest at the target", Expected: image.DigestOf([]byte("a")).String(), Found: image.DigestOf([]byte("b")).String()},
+		{Code: policy.MirrorDiffers, Path: "RegistryMirror/hub[0]", Message: "the tag 1 resolves to another digest at the target", Expected: image.DigestOf([]byte("a")).String(), Found: image.DigestOf([]byte("b")).String()},
 		{Code: policy.NotMirrored, Message: "it stays at docker.io: mirror.example/web did not answer"},
 		{Code: policy.NoPullSecret, Message: "the mirror wants the pull secret hub, which is not in the namespace shop"},
 	}

@@ -166,7 +166,7 @@ func stage(yard *gatetest.Yard, people signers) ([]scene, error) {
 		{worker, "signed without a key, by its workflow", gate.Allow},
 		{db, "signed by notation", gate.Allow},
 		{cart, "not signed", gate.Deny},
-		{mail, "signed by a stranger", gate.Deny},
+		{mail, "signed with another key", gate.Deny},
 		{search, "scanned, with three critical findings", gate.Deny},
 		{blog, "signed, and then the tag was moved", gate.Deny},
 	}, nil

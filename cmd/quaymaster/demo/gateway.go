@@ -34,7 +34,7 @@ func demoCalls() []call {
 	return []call{
 		{"1-pod-signed.json", "/mutate", "a Pod of two signed images is created", true},
 		{"2-pod-unsigned.json", "/mutate", "a Pod with an unsigned image is created", false},
-		{"3-deployment-wrong-signer.json", "/validate", "a Deployment of an image by a stranger", false},
+		{"3-deployment-wrong-signer.json", "/validate", "a Deployment of an image signed with another key", false},
 		{"4-pod-label.json", "/mutate", "a label of a running Pod changes", true},
 		{"5-pod-debug-unsigned.json", "/mutate", "kubectl debug with an unsigned image", false},
 	}

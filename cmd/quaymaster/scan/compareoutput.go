@@ -47,12 +47,12 @@ type compareReport struct {
 // titles are the headings of the classes.
 func titles() map[compare.Class]string {
 	return map[compare.Class]string{
-		compare.WronglyAdmitted: "ADMITTED THERE, AND DENIED HERE WITH A PROOF",
-		compare.ErrorHere:       "WE COULD NOT LOOK: NEITHER PROVED NOR UNSIGNED",
+		compare.WronglyAdmitted: "ADMITTED THERE, AND DENIED HERE FOR A VERIFIED REASON",
+		compare.ErrorHere:       "NOT VERIFIED HERE: NEITHER SIGNED NOR UNSIGNED IS KNOWN",
 		compare.DeniedOnlyThere: "DENIED THERE, AND ADMITTED HERE",
-		compare.ErrorThere:      "THE OTHER COULD NOT LOOK",
-		compare.OnlyHere:        "ONLY WE SPOKE OF IT",
-		compare.OnlyThere:       "ONLY THE OTHER SPOKE OF IT",
+		compare.ErrorThere:      "NOT VERIFIED THERE",
+		compare.OnlyHere:        "DECIDED ONLY HERE",
+		compare.OnlyThere:       "DECIDED ONLY THERE",
 	}
 }
 

@@ -166,7 +166,7 @@ func (s *scanned) close(b *strings.Builder) {
 	if s.found.LeftOut > 0 {
 		fmt.Fprintf(b, "%d findings more than are kept were left out\n", s.found.LeftOut)
 	}
-	fmt.Fprintf(b, "%d objects of %d kinds in %s: policies speak of %d; now %d would be denied, and %d could not be judged\n",
+	fmt.Fprintf(b, "%d objects of %d kinds in %s: policies match %d; now %d would be denied, and %d could not be judged\n",
 		s.summary.Objects, s.summary.Kinds, s.summary.Duration.Round(time.Millisecond), s.summary.Matched, s.summary.Denied, s.summary.Errors)
 }
 

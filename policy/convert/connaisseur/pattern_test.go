@@ -78,7 +78,7 @@ func choice(patterns []string, name string) []string {
 	return best
 }
 
-// TestMostSpecific compares which policies speak of an image with which
+// TestMostSpecific compares which policies match an image with which
 // rule Connaisseur chooses, over sets of patterns that overlap in many ways.
 func TestMostSpecific(t *testing.T) {
 	pool := []string{

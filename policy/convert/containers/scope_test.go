@@ -43,7 +43,7 @@ func choice(scopes []string, name, identity string) string {
 	return "default"
 }
 
-// TestMostSpecific compares which policies speak of an image with what is looked up,
+// TestMostSpecific compares which policies match an image with what is looked up,
 // over sets of scopes that overlap in many ways.
 func TestMostSpecific(t *testing.T) {
 	pool := []string{

@@ -35,7 +35,7 @@ var mix = []struct {
 	{checker.Unsigned, true, false},
 }
 
-// prefix begins the names of the namespaces that policies speak of; the load goes to the
+// prefix begins the names of the namespaces that policies match; the load goes to the
 // first of them, in turn.
 const prefix, namespaces = "chaos-", 4
 

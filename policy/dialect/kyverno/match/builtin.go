@@ -59,7 +59,12 @@ func (s kindSelector) checkGroup(path string) error {
 func (s kindSelector) checkBody(path string) error {
 	for _, one := range append(allSent(), sent{"scale", "autoscaling", "Scale", "*"}) {
 		if one.kind == s.kind && wildcard.Match(s.group, one.group) && len(s.builtins()) == 0 {
-			return field.Fail(path, "%s is the body of requests for a subresource, and so the kind would match nothing: write %s/%s", s.kind, one.of, one.subresource)
+			custom := ""
+			if s.group == "*" {
+				custom = "; for a custom kind of that name write its group, as in GROUP/VERSION/" + s.kind
+			}
+			return field.Fail(path, "%s is the body of requests for a subresource, and so the kind would match nothing: write %s/%s%s",
+				s.kind, one.of, one.subresource, custom)
 		}
 	}
 	return nil

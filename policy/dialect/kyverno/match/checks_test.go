@@ -99,6 +99,11 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+	for kind, custom := range map[string]bool{"Scale": true, "*/Eviction": true, "policy/v1/Eviction": false} {
+		if _, err := read(t, kinds(kind)); err == nil || strings.Contains(err.Error(), "for a custom kind of that name write its group") != custom {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
 }
 
 // TestMatchesMore: what a block asks of subjects that are not as usual.
