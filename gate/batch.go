@@ -2,72 +2,18 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
-	"github.com/quaymaster/quaymaster/gate/internal/panics"
+	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-// Decide evaluates one object. It always returns an outcome; failures are reasons in it.
-func (g *Gate) Decide(ctx context.Context, request Request) Outcome {
-	return g.DecideAll(ctx, []Request{request}, nil)[0]
-}
-
-// DecideAll evaluates objects together, by one snapshot: a reference that several of them
-// use is resolved and verified once. The outcomes are in the order of the requests.
-// Progress, if given, is called after each reference with the number of finished ones,
-// from one goroutine at a time.
-func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(done, total int)) []Outcome {
-	outcomes := make([]Outcome, len(requests))
-	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
-	defer cancel()
-	ctx = waittime.With(ctx)
-	snapshot, err := g.state.Snapshot(ctx)
-	if err != nil {
-		for i, request := range requests {
-			outcomes[i] = failed(request, deadline.Reason(err, ""))
-		}
-		return outcomes
-	}
-
-	trip := newBatch(g, snapshot)
-	plans := make([]*objectEvaluation, len(requests))
-	broken := make([]error, len(requests))
-	for i, request := range requests {
-		broken[i] = panics.Catch(func() { plans[i] = trip.plan(ctx, request) })
-	}
-	trip.run(ctx, progress)
-	trip.judge(ctx, plans)
-	asked := waittime.Begin(ctx)
-	err = errors.Join(panics.Catch(func() { trip.override(ctx, plans) }), panics.Catch(func() { trip.redirect(ctx, plans) }))
-	asked()
-	if err != nil {
-		for i := range broken {
-			broken[i] = errors.Join(broken[i], err)
-		}
-	}
-	for i, request := range requests {
-		if broken[i] == nil {
-			broken[i] = panics.Catch(func() { outcomes[i] = plans[i].settle(ctx, trip) })
-		}
-		if broken[i] != nil {
-			outcomes[i] = failed(request, policy.Reason{Code: policy.Internal, Message: broken[i].Error()})
-		}
-	}
-	return outcomes
-}
-
-// failed is the outcome of an object that could not be evaluated.
-func failed(request Request, reason policy.Reason) Outcome {
-	return Outcome{Subject: request.subject(), Object: request.Object, Source: request.Object.Source(), Result: Error, Reasons: []policy.Reason{reason}}
-}
 
 // drainTimeout is how long unfinished evaluations are awaited after the time of the request
 // has expired. They end by themselves, and their partial results are reported.
@@ -233,4 +179,34 @@ func (b *batch) runAll(ctx context.Context, evaluations []*imageEvaluation, fini
 			return
 		}
 	}
+}
+
+// plain returns the image evaluation that only resolves a reference of which no check asks
+// anything.
+func (b *batch) plain(ctx context.Context, ref image.Ref, about *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
+	key := accessKey{ref: ref, identity: identityKey, mirrorPlan: about.key()}
+	t, ok := b.checks[key]
+	if !ok {
+		t.image, t.err = b.open(ctx, key, about, Access{Workload: identity})
+		b.checks[key] = t
+	}
+	return t
+}
+
+// newAsking prepares to ask a route's targets.
+func (b *batch) newTargetRequest(route *mirror.Route, identity workload.Identity, identityKey string) *targetRequest {
+	a := &targetRequest{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
+	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
+	if route.Resolve == mirror.Target {
+		a.Scope = " at " + route.Mirror + " of " + b.snapshot.Mirrors.Hash() + " for " + identityKey
+	}
+	open := func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
+		if known, err := a.opened(repository); known != nil || err != nil {
+			return known, err
+		}
+		session, err := b.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
+		return a.keep(repository, session, err)
+	}
+	a.Pending = b.gate.options.chooser.Pending(redirect.Request{Route: route, Open: open})
+	return a
 }

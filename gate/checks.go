@@ -90,36 +90,6 @@ func (c *checks) judgedAs(i int) policy.Decision {
 	return decide.Check(&c.Checks[i], nil)
 }
 
-// judge runs the judges of all objects. Where a judge does not pass an image on the cached
-// claims alone, peers and registries are asked as well.
-func (b *batch) judge(ctx context.Context, plans []*objectEvaluation) {
-	var again []*objectEvaluation
-	open := map[*imageEvaluation]bool{}
-	for _, p := range plans {
-		if p == nil {
-			continue
-		}
-		p.checks.judge(ctx)
-		if wanting := p.checks.incomplete(open); wanting {
-			again = append(again, p)
-		}
-	}
-	if len(open) == 0 {
-		return
-	}
-	evaluations := make([]*imageEvaluation, 0, len(open))
-	for _, w := range b.order {
-		if open[w] {
-			w.result = nil
-			evaluations = append(evaluations, w)
-		}
-	}
-	b.runAll(ctx, evaluations, func() {})
-	for _, p := range again {
-		p.checks.judge(ctx)
-	}
-}
-
 // incomplete marks the evaluations that the cache answered in part, if a judge does not pass one of
 // their checks.
 func (c *checks) incomplete(open map[*imageEvaluation]bool) bool {
@@ -196,4 +166,34 @@ func (c *checks) annotate(o *Outcome) {
 	o.Rules = slices.DeleteFunc(o.Rules, func(r policy.RuleResult) bool {
 		return r.Judge != nil && r.Ruling.Passes() && slices.ContainsFunc(c.Checks, func(c policy.Check) bool { return c.Judge == r.Judge })
 	})
+}
+
+// judge runs the judges of all objects. Where a judge does not pass an image on the cached
+// claims alone, peers and registries are asked as well.
+func (b *batch) judge(ctx context.Context, plans []*objectEvaluation) {
+	var again []*objectEvaluation
+	open := map[*imageEvaluation]bool{}
+	for _, p := range plans {
+		if p == nil {
+			continue
+		}
+		p.checks.judge(ctx)
+		if wanting := p.checks.incomplete(open); wanting {
+			again = append(again, p)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	evaluations := make([]*imageEvaluation, 0, len(open))
+	for _, w := range b.order {
+		if open[w] {
+			w.result = nil
+			evaluations = append(evaluations, w)
+		}
+	}
+	b.runAll(ctx, evaluations, func() {})
+	for _, p := range again {
+		p.checks.judge(ctx)
+	}
 }

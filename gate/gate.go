@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/evaluate"
-	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
@@ -68,85 +66,6 @@ type Gate struct {
 	state      State
 	options    options
 	memory     *memory
-}
-
-type options struct {
-	images  int            // images evaluated at once, per request
-	timeout time.Duration  // for one request
-	age     time.Duration  // greatest age of a fact
-	noneAge time.Duration  // age of "none found"
-	tagAge  time.Duration  // age of a tag's digest
-	stale   *time.Duration // greatest age of both where a registry does not answer; nil: none is kept
-	now     func() time.Time
-
-	observer Observer     // nil: no notifications
-	peers    claims.Peers // nil: no peer requests
-	store    claims.Store // nil: there is none
-	chooser  *redirect.Chooser
-	secrets  PullSecrets // nil: no Secret is added to pods
-}
-
-// Option changes a default of a Gate.
-type Option func(*options) error
-
-// WithConcurrency bounds how many images of a request are evaluated at once; 16
-// unless set.
-func WithConcurrency(images int) Option {
-	return func(o *options) error {
-		if images < 1 {
-			return fmt.Errorf("concurrency %d: want at least 1", images)
-		}
-		o.images = images
-		return nil
-	}
-}
-
-// WithTimeout bounds a request as a whole; 30 s unless set. Images not verified by then
-// are errors.
-func WithTimeout(d time.Duration) Option {
-	return func(o *options) error {
-		if d <= 0 {
-			return fmt.Errorf("timeout %s: want more than nothing", d)
-		}
-		o.timeout = d
-		return nil
-	}
-}
-
-// Ages sets how long the gate caches results; zero fields keep their defaults.
-type Ages struct {
-	// Fact is the greatest age of a verified claim: 1 h.
-	Fact time.Duration
-	// None is the age of "no evidence found": 10 s.
-	None time.Duration
-	// Tag is the age of the digest behind a tag: 10 s.
-	Tag time.Duration
-}
-
-// WithAges changes how long the gate caches results.
-func WithAges(ages Ages) Option {
-	return func(o *options) error {
-		for _, set := range []struct {
-			to   *time.Duration
-			from time.Duration
-		}{{&o.age, ages.Fact}, {&o.noneAge, ages.None}, {&o.tagAge, ages.Tag}} {
-			if set.from < 0 {
-				return fmt.Errorf("age %s: want more than nothing", set.from)
-			}
-			if set.from > 0 {
-				*set.to = set.from
-			}
-		}
-		return nil
-	}
-}
-
-// WithClock replaces the clock: for tests, and to evaluate as of a later time.
-func WithClock(now func() time.Time) Option {
-	return func(o *options) error {
-		o.now = now
-		return nil
-	}
 }
 
 // New makes a Gate.

@@ -1,10 +1,12 @@
 package gate
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
 	"github.com/quaymaster/quaymaster/gate/evaluate"
+	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
@@ -50,3 +52,5 @@ func (w *imageEvaluation) cost() Cost {
 	}
 	return total
 }
+
+var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was looked at")}

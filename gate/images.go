@@ -125,3 +125,9 @@ func workloadExtractors(extractors []policy.Extractor) []workload.Extractor {
 	}
 	return out
 }
+
+// unreadable is an image that a rule found and that cannot be read.
+type unreadable struct{ error }
+
+// Unwrap returns the cause.
+func (u unreadable) Unwrap() error { return u.error }

@@ -1,36 +1,14 @@
 package gate
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strings"
 
-	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-// PullSecrets looks up Secrets of the cluster.
-type PullSecrets interface {
-	// Has reports whether a Secret exists. An error means that the lookup failed.
-	Has(ctx context.Context, namespace, name string) (bool, error)
-}
-
-// WithMirrors redirects images as the snapshot's mirrors say; without it, mirrors
-// only add the names that an image is judged by. With secrets, pods are given the
-// pull secrets of mirrors that exist in their namespace; nil gives none.
-func WithMirrors(chooser *redirect.Chooser, secrets PullSecrets) Option {
-	return func(o *options) error {
-		if chooser == nil {
-			return errors.New("mirrors: want a chooser")
-		}
-		o.chooser, o.secrets = chooser, secrets
-		return nil
-	}
-}
 
 // mirrors is the mirror configuration as it applies to the images of one object.
 type mirrors struct {
@@ -54,16 +32,14 @@ type mirrorPlan struct {
 }
 
 // newMirrors collects the fields that the selectors of mirrors read.
-func newMirrors(b *batch, p *objectEvaluation) mirrors {
-	set := b.snapshot.Mirrors
+func newMirrors(set *mirror.Set, s *policy.Subject, object workload.Object) mirrors {
 	if set.IsEmpty() {
 		return mirrors{}
 	}
-	s := p.subject
 	about := mirror.Subject{
 		Namespace: s.Namespace, NamespaceLabels: s.NamespaceLabels, NamespaceKnown: s.NamespaceKnown, Bare: s.Bare,
 	}
-	about.Labels, about.Owners = describeObject(p.request.Object)
+	about.Labels, about.Owners = describeObject(object)
 	return mirrors{set: set, about: about, plans: map[image.Ref]*mirrorPlan{}}
 }
 
@@ -117,17 +93,6 @@ func (m mirrors) planFor(ref image.Ref) *mirrorPlan {
 	return w
 }
 
-// union appends the elements that are missing, in order.
-func union[T comparable](into, more []T) []T {
-	into = slices.Clip(into)
-	for _, one := range more {
-		if !slices.Contains(into, one) {
-			into = append(into, one)
-		}
-	}
-	return into
-}
-
 // named returns images under all the names by which they are judged: a copy has the names
 // of its sources in addition to its own. All of them must be allowed.
 func (m mirrors) named(images []policy.Image) []policy.Image {
@@ -157,7 +122,7 @@ func asWritten(i policy.Image) policy.Image {
 	return i
 }
 
-// wayOf returns the mirror plan of the reference as written in the object.
+// planOf returns the mirror plan of the reference as written in the object.
 func (m mirrors) planOf(i policy.Image) *mirrorPlan { return m.of(asWritten(i).Ref) }
 
 // cost adds the cost of requests to targets.
@@ -182,18 +147,6 @@ func (w *mirrorPlan) key() string {
 		return ""
 	}
 	return w.name
-}
-
-// plain returns the image evaluation that only resolves a reference of which no check asks
-// anything.
-func (b *batch) plain(ctx context.Context, ref image.Ref, about *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
-	key := accessKey{ref: ref, identity: identityKey, mirrorPlan: about.key()}
-	t, ok := b.checks[key]
-	if !ok {
-		t.image, t.err = b.open(ctx, key, about, Access{Workload: identity})
-		b.checks[key] = t
-	}
-	return t
 }
 
 // resolved fills in the digest of an image that no check asks about.

@@ -20,11 +20,3 @@ const (
 	PhaseProve    = evaluate.PhaseProve
 	PhaseDecide   = evaluate.PhaseDecide
 )
-
-// WithObserver sets the observer of evaluations; none unless set.
-func WithObserver(observer Observer) Option {
-	return func(o *options) error {
-		o.observer = observer
-		return nil
-	}
-}

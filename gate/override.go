@@ -1,39 +1,13 @@
 package gate
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
-	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/verify"
 )
-
-var errNotPinned = errors.New("the tag was to be pinned by now, so nobody looked who signed it")
-
-// overridden is one image that overrides may match, with the digests and signers found for
-// them in addition to the claims that policies query.
-type overridden struct {
-	plan        *objectEvaluation
-	image       policy.Image
-	evaluations []*inspection    // that resolve and verify the image
-	err         error            // why it could not be resolved
-	proof       *imageEvaluation // of the signers of Allows; nil where none is needed
-}
-
-// inspection is the extra lookup of an image evaluation for overrides.
-type inspection struct {
-	evaluation       *imageEvaluation
-	digests, signers bool // which of them are needed
-	finished         bool
-
-	children []image.Digest // that its index lists
-	err      error          // why the digests may be incomplete
-}
 
 // override collects the digests and signers that the overrides in force match. Without
 // overrides it does nothing.
@@ -166,64 +140,6 @@ func (b *batch) proveAllowed(ctx context.Context, open []*overridden) {
 	if len(trip.order) > 0 {
 		trip.run(ctx, nil)
 	}
-}
-
-// digests returns all known digests of the image, and an error if there may be others.
-func (o *overridden) digests() (all []image.Digest, gap error) {
-	gap = o.err
-	known := false
-	for _, in := range o.evaluations {
-		w := in.evaluation
-		switch {
-		case w.result == nil:
-			gap = errUnfinished
-		case w.result.Err != nil:
-			gap = w.result.Err
-		case in.digests && (!in.finished || in.err != nil):
-			return append(all, in.children...), cmp.Or(in.err, error(errUnfinished))
-		default:
-			all = append(union(all, []image.Digest{w.result.Pinned.Digest()}), in.children...)
-			known = known || w.ref == o.image.Ref
-		}
-	}
-	if known {
-		return all, nil // by one of the credentials it was seen
-	}
-	return all, gap
-}
-
-// signed returns the facts that the policies' claim queries verified for the image, and an
-// error if a denied signer may have been missed.
-func (o *overridden) signed() (facts []verify.Fact, gap error) {
-	asked := func(check *policy.Check) bool {
-		return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return o.plan.overriding.MayBeDenied(q.Authority) })
-	}
-	for i := range o.plan.checks.Results {
-		// The claim queries of a failed rule are not known. A broken policy has none.
-		if result := &o.plan.checks.Results[i]; result.Err != nil && result.Policy.Broken == nil {
-			gap = result.Err
-		}
-	}
-	for i := range o.plan.checks.Checks {
-		check, t := &o.plan.checks.Checks[i], o.plan.checks.evaluations[i]
-		if check.Image.Pointer == o.image.Pointer && t.image == nil && asked(check) {
-			gap = cmp.Or(t.err, errNotPinned)
-		}
-	}
-	for _, in := range o.evaluations {
-		w := in.evaluation
-		switch {
-		case !slices.ContainsFunc(w.Checks(), asked):
-		case w.result == nil || w.result.Err == nil && !in.finished:
-			gap = errUnfinished
-		case w.result.Err != nil:
-			gap = w.result.Err
-		default:
-			more, lacks := w.result.AllFacts(o.plan.overriding.MayBeDenied)
-			facts, gap = append(facts, more...), cmp.Or(gap, lacks)
-		}
-	}
-	return facts, gap
 }
 
 // overrideCost adds the cost of requests made for overrides alone.

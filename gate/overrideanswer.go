@@ -1,12 +1,15 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
+	"github.com/quaymaster/quaymaster/verify"
 )
 
 // overridesPath is the path of reasons that are about no single override.
@@ -90,38 +93,6 @@ func (o *overridden) allowBy(v *Verdict) {
 	v.Result, v.Reasons = Allow, []policy.Reason{said.Reason()}
 }
 
-// use records that an Allow was used, and the reasons it outweighs.
-func (v *Verdict) use(said *policy.Overruling, against []policy.Reason) {
-	v.Override = said.Override
-	v.Warnings = append(v.Warnings, against...)
-}
-
-// unreadable is an image that a rule found and that cannot be read.
-type unreadable struct{ error }
-
-// Unwrap returns the cause.
-func (u unreadable) Unwrap() error { return u.error }
-
-// isOverridable reports whether images that an Allow matches are allowed although a rule
-// could not be evaluated. An image reference that cannot be parsed is not.
-func isOverridable(rule *policy.RuleResult) bool {
-	_, is := errors.AsType[unreadable](rule.Err)
-	return !is
-}
-
-// allowUnasked allows an image that an Allow matches, although rules could not be
-// evaluated for the object.
-func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
-	if v.Result != Allow || v.allowance == nil {
-		return false
-	}
-	if v.Override == nil {
-		v.Reasons = append([]policy.Reason{v.allowance.Reason()}, v.Reasons...)
-	}
-	v.use(v.allowance, unasked)
-	return true
-}
-
 // fillIn fills in the digest of an image that only overrides ask about.
 func (o *overridden) fillIn(v *Verdict) {
 	evaluations := []*imageEvaluation{o.proof}
@@ -203,3 +174,63 @@ func (p *objectEvaluation) overruleTarget(v *Verdict) {
 	v.Redirect.Why = "an override denies " + target.Repository().String()
 	v.denied(said)
 }
+
+// digests returns all known digests of the image, and an error if there may be others.
+func (o *overridden) digests() (all []image.Digest, gap error) {
+	gap = o.err
+	known := false
+	for _, in := range o.evaluations {
+		w := in.evaluation
+		switch {
+		case w.result == nil:
+			gap = errUnfinished
+		case w.result.Err != nil:
+			gap = w.result.Err
+		case in.digests && (!in.finished || in.err != nil):
+			return append(all, in.children...), cmp.Or(in.err, error(errUnfinished))
+		default:
+			all = append(union(all, []image.Digest{w.result.Pinned.Digest()}), in.children...)
+			known = known || w.ref == o.image.Ref
+		}
+	}
+	if known {
+		return all, nil // by one of the credentials it was seen
+	}
+	return all, gap
+}
+
+// signed returns the facts that the policies' claim queries verified for the image, and an
+// error if a denied signer may have been missed.
+func (o *overridden) signed() (facts []verify.Fact, gap error) {
+	asked := func(check *policy.Check) bool {
+		return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return o.plan.overriding.MayBeDenied(q.Authority) })
+	}
+	for i := range o.plan.checks.Results {
+		// The claim queries of a failed rule are not known. A broken policy has none.
+		if result := &o.plan.checks.Results[i]; result.Err != nil && result.Policy.Broken == nil {
+			gap = result.Err
+		}
+	}
+	for i := range o.plan.checks.Checks {
+		check, t := &o.plan.checks.Checks[i], o.plan.checks.evaluations[i]
+		if check.Image.Pointer == o.image.Pointer && t.image == nil && asked(check) {
+			gap = cmp.Or(t.err, errNotPinned)
+		}
+	}
+	for _, in := range o.evaluations {
+		w := in.evaluation
+		switch {
+		case !slices.ContainsFunc(w.Checks(), asked):
+		case w.result == nil || w.result.Err == nil && !in.finished:
+			gap = errUnfinished
+		case w.result.Err != nil:
+			gap = w.result.Err
+		default:
+			more, lacks := w.result.AllFacts(o.plan.overriding.MayBeDenied)
+			facts, gap = append(facts, more...), cmp.Or(gap, lacks)
+		}
+	}
+	return facts, gap
+}
+
+var errNotPinned = errors.New("the tag was to be pinned by now, so nobody looked who signed it")

@@ -1,16 +1,12 @@
 package gate
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was looked at")}
 
 // pins are the images of one object, as far as their references are replaced in it.
 type pins struct {
@@ -206,4 +202,9 @@ func (v *Verdict) disagree(check *policy.Check) {
 		Message: "the tag resolves to different digests with different credentials",
 		Hint:    "try again; if it stays so, name the image by digest",
 	}}
+}
+
+// pins returns the references of the object's images.
+func (p *objectEvaluation) pins() pins {
+	return pins{own: p.request.Pinning, bare: p.subject.Bare, uses: p.images.uses}
 }

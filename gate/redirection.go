@@ -222,14 +222,6 @@ func (m mirrors) unrouted(v *Verdict, w *mirrorPlan) {
 	v.fail(reason)
 }
 
-// fail takes an allowance back after an error.
-func (v *Verdict) fail(reason policy.Reason) {
-	if v.Result == Allow {
-		v.Result, v.Pin, v.Reasons = Error, false, nil
-	}
-	v.Reasons = append(v.Reasons, reason)
-}
-
 // stay decides about an image that no target qualifies for. Silent means that targets did
 // not answer.
 func (p pins) stay(v *Verdict, route *mirror.Route, silent bool) {

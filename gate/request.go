@@ -153,3 +153,25 @@ func (r Request) subject() *policy.Subject {
 	}
 	return &s
 }
+
+// Stage selects a part of the evaluation, for callers that evaluate an object twice.
+type Stage string
+
+// The stages.
+const (
+	// StageAll is everything: mutation rules, images, validation rules.
+	StageAll Stage = ""
+	// StageMutate leaves the validation rules to a later call, when everybody has
+	// changed the object.
+	StageMutate Stage = "mutate"
+	// StageMutateObject leaves the images to it, too.
+	StageMutateObject Stage = "mutate-object"
+	// StageValidate is about an object that was changed before, and changes nothing.
+	StageValidate Stage = "validate"
+)
+
+func (s Stage) mutates() bool { return s != StageValidate }
+
+func (s Stage) images() bool { return s != StageMutateObject }
+
+func (s Stage) validates() bool { return s == StageAll || s == StageValidate }

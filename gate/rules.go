@@ -13,28 +13,6 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// Stage selects a part of the evaluation, for callers that evaluate an object twice.
-type Stage string
-
-// The stages.
-const (
-	// StageAll is everything: mutation rules, images, validation rules.
-	StageAll Stage = ""
-	// StageMutate leaves the validation rules to a later call, when everybody has
-	// changed the object.
-	StageMutate Stage = "mutate"
-	// StageMutateObject leaves the images to it, too.
-	StageMutateObject Stage = "mutate-object"
-	// StageValidate is about an object that was changed before, and changes nothing.
-	StageValidate Stage = "validate"
-)
-
-func (s Stage) mutates() bool { return s != StageValidate }
-
-func (s Stage) images() bool { return s != StageMutateObject }
-
-func (s Stage) validates() bool { return s == StageAll || s == StageValidate }
-
 // hasObject reports whether there is an object that rules can match.
 func (p *objectEvaluation) hasObject() bool {
 	return !p.request.OnlyImages && !p.subject.Bare && (!p.request.Object.IsZero() || !p.request.Old.IsZero())

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
@@ -186,4 +187,30 @@ func (o *Outcome) markUnchecked() {
 	if o.Result == Allow && !checked {
 		o.Result = Unchecked
 	}
+}
+
+// isOverridable reports whether images that an Allow matches are allowed although a rule
+// could not be evaluated. An image reference that cannot be parsed is not.
+func isOverridable(rule *policy.RuleResult) bool {
+	_, is := errors.AsType[unreadable](rule.Err)
+	return !is
+}
+
+// allowUnasked allows an image that an Allow matches, although rules could not be
+// evaluated for the object.
+func (v *Verdict) allowUnasked(unasked []policy.Reason) bool {
+	if v.Result != Allow || v.allowance == nil {
+		return false
+	}
+	if v.Override == nil {
+		v.Reasons = append([]policy.Reason{v.allowance.Reason()}, v.Reasons...)
+	}
+	v.use(v.allowance, unasked)
+	return true
+}
+
+// use records that an Allow was used, and the reasons it outweighs.
+func (v *Verdict) use(said *policy.Overruling, against []policy.Reason) {
+	v.Override = said.Override
+	v.Warnings = append(v.Warnings, against...)
 }

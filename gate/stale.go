@@ -2,35 +2,11 @@ package gate
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 )
-
-// WithStale lets verified results be used beyond their age where a registry does not
-// answer: the last digest verified for a tag, with the same credentials, and the facts of
-// a digest. Age is the maximum, unless a policy sets its own (policy.StaleIfError): from
-// zero to policy.MaxStale. A stale entry only allows and never denies. A registry's
-// answer, whatever it is, overrides stale entries. Without this option none are kept.
-func WithStale(age time.Duration) Option {
-	return func(o *options) error {
-		if age < 0 || age > policy.MaxStale {
-			return fmt.Errorf("stale %s: want from nothing to %s", age, policy.MaxStale)
-		}
-		o.stale = &age
-		return nil
-	}
-}
-
-// keptFor is how long a fact is kept at most for when a registry does not answer.
-func (o *options) keptFor() time.Duration {
-	if o.stale != nil {
-		return policy.MaxStale
-	}
-	return 0
-}
 
 // pinsLast withdraws a pass by a tag's stale digest where the tag is not replaced: the
 // runtime resolves the tag at the registry itself, and may get another digest. The pods of

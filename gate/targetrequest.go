@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/quaymaster/quaymaster/gate/evaluate"
-	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/workload"
@@ -19,24 +18,6 @@ type targetRequest struct {
 	mu       sync.Mutex
 	sessions map[image.Repository]Session
 	failed   map[image.Repository]error // sessions that could not be had
-}
-
-// newAsking prepares to ask a route's targets.
-func (b *batch) newTargetRequest(route *mirror.Route, identity workload.Identity, identityKey string) *targetRequest {
-	a := &targetRequest{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
-	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
-	if route.Resolve == mirror.Target {
-		a.Scope = " at " + route.Mirror + " of " + b.snapshot.Mirrors.Hash() + " for " + identityKey
-	}
-	open := func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
-		if known, err := a.opened(repository); known != nil || err != nil {
-			return known, err
-		}
-		session, err := b.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
-		return a.keep(repository, session, err)
-	}
-	a.Pending = b.gate.options.chooser.Pending(redirect.Request{Route: route, Open: open})
-	return a
 }
 
 // opened returns the session for a repository, or the error that prevented it; both are
@@ -106,4 +87,15 @@ func (a *targetRequest) cost() Cost {
 		total = total.Add(session.Cost())
 	}
 	return total
+}
+
+// union appends the elements that are missing, in order.
+func union[T comparable](into, more []T) []T {
+	into = slices.Clip(into)
+	for _, one := range more {
+		if !slices.Contains(into, one) {
+			into = append(into, one)
+		}
+	}
+	return into
 }

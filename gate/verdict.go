@@ -166,3 +166,11 @@ func (c Cost) Add(other Cost) Cost {
 	}
 	return c
 }
+
+// fail takes an allowance back after an error.
+func (v *Verdict) fail(reason policy.Reason) {
+	if v.Result == Allow {
+		v.Result, v.Pin, v.Reasons = Error, false, nil
+	}
+	v.Reasons = append(v.Reasons, reason)
+}

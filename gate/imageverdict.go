@@ -1,0 +1,69 @@
+package gate
+
+import (
+	"time"
+
+	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/policy"
+)
+
+// conclude returns the verdict on the image at a position, the same each time.
+func (p *objectEvaluation) conclude(i int) Verdict {
+	if p.verdicts == nil {
+		p.verdicts = make([]Verdict, len(p.images.list))
+		for at, found := range p.images.list {
+			p.verdicts[at] = p.verdict(found)
+		}
+	}
+	return p.verdicts[i]
+}
+
+// verdict collects the decisions about one image.
+func (p *objectEvaluation) verdict(found policy.Image) Verdict {
+	v := Verdict{Image: found, Cost: Cost{RateLimitRemaining: -1}}
+	var evaluations []checkEvaluation // of the decisions
+	var stale time.Time               // verification time of the oldest fact in use
+	var differs *policy.Check         // its credentials resolve another digest
+	firm := false                     // the digest is that of a check which enforces
+	byLast := false                   // the digest comes from a stale entry
+	for i := range p.checks.Checks {
+		check := &p.checks.Checks[i]
+		if check.Image.Pointer != found.Pointer {
+			continue
+		}
+		v.Decisions = append(v.Decisions, p.checks.decide(i, p.pins()))
+		evaluations = append(evaluations, p.checks.evaluations[i])
+		w := p.checks.evaluations[i].image
+		if w == nil || w.result == nil {
+			continue
+		}
+		v.Cost, v.Duration = w.cost(), w.result.Duration
+		stale = claims.Earlier(stale, w.result.StaleSince())
+		byLast = byLast || w.result.IsStale && check.NeedsProof() && !check.Action.Admits()
+		switch {
+		case w.result.Err != nil || asWritten(check.Image).Ref != found.Ref:
+		case v.Pinned.IsZero() || !firm && !check.Action.Admits():
+			v.Pinned, firm = w.result.Pinned, !check.Action.Admits()
+		case v.Pinned.Digest() != w.result.Pinned.Digest() && !check.Action.Admits():
+			differs = check
+		}
+	}
+	policy.Require(v.Decisions)
+	for i := range v.Decisions {
+		v.Decisions[i] = p.pins().withDigest(v.Decisions[i], evaluations[i])
+	}
+	p.mirrors.of(v.Image.Ref).resolved(&v)
+	settle(&v)
+	p.overrule(&v)
+	if byLast {
+		p.pins().pinLast(&v)
+	}
+	if differs != nil && v.Result == Allow {
+		v.disagree(differs)
+	}
+	p.pins().notPinned(&v)
+	if !stale.IsZero() && v.Result == Allow {
+		v.Warnings = append(v.Warnings, staleReason(p.started.Sub(stale)))
+	}
+	return v
+}
