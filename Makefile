@@ -48,7 +48,7 @@ unit: ## the product's own tests, and those of the module that builds its images
 
 .PHONY: metrics
 metrics: ## print the measures of the code and its prose, which budgets_test.go and words_test.go bound
-	$(GO) test $(TESTFLAGS) -count=1 -run '^TestMetrics$$' -v . | sed 's/^ *measure_test.go:[0-9]*: //'
+	$(GO) test $(TESTFLAGS) -count=1 -run '^Test(Metrics|ReadingOrder)$$' -v . | sed 's/^ *[a-z]*_test.go:[0-9]*: //'
 
 .PHONY: programs
 programs: ## cosign, an API server and the rest that the suites run, built once from Go modules into your cache

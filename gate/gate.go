@@ -6,19 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gate/evaluate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
 )
-
-// Session is a view of the registries with one set of credentials. It counts its requests.
-type Session interface {
-	evaluate.Registry
-	Cost() Cost
-}
 
 // Access selects the credentials with which an image is read.
 type Access struct {
@@ -88,4 +81,24 @@ func New(config Config, with ...Option) (*Gate, error) {
 		return nil, fmt.Errorf("gate: %w", err)
 	}
 	return &Gate{registries: config.Registries, state: config.State, options: o, memory: memory}, nil
+}
+
+// Remembered returns, by key, the cached facts of this process that a peer may receive.
+// Facts that are not cached, or exceed the size limit of a fact, are absent. Keys are
+// those that a Gate passes to its Peers; at most 64 are looked up.
+func (g *Gate) Remembered(keys []string) map[string][]byte { return g.memory.claims.Shared(keys) }
+
+// Snapshot returns the stale cache, the newest entries first, in at most parts parts of at
+// most room bytes each (at least 1 MiB and some); the rest is left out. Without WithStale
+// it is empty. It holds no secret and no "none found".
+func (g *Gate) Snapshot(room, parts int) ([][]byte, error) {
+	return g.memory.claims.Snapshot(room, parts)
+}
+
+// RestoreTrusted restores a part of a snapshot and returns the number of its valid
+// entries. The caller must have authenticated the part, as by a MAC: a gate with the same
+// policies of trust must have written it. Newer entries of this process are not replaced,
+// and no entry outlives its original lifetime.
+func (g *Gate) RestoreTrusted(raw []byte) (entries int, err error) {
+	return g.memory.claims.RestoreTrusted(raw)
 }

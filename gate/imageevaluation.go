@@ -11,6 +11,25 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
+type (
+	// Resolver resolves references; see evaluate.Resolver.
+	Resolver = evaluate.Resolver
+	// Prover verifies evidence; see evaluate.Prover.
+	Prover = evaluate.Prover
+	// Observer observes evaluations; see evaluate.Observer.
+	Observer = evaluate.Observer
+	// Phase is a phase of an evaluation; see evaluate.Phase.
+	Phase = evaluate.Phase
+)
+
+// The phases.
+const (
+	PhaseResolve  = evaluate.PhaseResolve
+	PhaseDiscover = evaluate.PhaseDiscover
+	PhaseProve    = evaluate.PhaseProve
+	PhaseDecide   = evaluate.PhaseDecide
+)
+
 // imageEvaluation is the evaluation of one reference, which containers and policies share.
 type imageEvaluation struct {
 	*evaluate.Evaluation
@@ -54,3 +73,9 @@ func (w *imageEvaluation) cost() Cost {
 }
 
 var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was looked at")}
+
+// Session is a view of the registries with one set of credentials. It counts its requests.
+type Session interface {
+	evaluate.Registry
+	Cost() Cost
+}

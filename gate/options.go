@@ -139,3 +139,26 @@ func WithObserver(observer Observer) Option {
 		return nil
 	}
 }
+
+// WithPeers asks other replicas for facts that are not cached, before the registry is
+// asked for evidence. Peers never answer for "none found" or for tags: only the registry
+// can report absence or resolve a tag.
+func WithPeers(peers claims.Peers) Option {
+	return func(o *options) error {
+		o.peers = peers
+		return nil
+	}
+}
+
+// WithStore asks a shared store for facts that are not cached, before peers and the
+// registry are asked, and stores the facts verified here. It never holds "none found" or
+// tags.
+func WithStore(store claims.Store) Option {
+	return func(o *options) error {
+		if store == nil {
+			return errors.New("store: want one")
+		}
+		o.store = store
+		return nil
+	}
+}

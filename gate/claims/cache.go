@@ -21,65 +21,6 @@ import (
 	"github.com/quaymaster/quaymaster/verify"
 )
 
-// Bounds of the cache. An answer without statements costs about a kilobyte, so 64 MiB hold
-// some 60,000 of them: more images than a large cluster runs.
-const (
-	factBytes   = 64 << 20
-	noneBytes   = 8 << 20
-	maxTags     = 50_000
-	maxHashes   = 10_000
-	answerBytes = 1 << 10
-	// maxGone bounds the negative entries: queries that have no evidence any more.
-	maxGone = 50_000
-	// maxSilent bounds the locations recorded as unresponsive.
-	maxSilent = 10_000
-	// silence is how long an unresponsive location is skipped by requests that have a stale
-	// entry. A registry outage then costs one wait, not one for each pod.
-	silence = 10 * time.Second
-)
-
-// Layer is a cache that is consulted before the registry.
-type Layer string
-
-// The layers.
-const (
-	LayerFacts Layer = "facts" // verified claims of this process
-	LayerNone  Layer = "none"  // "none found"
-	LayerTags  Layer = "tags"  // digests behind tags
-	LayerPeers Layer = "peers" // verified claims of other replicas
-	LayerStore Layer = "store" // verified claims in the store that replicas share
-)
-
-// Observer receives the hits and misses.
-type Observer interface {
-	// Asked reports a hit or a miss of a layer.
-	Asked(layer Layer, known bool)
-}
-
-// Config configures a Cache.
-type Config struct {
-	// Fact is the greatest age of a verified claim, None of "none found", and Tag of the
-	// digest behind a tag.
-	Fact, None, Tag time.Duration
-	// Stale is how long verified claims and digests are kept for use while registries do not
-	// answer; zero keeps none.
-	Stale time.Duration
-	// Timeout bounds a lookup that several requests share.
-	Timeout time.Duration
-	// Now is the clock.
-	Now      func() time.Time
-	Observer Observer // nil: no notifications
-	Peers    Peers    // nil: no peer requests
-	Store    Store    // nil: no shared store
-}
-
-// asked notifies the observer.
-func (c *Config) asked(layer Layer, known bool) {
-	if c.Observer != nil {
-		c.Observer.Asked(layer, known)
-	}
-}
-
 // Cache holds verified claims, shared by all requests, with the lookups in progress that
 // several requests share. It is safe for concurrent use.
 type Cache struct {
@@ -94,18 +35,6 @@ type Cache struct {
 	unresponsive *cache.Cache[Location, struct{}]
 	searches     *cache.Flight[string, []policy.Answer]
 	backfills    *cache.Flight[string, map[string][]byte]
-}
-
-// Entry is an answer with facts, and the time of its verification. Until fresh has
-// passed, no other source is asked; until the end of its age it serves as a stale entry
-// while registries do not answer.
-type Entry struct {
-	Answer       policy.Answer
-	At           time.Time
-	fresh, until time.Time
-	// brief: cached as long as "none found", and by this process alone, since other replicas would
-	// cache it longer.
-	brief bool
 }
 
 type hashed struct{ pem, hash string }
@@ -158,16 +87,6 @@ func (c *Cache) newStale() (err error) {
 	}
 	c.unresponsive, err = cache.New(cache.Options[Location, struct{}]{MaxCost: maxSilent, MaxTTL: silence, Now: c.config.Now})
 	return err
-}
-
-func costOf(a policy.Answer) int {
-	cost := answerBytes * (1 + len(a.Facts) + len(a.Rejections))
-	for _, fact := range a.Facts {
-		if fact.Statement != nil {
-			cost += len(fact.Statement.Predicate)
-		}
-	}
-	return cost
 }
 
 // Tags returns the digests behind tags.

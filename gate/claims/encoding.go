@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
@@ -140,3 +141,47 @@ func (s sharedFact) fact() (verify.Fact, error) {
 	}
 	return fact, nil
 }
+
+// kept is an entry of a store: an answer in the peers' format, and the time of its
+// verification. The replica that sealed it may have a different clock; the store's own
+// expiry bounds the entry in any case.
+type kept struct {
+	At     int64          `json:"at"` // nanoseconds since 1970
+	Answer jsontext.Value `json:"answer"`
+}
+
+// share stores the facts verified here, for as long as they are cached here.
+func (c *Config) share(key Key, found Entry, age time.Duration) {
+	if c.Store == nil || age <= 0 {
+		return
+	}
+	answer, err := encode(key, found, found.At)
+	if err != nil {
+		return
+	}
+	if entry, err := json.Marshal(kept{At: found.At.UnixNano(), Answer: answer}); err == nil {
+		c.Store.Keep(key.String(), entry, age)
+	}
+}
+
+// decodeKept reads an entry of the store for a key.
+func decodeKept(raw []byte, key Key, now time.Time) (Entry, error) {
+	if len(raw) > maxKept {
+		return Entry{}, fmt.Errorf("an entry of the store is larger than %d bytes", maxKept)
+	}
+	var entry kept
+	if err := json.Unmarshal(raw, &entry, json.RejectUnknownMembers(true)); err != nil {
+		return Entry{}, fmt.Errorf("an entry of the store: %w", err)
+	}
+	found, err := decode(entry.Answer, key, now)
+	if err != nil {
+		return Entry{}, err
+	}
+	if at := time.Unix(0, entry.At); at.Before(found.At) {
+		found.At = at
+	}
+	return found, nil
+}
+
+// maxKept bounds one entry of a store in bytes.
+const maxKept = maxShared + 64

@@ -2,32 +2,11 @@ package claims
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/quaymaster/quaymaster/policy"
 )
-
-// Peers are the other replicas, which may have verified the requested fact recently. An
-// implementation authenticates the answers (a MAC under the replicas' key), and bounds the
-// time.
-type Peers interface {
-	// Get requests facts by their keys; missing facts are absent from the answer. It never
-	// fails: a peer that does not answer counts as a miss.
-	Get(ctx context.Context, keys []string) map[string][]byte
-}
-
-// Store is a cache that replicas share. An implementation authenticates that a replica
-// stored the returned value under that very key, and bounds the time.
-type Store interface {
-	Peers
-	// Keep keeps a value for at most ttl. It does not wait.
-	Keep(key string, value []byte, ttl time.Duration)
-}
 
 // maxAsked bounds how many facts are asked for, or handed out, at once. A
 // reference with more questions asks its registry for the rest.
@@ -132,48 +111,4 @@ func (c *Cache) adopt(q Query, found Entry) Adopted {
 	}
 	answer, old, ok := c.Facts(q.Key)
 	return Adopted{Answer: answer, Old: old, OK: ok}
-}
-
-// maxKept bounds one entry of a store in bytes.
-const maxKept = maxShared + 64
-
-// kept is an entry of a store: an answer in the peers' format, and the time of its
-// verification. The replica that sealed it may have a different clock; the store's own
-// expiry bounds the entry in any case.
-type kept struct {
-	At     int64          `json:"at"` // nanoseconds since 1970
-	Answer jsontext.Value `json:"answer"`
-}
-
-// share stores the facts verified here, for as long as they are cached here.
-func (c *Config) share(key Key, found Entry, age time.Duration) {
-	if c.Store == nil || age <= 0 {
-		return
-	}
-	answer, err := encode(key, found, found.At)
-	if err != nil {
-		return
-	}
-	if entry, err := json.Marshal(kept{At: found.At.UnixNano(), Answer: answer}); err == nil {
-		c.Store.Keep(key.String(), entry, age)
-	}
-}
-
-// decodeKept reads an entry of the store for a key.
-func decodeKept(raw []byte, key Key, now time.Time) (Entry, error) {
-	if len(raw) > maxKept {
-		return Entry{}, fmt.Errorf("an entry of the store is larger than %d bytes", maxKept)
-	}
-	var entry kept
-	if err := json.Unmarshal(raw, &entry, json.RejectUnknownMembers(true)); err != nil {
-		return Entry{}, fmt.Errorf("an entry of the store: %w", err)
-	}
-	found, err := decode(entry.Answer, key, now)
-	if err != nil {
-		return Entry{}, err
-	}
-	if at := time.Unix(0, entry.At); at.Before(found.At) {
-		found.At = at
-	}
-	return found, nil
 }

@@ -11,15 +11,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 )
 
-// dataKey identifies the data of an image (its manifest and configuration). The data of a
-// digest never changes. The scope is part of the key, so only callers with read access
-// receive it.
-type dataKey struct {
-	digest image.Digest
-	scope  string
-	want   policy.Data
-}
-
 // imageContent reads the manifests of one reference where it is resolved.
 type imageContent struct {
 	*Evaluator

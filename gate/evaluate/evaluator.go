@@ -174,3 +174,12 @@ func apart(registry any, repository image.Repository) string {
 	}
 	return ""
 }
+
+// dataKey identifies the data of an image (its manifest and configuration). The data of a
+// digest never changes. The scope is part of the key, so only callers with read access
+// receive it.
+type dataKey struct {
+	digest image.Digest
+	scope  string
+	want   policy.Data
+}

@@ -84,3 +84,15 @@ func appendNew(list []string, s string) []string {
 	}
 	return append(list, s)
 }
+
+// formats returns the evidence formats that can verify an authority.
+func formats(a verify.Authority) []attest.Format {
+	switch {
+	case len(a.Formats) > 0:
+		return a.Formats
+	case a.Notation != nil:
+		return []attest.Format{attest.Notation}
+	default:
+		return []attest.Format{attest.Cosign, attest.Bundle}
+	}
+}

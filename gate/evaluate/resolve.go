@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/claims"
-	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -162,22 +161,4 @@ func (r *resolver) compareSource(ctx context.Context) (wait func() image.Digest)
 		<-done
 		return source
 	}
-}
-
-// index resolves the tag of a reference that has a tag and a digest, and returns the index behind
-// it if that lists the named digest.
-func (r *resolver) index(ctx context.Context, c *imageContent, named image.Digest) content.Index {
-	tagged, err := image.Parse(r.ref.Repository().String() + ":" + r.ref.Tag())
-	if err != nil {
-		return content.Index{Err: err}
-	}
-	pinned, err := r.tag(ctx, tagged)
-	if err != nil || pinned.Digest() == named {
-		return content.Index{Err: err}
-	}
-	found := c.reader().Index(ctx, pinned)
-	if slices.ContainsFunc(found.Children, func(child image.Descriptor) bool { return child.Digest == named }) {
-		return found
-	}
-	return content.Index{Err: found.Err}
 }

@@ -42,18 +42,6 @@ func Verify(ctx context.Context, verifier verify.Verifier, found Found, queries 
 	return answers
 }
 
-// formats returns the evidence formats that can verify an authority.
-func formats(a verify.Authority) []attest.Format {
-	switch {
-	case len(a.Formats) > 0:
-		return a.Formats
-	case a.Notation != nil:
-		return []attest.Format{attest.Notation}
-	default:
-		return []attest.Format{attest.Cosign, attest.Bundle}
-	}
-}
-
 // answer tries every piece of evidence for one authority. Every fact is kept,
 // since a condition may agree with one statement and not with another.
 func answer(ctx context.Context, verifier verify.Verifier, found Found, q Query) policy.Answer {

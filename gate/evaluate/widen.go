@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
@@ -117,4 +118,22 @@ func (e *Evaluation) searchFallback(ctx context.Context, at *repository) {
 // anywhere returns the queries whose policy does not name an evidence repository itself.
 func (e *Evaluation) anywhere() []policy.Question {
 	return slices.DeleteFunc(questionsOf(e.result.checks), func(q policy.Question) bool { return len(q.Sources) > 0 })
+}
+
+// index resolves the tag of a reference that has a tag and a digest, and returns the index behind
+// it if that lists the named digest.
+func (r *resolver) index(ctx context.Context, c *imageContent, named image.Digest) content.Index {
+	tagged, err := image.Parse(r.ref.Repository().String() + ":" + r.ref.Tag())
+	if err != nil {
+		return content.Index{Err: err}
+	}
+	pinned, err := r.tag(ctx, tagged)
+	if err != nil || pinned.Digest() == named {
+		return content.Index{Err: err}
+	}
+	found := c.reader().Index(ctx, pinned)
+	if slices.ContainsFunc(found.Children, func(child image.Descriptor) bool { return child.Digest == named }) {
+		return found
+	}
+	return content.Index{Err: found.Err}
 }
