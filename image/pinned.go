@@ -20,10 +20,11 @@ func (d Descriptor) IsComplete() bool { return d.MediaType != "" && d.Size > 0 }
 // Platform is the operating system and processor of a child of an index, as in the OCI Image
 // Index Specification 1.1.
 type Platform struct {
-	OS           string `json:"os"`
-	Architecture string `json:"architecture"`
-	Variant      string `json:"variant,omitempty"`
-	OSVersion    string `json:"os.version,omitempty"`
+	OS           string   `json:"os"`
+	Architecture string   `json:"architecture"`
+	Variant      string   `json:"variant,omitempty"`
+	OSVersion    string   `json:"os.version,omitempty"`
+	OSFeatures   []string `json:"os.features,omitempty"`
 }
 
 // String returns os/architecture[/variant].

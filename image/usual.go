@@ -40,23 +40,28 @@ func Usual(children []Descriptor, config func(child int) []byte) (int, error) {
 }
 
 // UsualCandidates returns the indexes of the children of which a linux/amd64 node may run one: all
-// for this platform, since CRI-O prefers some compressions and containerd the first; else those for
-// linux/386, which containerd prefers, and those without a platform, which CRI-O prefers. Where there
-// are none, it is the first for another variant, for Linux, or at all. For no children it is empty.
+// for this platform, since CRI-O prefers some compressions and containerd the first. CRI-O knows no
+// other spelling of the platform (x86_64), and prefers a child without a platform to it; containerd
+// omits a child that requires features of the system, and prefers one for linux/386, then one without
+// a platform. These are candidates, too, where no child is for this platform by both. Where there are
+// none, it is the first for another variant, for Linux, or at all. For no children it is empty.
 func UsualCandidates(children []Descriptor) []int {
-	for _, fits := range []func(*Platform) bool{
-		func(p *Platform) bool { return p != nil && p.normal() == Platform{OS: "linux", Architecture: "amd64"} },
-		func(p *Platform) bool { return p == nil || p.normal() == Platform{OS: "linux", Architecture: "386"} },
-	} {
-		var all []int
-		for i := range children {
-			if fits(children[i].Platform) {
-				all = append(all, i)
-			}
+	var byName, byFeatures bool
+	for _, child := range children {
+		if p := child.Platform; p.isFor("amd64") {
+			byName = byName || p.OS == "linux" && p.Architecture == "amd64" && p.Variant == ""
+			byFeatures = byFeatures || len(p.OSFeatures) == 0
 		}
-		if len(all) > 0 {
-			return all
+	}
+	var all []int
+	for i := range children {
+		p := children[i].Platform
+		if p.isFor("amd64") || p == nil && !(byName && byFeatures) || p.isFor("386") && !byFeatures {
+			all = append(all, i)
 		}
+	}
+	if len(all) > 0 {
+		return all
 	}
 	for _, fits := range []func(Platform) bool{
 		func(p Platform) bool { return p.OS == "linux" && p.Architecture == "amd64" },
@@ -72,8 +77,17 @@ func UsualCandidates(children []Descriptor) []int {
 	return nil
 }
 
+// isFor reports whether containerd takes a platform for Linux on an architecture; false for nil.
+func (p *Platform) isFor(architecture string) bool {
+	if p == nil {
+		return false
+	}
+	normal := p.normal()
+	return normal.OS == "linux" && normal.Architecture == architecture && normal.Variant == ""
+}
+
 // normal returns the platform in containerd's normal form, without the version of the system, which
-// counts for Windows alone.
+// counts for Windows alone, and without its features.
 func (p Platform) normal() Platform {
 	p = Platform{OS: strings.ToLower(p.OS), Architecture: strings.ToLower(p.Architecture), Variant: strings.ToLower(p.Variant)}
 	if p.OS == "" {

@@ -12,7 +12,7 @@ func TestUsual(t *testing.T) {
 	const other = "linux/amd64 by its configuration alone"
 	for _, row := range []struct {
 		reason    string
-		platforms []string // os/architecture/variant; "" has none
+		platforms []string // os/architecture/variant; "" has none; the fourth part are features
 		configs   []string // the platforms of configurations; nil: those that are listed
 		want      int      // -1: refused
 	}{
@@ -38,14 +38,27 @@ func TestUsual(t *testing.T) {
 		{"386, and one without a platform", []string{"", "linux/386"}, []string{"linux/amd64", "linux/386"}, -1},
 		{"a variant alone", []string{"linux/arm64", "linux/amd64/v3"}, nil, 1},
 		{"Linux without amd64", []string{"windows/amd64", "linux/arm64"}, nil, 1},
+		{"another name of the platform, and one without a platform", []string{"linux/x86_64", ""}, []string{"linux/amd64", other}, -1},
+		{"and no name of the system", []string{"", "/amd64"}, []string{other, "linux/amd64"}, -1},
+		{"and the first variant", []string{"linux/amd64/v1", ""}, []string{"linux/amd64", other}, -1},
+		{"both with one configuration", []string{"linux/x86_64", ""}, []string{"linux/amd64", "linux/amd64"}, 0},
+		{"the name of the platform, and one without a platform", []string{"", "linux/amd64"}, []string{other, "linux/amd64"}, 1},
+		{"another name of the platform, and 386", []string{"linux/x86_64", "linux/386"}, nil, 0},
+		{"features of the system, and one without a platform", []string{"linux/amd64//erofs", ""}, []string{"linux/amd64", other}, -1},
+		{"and 386", []string{"linux/amd64//erofs", "linux/386"}, nil, -1},
+		{"and none", []string{"linux/amd64//erofs", "linux/amd64"}, []string{"linux/amd64", other}, -1},
+		{"features of the system, and another architecture", []string{"linux/arm64", "linux/amd64//erofs"}, nil, 1},
 		{"no Linux", []string{"windows/amd64", "darwin/arm64"}, nil, 0},
 	} {
 		children := make([]image.Descriptor, len(row.platforms))
 		for i, text := range row.platforms {
-			parts := strings.Split(text+"//", "/")
+			parts := strings.Split(text+"///", "/")
 			children[i].Digest = image.DigestOf([]byte{byte(i)})
 			if text != "" {
 				children[i].Platform = &image.Platform{OS: parts[0], Architecture: parts[1], Variant: parts[2]}
+				if parts[3] != "" {
+					children[i].Platform.OSFeatures = parts[3:4]
+				}
 			}
 		}
 		got, err := image.Usual(children, func(child int) []byte {
