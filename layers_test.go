@@ -36,7 +36,7 @@ var layers = map[string]int{
 	"policy/convert/internal/ivp": 5, "policy/convert/internal/images": 6, "policy/convert/internal/source": 6,
 	"policy/convert/connaisseur": 7, "policy/convert/containers": 7, "policy/convert/kyverno": 7, "policy/convert/notation": 7, "policy/convert/sigstore": 7, "policy/convert/ratify": 8,
 	"policy/convert": 9, "policy/convert/internal/converttest": 10,
-	"gate/internal/panics": 0, "gate/internal/oldobject": 4, "gate/internal/deadline": 6, "gate/claims": 9, "gate/content": 9, "gate/redirect": 9, "gate/evaluate": 10, "gate": 11, "gate/engine": 14,
+	"gate/internal/panics": 0, "gate/internal/tagdigest": 1, "gate/internal/oldobject": 4, "gate/internal/deadline": 6, "gate/claims": 9, "gate/content": 9, "gate/redirect": 9, "gate/evaluate": 10, "gate": 11, "gate/engine": 14,
 	"policy/rollout":        6,
 	"policy/catalog":        7,
 	"policy/suite/fixtures": 14, "policy/suite/result": 14, "policy/suite/signing": 15, "policy/suite/evaluation": 15, "policy/suite/document": 16, "policy/suite/cluster": 17, "policy/suite": 18,

@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
+	"github.com/quaymaster/quaymaster/gate/internal/tagdigest"
 	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/workload"
@@ -27,7 +28,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	outcomes := make([]Outcome, len(requests))
 	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
 	defer cancel()
-	ctx = waittime.With(ctx)
+	ctx = tagdigest.With(waittime.With(ctx))
 	snapshot, err := g.state.Snapshot(ctx)
 	if err != nil {
 		for i, request := range requests {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gate/content"
+	"github.com/quaymaster/quaymaster/gate/internal/tagdigest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
@@ -40,7 +41,7 @@ func (r *RuleImages) ImageData(ctx context.Context, reference string, credential
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
-	pinned, err := session.Resolve(ctx, ref)
+	pinned, err := tagdigest.Read(ctx, ref, session.Resolve)
 	if err != nil {
 		return nil, err
 	}

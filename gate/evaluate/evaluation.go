@@ -136,7 +136,7 @@ func (e *Evaluation) cached(ctx context.Context) bool {
 	if ctx.Err() != nil || e.selectsPlatforms() {
 		return false
 	}
-	pinned, err := e.resolver.cached()
+	pinned, err := e.resolver.cached(ctx)
 	if err != nil {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
+	"github.com/quaymaster/quaymaster/gate/internal/tagdigest"
 	"github.com/quaymaster/quaymaster/gate/redirect"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
@@ -42,9 +43,23 @@ type resolver struct {
 	evidence []image.Repository
 }
 
-// resolve resolves the reference, or uses the digest last verified for its tag, less than window
-// ago, where the registry does not answer.
+// resolve resolves the reference. Where a rule of the request has read the metadata of its tag, that
+// is the digest. A target has digests of its own.
 func (r *resolver) resolve(ctx context.Context, window time.Duration) (Resolved, error) {
+	found, err := r.resolveOrStale(ctx, window)
+	if err != nil || r.target != nil {
+		return found, err
+	}
+	pinned, err := tagdigest.Verify(ctx, found.Pinned)
+	if pinned.Digest() != found.Digest() {
+		return Resolved{Pinned: pinned}, err
+	}
+	return found, err
+}
+
+// resolveOrStale resolves the reference, or uses the digest last verified for its tag, less than window
+// ago, where the registry does not answer.
+func (r *resolver) resolveOrStale(ctx context.Context, window time.Duration) (Resolved, error) {
 	last, ok := r.stale(window)
 	if !ok {
 		pinned, err := r.current(ctx)
@@ -94,7 +109,13 @@ func (r *resolver) tagScope() string {
 }
 
 // cached returns the digest from the cache alone.
-func (r *resolver) cached() (image.Pinned, error) { return r.Claims.Tags().Pin(r.tagScope(), r.ref) }
+func (r *resolver) cached(ctx context.Context) (image.Pinned, error) {
+	found, err := r.Claims.Tags().Pin(r.tagScope(), r.ref)
+	if err != nil || r.target != nil {
+		return found, err
+	}
+	return tagdigest.Verify(ctx, found)
+}
 
 func (r *resolver) current(ctx context.Context) (image.Pinned, error) {
 	if !r.isTag() {

@@ -1,0 +1,92 @@
+// Package tagdigest has one request see one digest for each tag: the image that is verified and the
+// one whose metadata rules read are the same, also where the tag moves during the request.
+package tagdigest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/quaymaster/quaymaster/image"
+)
+
+// digests are the digests of tags that one request has resolved; the first one counts.
+type digests struct {
+	mu    sync.Mutex
+	known map[string]known // by the normalised reference
+}
+
+type known struct {
+	descriptor image.Descriptor
+	isRead     bool // by a rule
+}
+
+type key struct{}
+
+// With returns a context in which each tag has one digest. One that has them is returned unchanged.
+func With(ctx context.Context) context.Context {
+	if of(ctx) != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, key{}, &digests{known: map[string]known{}})
+}
+
+func of(ctx context.Context) *digests {
+	d, _ := ctx.Value(key{}).(*digests)
+	return d
+}
+
+// Verify returns the digest to verify for a reference that was resolved to found: the digest whose
+// metadata a rule has read, if one has. Without such a rule, other credentials may resolve another
+// digest.
+func Verify(ctx context.Context, found image.Pinned) (image.Pinned, error) {
+	d := of(ctx)
+	if d == nil || !found.Ref().Digest().IsZero() {
+		return found, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first, ok := d.known[found.Ref().String()]
+	if !ok {
+		d.known[found.Ref().String()] = known{descriptor: found.Descriptor()}
+		return found, nil
+	}
+	if !first.isRead || first.descriptor.Digest == found.Digest() {
+		return found, nil
+	}
+	return found.Ref().Pin(first.descriptor)
+}
+
+// Read returns the digest of a reference whose metadata a rule reads: the first one of the request,
+// whatever its credentials, or else the result of resolve.
+func Read(ctx context.Context, ref image.Ref, resolve func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
+	d := of(ctx)
+	if d == nil || !ref.Digest().IsZero() {
+		return resolve(ctx, ref)
+	}
+	if first, ok := d.read(ref, nil); ok {
+		return ref.Pin(first)
+	}
+	found, err := resolve(ctx, ref)
+	if err != nil {
+		return image.Pinned{}, err
+	}
+	descriptor := found.Descriptor()
+	first, _ := d.read(ref, &descriptor)
+	return ref.Pin(first)
+}
+
+// read returns the first digest of a reference, which is found where there is none yet.
+func (d *digests) read(ref image.Ref, found *image.Descriptor) (image.Descriptor, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first, ok := d.known[ref.String()]
+	if !ok && found == nil {
+		return image.Descriptor{}, false
+	}
+	if !ok {
+		first.descriptor = *found
+	}
+	first.isRead = true
+	d.known[ref.String()] = first
+	return first.descriptor, true
+}
