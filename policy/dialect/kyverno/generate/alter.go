@@ -67,7 +67,7 @@ func CompileTargets(o rulecontext.Options, s Settings, r Rule, does any) (policy
 	}
 	known := append(a.Entries(), "target")
 	for i, target := range doc.Targets {
-		compiled, err := compileSelector(o, target, path+".targets["+strconv.Itoa(i)+"]", append(a.Entries(), "target"))
+		compiled, err := compileSelector(o, target, path+".targets["+strconv.Itoa(i)+"]", a.Entries())
 		errs = append(errs, err)
 		a.selectors, known = append(a.selectors, compiled), append(known, compiled.values.Names()...)
 	}
@@ -82,9 +82,10 @@ func CompileTargets(o rulecontext.Options, s Settings, r Rule, does any) (policy
 	return a, nil
 }
 
+// compileSelector reads a target. Known are the names of the rule's context, which alone select it.
 func compileSelector(o rulecontext.Options, doc targetDocument, path string, known []string) (selector, error) {
 	s := selector{path: path, kind: policy.ObjectKind{APIVersion: doc.APIVersion, Kind: doc.Kind}}
-	errs := []error{plainKind(doc.APIVersion, doc.Kind, path), doc.Selector.Validate(path + ".selector")}
+	errs := []error{plainKind(doc.APIVersion, doc.Kind, path), doc.Selector.Validate(path + ".selector"), undefinedNames(doc.Name, doc.Namespace, path, known)}
 	template := func(value any, name string) *variable.Template {
 		t, err := variable.Compile(o.Engine, value)
 		errs = append(errs, field.Below(path+"."+name, err))
@@ -99,15 +100,17 @@ func compileSelector(o rulecontext.Options, doc targetDocument, path string, kno
 	if o.Namespace != "" && !containsVariable(doc.Namespace) && doc.Namespace != o.Namespace {
 		errs = append(errs, foreign(path+".namespace", o.Namespace, "change objects of", doc.Namespace))
 	}
+	errs = append(errs, checkTarget(doc, path))
 	if doc.Namespace != "" {
 		s.namespace = template(doc.Namespace, "namespace")
 	}
 	if doc.Selector != nil {
 		plain, err := document.Plain(doc.Selector)
-		errs = append(errs, field.Below(path+".selector", err))
+		errs = append(errs, field.Below(path+".selector", err), rulecontext.Undefined(plain, path+".selector", known))
 		s.labels = template(plain, "selector")
 	}
 	var err error
+	known = append(slices.Clone(known), "target")
 	s.values, err = rulecontext.Compile(o, doc.Context, path+".context", known...)
 	errs = append(errs, err)
 	s.preconditions, err = rule.Preconditions(o, doc.Preconditions, path+".preconditions", append(known, s.values.Names()...)...)

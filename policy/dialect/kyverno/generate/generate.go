@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
@@ -75,7 +74,7 @@ func CompileGenerate(o rulecontext.Options, s Settings, r Rule, generate any) (p
 func (g *generation) compileObjects(o rulecontext.Options, doc generateDocument, path string) error {
 	if len(doc.ForEach) == 0 {
 		var err error
-		g.one, err = g.compileMaker(o, doc.objectDocument, path)
+		g.one, err = g.compileMaker(o, doc.objectDocument, path, g.Entries())
 		return err
 	}
 	if !doc.empty() {
@@ -89,14 +88,14 @@ func (g *generation) compileObjects(o rulecontext.Options, doc generateDocument,
 		place := path + ".foreach[" + strconv.Itoa(i) + "]"
 		compiled, err := compileLoop(o, each.loopDocument, place, g.Entries())
 		errs = append(errs, err)
-		made, err := g.compileMaker(o, each.objectDocument, place)
+		made, err := g.compileMaker(o, each.objectDocument, place, loopNames(g.Entries(), compiled.values))
 		errs = append(errs, err)
 		g.loops = append(g.loops, makeLoop{compiled, made})
 	}
 	return errors.Join(errs...)
 }
 
-func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, path string) (*maker, error) {
+func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, path string, known []string) (*maker, error) {
 	if doc.Clone != nil {
 		return nil, document.Unsupported(path+".clone", "the copying of another object")
 	}
@@ -104,7 +103,8 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 		return nil, document.Unsupported(path+".cloneList", "the copying of other objects")
 	}
 	m := &maker{path: path, kind: policy.ObjectKind{APIVersion: doc.APIVersion, Kind: doc.Kind}, own: o.Namespace}
-	errs := []error{plainKind(doc.APIVersion, doc.Kind, path), checkScope(doc, path)}
+	errs := []error{plainKind(doc.APIVersion, doc.Kind, path), checkScope(doc, path), undefinedNames(doc.Name, doc.Namespace, path, known),
+		rulecontext.Undefined(doc.Data, path+".data", known)}
 	if !slices.Contains(g.terms.Kinds, m.kind) {
 		g.terms.Kinds = append(g.terms.Kinds, m.kind)
 	}
@@ -135,11 +135,7 @@ func (g *generation) compileMaker(o rulecontext.Options, doc objectDocument, pat
 // checkScope refuses a kind of Kubernetes without the namespace that its objects need, or with one
 // that they cannot have: none could be created. The scope of other kinds is the cluster's to say.
 func checkScope(doc objectDocument, path string) error {
-	group, _, found := strings.Cut(doc.APIVersion, "/")
-	if !found {
-		group = ""
-	}
-	of, known := builtin.Find(group, doc.Kind)
+	of, known := builtin.Find(groupOf(doc.APIVersion), doc.Kind)
 	switch {
 	case known && !of.Cluster && doc.Namespace == "":
 		return field.Fail(path+".namespace", "is missing, and a %s is in a namespace", doc.Kind)

@@ -201,7 +201,7 @@ spec: {secretName: sidecar-web-tls, duration: 720h0m0s, renewBefore: 10m}
 		"undecided where the name is no text": {result: policy.Indeterminate, reason: "want a string", object: namespace,
 			rule: `{name: r, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: "{{ request.object.metadata }}", namespace: a, data: {data: {a: b}}}}`},
 		"undecided where a variable is not there": {result: policy.Indeterminate, reason: "nowhere", object: namespace,
-			rule: `{name: r, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: a, data: {data: {a: "{{ nowhere }}"}}}}`},
+			rule: `{name: r, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: a, data: {data: {a: "{{ request.object.nowhere }}"}}}}`},
 		"data cannot rename the object": {result: policy.Pass, object: namespace,
 			rule: `{name: r, match: {any: [{resources: {kinds: [Namespace]}}]}, generate: {apiVersion: v1, kind: ConfigMap, name: a, namespace: b, data: {apiVersion: v2, kind: Secret, metadata: {name: x, namespace: y}, data: {k: v}}}}`,
 			want: []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}, data: {k: v}}"}},

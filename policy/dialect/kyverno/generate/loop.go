@@ -32,7 +32,7 @@ func compileLoop(o rulecontext.Options, doc loopDocument, path string, known []s
 		errs = append(errs, field.Below(path+".list", err))
 	}
 	o = o.ReadingElements(l.list, "element", "element0").Reading(doc.Context)
-	known = append(slices.Clone(known), "element", "elementIndex", "element0", "elementIndex0")
+	known = loopNames(known, rulecontext.Entries{})
 	l.values, err = rulecontext.Compile(o, doc.Context, path+".context", known...)
 	errs = append(errs, err)
 	l.preconditions, err = condition.Compile(o.Engine, doc.Preconditions)
@@ -40,6 +40,11 @@ func compileLoop(o rulecontext.Options, doc loopDocument, path string, known []s
 		rulecontext.UndefinedExpression(doc.List, path+".list", known), rulecontext.CheckConditions(doc.Preconditions,
 			path+".preconditions", append(known, l.values.Names()...)))
 	return l, errors.Join(errs...)
+}
+
+// loopNames returns the names that expressions in a pass may read.
+func loopNames(known []string, values rulecontext.Entries) []string {
+	return slices.Concat(known, values.Names(), []string{"element", "elementIndex", "element0", "elementIndex0"})
 }
 
 // budget is how many passes the loops of a rule have left.

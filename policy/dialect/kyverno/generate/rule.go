@@ -185,22 +185,6 @@ func text(t *variable.Template, data variable.Context, path string) (string, err
 	return jmespath.Text(value), nil
 }
 
-// plainKind refuses an apiVersion and a kind that are not known beforehand.
-func plainKind(apiVersion, kind, path string) error {
-	var errs []error
-	for _, f := range []struct{ name, value string }{{"apiVersion", apiVersion}, {"kind", kind}} {
-		switch place := path + "." + f.name; {
-		case f.value == "":
-			errs = append(errs, field.Fail(place, "is empty"))
-		case wildcard.Contains(f.value) || containsVariable(f.value):
-			errs = append(errs, document.Unsupported(place, "a wildcard or a variable ("+f.value+")"))
-		case f.name == "kind" && containsSlash(f.value):
-			errs = append(errs, document.Unsupported(place, "a subresource or a kind with its group ("+f.value+")"))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // decode reads a part of a rule strictly.
 func decode(part, into any, path string) error {
 	data, err := json.Marshal(part)

@@ -37,6 +37,16 @@ func (s kindSelector) rightKind() string {
 	return misspelt[0].Kind
 }
 
+// CheckKind refuses a kind of an object, without wildcards, that Kubernetes spells otherwise or has
+// in another group. The group is empty for the core group.
+func CheckKind(group, kind, path string) error {
+	s := kindSelector{group: group, version: "*", kind: kind}
+	if group == "" && len(s.builtins()) == 0 && s.rightKind() == "" {
+		return field.Fail(path, "the core group (v1) has no %s: write apiVersion as GROUP/VERSION", kind)
+	}
+	return s.check(path)
+}
+
 // checkGroup refuses a kind of Kubernetes in a group of Kubernetes that does not have it.
 func (s kindSelector) checkGroup(path string) error {
 	isGroup := func(r builtin.Resource) bool { return r.Group == s.group }

@@ -25,7 +25,7 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 	resources := document.Join(path, "resources")
 	var errs []error
 	if d.Name != nil {
-		errs = append(errs, checkName(*d.Name, resources+".name"))
+		errs = append(errs, CheckName(*d.Name, resources+".name"))
 		if len(d.Names) > 0 {
 			errs = append(errs, field.Fail(resources+".name", "Kyverno takes name or names, and here are both: write names"))
 		}
@@ -39,7 +39,7 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 		}
 	}
 	for i, name := range d.Names {
-		errs = append(errs, checkName(name, at(resources+".names", i)))
+		errs = append(errs, CheckName(name, at(resources+".names", i)))
 	}
 	for i, namespace := range d.Namespaces {
 		errs = append(errs, CheckNamespace(namespace, at(resources+".namespaces", i)))
@@ -67,8 +67,8 @@ func isOperation(text string) bool {
 	return slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, text)
 }
 
-// checkName refuses a pattern that no name of an object matches.
-func checkName(name, path string) error {
+// CheckName refuses a pattern that no name of an object matches.
+func CheckName(name, path string) error {
 	switch {
 	case name == "":
 		return field.Fail(path, "is empty, which no name is")
