@@ -256,8 +256,9 @@ func (c *Constraint) matchesVersion(r *rule, s *policy.Subject, excluding bool) 
 	return logic.Indeterminate(unconverted)
 }
 
-// matchesName compares names. The API server completes a generated name after admission:
-// a rule covers a name that may follow, an exclusion only a name that is there.
+// matchesName compares names. The API server completes a generated name after the mutating
+// webhooks: until then it is indeterminate whether a rule covers a name that may follow, and an
+// exclusion covers only a name that is there.
 func (r *rule) matchesName(s *policy.Subject, excluding bool) logic.Value {
 	if len(r.names) == 0 {
 		return logic.Is(true)
@@ -276,9 +277,10 @@ func (r *rule) matchesName(s *policy.Subject, excluding bool) logic.Value {
 	}
 	generated := metadataOf(s.Object)["generateName"]
 	text, _ := generated.(string)
-	return logic.Is(text != "" && slices.ContainsFunc(r.names, func(name string) bool {
-		return name != "" && (strings.HasPrefix(text, name) || strings.HasPrefix(name, text))
-	}))
+	if slices.ContainsFunc(r.names, func(name string) bool { return builtin.MayBeGenerated(name, text) }) {
+		return logic.Indeterminate(fmt.Errorf("the policy selects by the object's name, which is yet to be generated from %s", text))
+	}
+	return logic.Is(false)
 }
 
 // nameOf returns the object's name; of a deletion of a collection only the object has it.

@@ -107,8 +107,10 @@ func TestPolarity(t *testing.T) {
 		{"a label on the Scale does not deselect the object", rule("resources: ['*/scale']") + freeObject, scaled("example.com", "widgets", sent("Scale", on)), "yes"},
 
 		// Names.
-		{"a generated name may follow", rule("resources: [pods], resourceNames: [web-x]"), generated(), "yes"},
-		{"and is not excluded", except("resources: [pods], resourceNames: [web, web-, web-x]"), generated(), "yes"},
+		{"a generated name may follow", rule("resources: [pods], resourceNames: [web-x7kd2]"), generated(), "yet to be generated"},
+		{"one with other letters may not", rule("resources: [pods], resourceNames: [web-abcde, web-X7KD2]"), generated(), "no"},
+		{"one of another length may not", rule("resources: [pods], resourceNames: [web, web-, web-x, web-x7kd22]"), generated(), "no"},
+		{"and is not excluded", except("resources: [pods], resourceNames: [web, web-, web-x7kd2]"), generated(), "yes"},
 		{"an excluded name", except("resources: [pods], resourceNames: [web]"), request("", "Pod"), "no"},
 		{"the deletion of a collection names its objects", rule("resources: [pods], resourceNames: [web]"), request("", "Pod", deleted, unnamed), "yes"},
 		{"in exclusions, too", except("resources: [pods], resourceNames: [web]"), request("", "Pod", deleted, unnamed), "no"},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/logic"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
@@ -111,14 +112,9 @@ func named(s *policy.Subject, patterns []string, polarity Polarity) logic.Value 
 	return logic.Is(wildcard.Any(patterns, name))
 }
 
-// The API server makes a name of as many characters of generateName, and as many more from
-// an alphabet without vowels.
-const (
-	maxGeneratedBase  = 58
-	generatedLength   = 5
-	generatedAlphabet = "bcdfghjklmnpqrstvwxz2456789"
-	generatedSuffix   = "\x00\x00\x00\x00\x00" // in no pattern, so that wildcards alone match it
-)
+// generatedSuffix is in place of the characters that are added: it is in no pattern, so that wildcards
+// alone match it.
+const generatedSuffix = "\x00\x00\x00\x00\x00"
 
 func generated(generateName any, patterns []string, polarity Polarity) logic.Value {
 	base, _ := generateName.(string)
@@ -128,12 +124,12 @@ func generated(generateName any, patterns []string, polarity Polarity) logic.Val
 	if polarity == Selecting && wildcard.Any(patterns, base) {
 		return logic.Is(true)
 	}
-	base = base[:min(len(base), maxGeneratedBase)]
+	base = base[:min(len(base), builtin.MaxGeneratedBase)]
 	if wildcard.Any(patterns, base+generatedSuffix) {
 		return logic.Is(true)
 	}
 	for _, pattern := range patterns {
-		if mayMatch(pattern, base, generatedLength) {
+		if mayMatch(pattern, base, builtin.GeneratedLength) {
 			return logic.Indeterminate(fmt.Errorf("the rule selects by the name %s, and the object's name is yet to be generated from %s", pattern, base))
 		}
 	}
@@ -157,7 +153,7 @@ func mayMatch(pattern, base string, more int) bool {
 			case c == '*':
 				next |= all &^ (1<<at - 1)
 			case at == length:
-			case c == '?', at < len(base) && base[at] == c, at >= len(base) && strings.IndexByte(generatedAlphabet, c) >= 0:
+			case c == '?', at < len(base) && base[at] == c, at >= len(base) && strings.IndexByte(builtin.GeneratedAlphabet, c) >= 0:
 				next |= 1 << (at + 1)
 			}
 		}

@@ -1,0 +1,18 @@
+package builtin
+
+import "strings"
+
+// The API server makes a name of as many characters of generateName, and as many more from an
+// alphabet without vowels.
+const (
+	MaxGeneratedBase  = 58
+	GeneratedLength   = 5
+	GeneratedAlphabet = "bcdfghjklmnpqrstvwxz2456789"
+)
+
+// MayBeGenerated reports whether the API server may make a name of a generateName.
+func MayBeGenerated(name, generateName string) bool {
+	base := generateName[:min(len(generateName), MaxGeneratedBase)]
+	suffix, follows := strings.CutPrefix(name, base)
+	return base != "" && follows && len(suffix) == GeneratedLength && strings.Trim(suffix, GeneratedAlphabet) == ""
+}
