@@ -53,7 +53,7 @@
 //     the others; here every element must match every item.
 //   - Of several labels or annotations that match a key with a wildcard,
 //     Kyverno picks one at random; here all must match, and for a condition one.
-//   - ^() fails for a missing list, as it does for an empty one.
+//   - ^() fails for an empty list; for a missing one it holds, as in Kyverno.
 //   - A condition that does not hold within a list or =() does not skip its
 //     siblings, in any order; in Kyverno that depends on the names of the keys.
 //   - If a key with an anchor is nowhere in the object, Kyverno makes a failure an
