@@ -2,14 +2,10 @@ package record
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
-	"golang.org/x/time/rate"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +36,9 @@ type Desired struct {
 	// Overwrite replaces conditions that cannot be read: their writer does not follow the
 	// definition. Otherwise they are an error.
 	Overwrite bool
+	// Remedy completes the error of a forbidden write: what else to do than to grant the right. It may
+	// be empty.
+	Remedy string
 }
 
 // write writes a status, if it differs from that of the object, and retains the conditions of
@@ -130,93 +129,4 @@ func canonical(value any) []byte {
 		return nil
 	}
 	return text
-}
-
-const (
-	// reportPause is the least time between two rounds of a Reporter by default, so that an unstable
-	// state does not cause a flood of writes.
-	reportPause = 2 * time.Second
-	// retryPause is the time before a failed write is repeated; it doubles up to reportResync.
-	retryPause = 2 * time.Second
-	// reportResync is the longest time between two rounds.
-	reportResync = time.Minute
-	// statusQPS bounds the statuses written in a second, and statusBurst a burst.
-	statusQPS   = 10
-	statusBurst = 20
-)
-
-// Reporter writes the status of objects whenever it changes. One replica runs it, and its caller
-// ensures that no other engine owns the status.
-type Reporter struct {
-	// Kind is the kind of the objects, for errors; empty means their resource.
-	Kind   string
-	Client dynamic.Interface
-	// Desired returns the status of each object.
-	Desired func() []Desired
-	// Changed returns a channel that is closed at the next change of a status.
-	Changed func() <-chan struct{}
-	// Failed is called when a status was not written, once for the same error.
-	Failed func(error)
-	// Pause is the least time between two rounds; zero means the default.
-	Pause time.Duration
-
-	written, failed map[types.UID]string
-	limiter         *rate.Limiter
-}
-
-// Run writes changed statuses until ctx ends.
-func (r *Reporter) Run(ctx context.Context) {
-	retry := retryPause
-	for ctx.Err() == nil {
-		changed, again := r.Changed(), reportResync
-		if r.Round(ctx) {
-			retry = retryPause
-		} else {
-			again, retry = retry, min(2*retry, reportResync)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(cmp.Or(r.Pause, reportPause)):
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-time.After(again):
-		}
-	}
-}
-
-// Round writes each changed status once. It returns false if a write is to be repeated soon.
-func (r *Reporter) Round(ctx context.Context) (complete bool) {
-	if r.limiter == nil {
-		r.limiter = rate.NewLimiter(statusQPS, statusBurst)
-	}
-	complete = true
-	written, failed := map[types.UID]string{}, map[types.UID]string{}
-	for _, d := range r.Desired() {
-		text := fmt.Sprintf("%+v %s", d.Condition, canonical(d.Fields))
-		if r.written[d.UID] == text {
-			written[d.UID] = text
-			continue
-		}
-		if r.limiter.Wait(ctx) != nil {
-			return true
-		}
-		err := write(ctx, r.Client, d)
-		if err == nil || apierrors.IsNotFound(err) {
-			written[d.UID] = text
-			continue
-		}
-		if ctx.Err() != nil {
-			return true
-		}
-		complete = complete && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err))
-		failed[d.UID] = err.Error()
-		if r.failed[d.UID] != failed[d.UID] {
-			r.Failed(fmt.Errorf("write the status of %s %s: %w", cmp.Or(r.Kind, d.Resource.Resource), d.Name, err))
-		}
-	}
-	r.written, r.failed = written, failed
-	return complete
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 )
 
@@ -33,7 +34,9 @@ func (g *Entries) Desired() []record.Desired {
 		if watched[name] {
 			read = time.Time{}
 		}
-		desired := record.Desired{Object: object.Object, Condition: globalCondition(object.generation, err), Overwrite: true}
+		desired := record.Desired{
+			Object: object.Object, Condition: globalCondition(object.generation, err), Overwrite: true, Remedy: kinds.NeverWrite,
+		}
 		if !read.IsZero() {
 			desired.Fields = map[string]any{"lastRefreshTime": metav1.NewTime(read.UTC().Truncate(refreshGrain))}
 		}

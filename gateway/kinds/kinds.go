@@ -32,6 +32,9 @@ const (
 	NotImplemented                    // the kind is not implemented: its documents are counted and listed
 )
 
+// NeverWrite is the remedy where a status of another engine's kinds may not be written.
+const NeverWrite = "set policies.writeStatus: never"
+
 // The groups of policies.
 const (
 	KyvernoGroup  = "kyverno.io"

@@ -96,7 +96,11 @@ func (t Reporter) Desired(entry catalog.Entry, object Object) (record.Desired, b
 		object.Within = "conditionStatus"
 	}
 	condition, settled := t.condition(entry, object)
-	return record.Desired{Object: object.Object, Condition: condition}, settled
+	desired := record.Desired{Object: object.Object, Condition: condition}
+	if kind.Status != kinds.OwnStatus {
+		desired.Remedy = kinds.NeverWrite
+	}
+	return desired, settled
 }
 
 // regarding is the object of an event about a document.
