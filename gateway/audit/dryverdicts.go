@@ -86,10 +86,11 @@ func (d DryVerdicts) Run(ctx context.Context) {
 	if d.Output == nil {
 		return
 	}
-	if _, err := io.WriteString(d.Output, line+"\n"); err == nil {
+	_, err = io.WriteString(d.Output, line+"\n")
+	if err == nil {
 		err = known.Write(d.Output)
-		gateway.Warn(d.Log, "dry verdicts: they cannot be written")(err)
 	}
+	gateway.Warn(d.Log, "dry verdicts: they cannot be written")(err)
 }
 
 // round evaluates all objects once.

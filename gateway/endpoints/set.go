@@ -3,6 +3,7 @@ package endpoints
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,34 +33,34 @@ func NewSet(paths []string, internal ...string) *Set {
 }
 
 // Served returns the endpoints for a server; nil for none. If callers is not nil, only its clients
-// get responses at the listed paths; none means all of them.
-func (s *Set) Served(callers *webhook.Callers, at []string) (map[string]webhook.Endpoint, error) {
+// get responses at the listed paths, of those of NewSet; none means all of them.
+func (s *Set) Served(callers *webhook.Callers, at []string) map[string]webhook.Endpoint {
 	if s == nil {
-		return nil, nil
-	}
-	served := map[string]webhook.Endpoint{}
-	for path, endpoint := range s.endpoints {
-		served[path] = webhook.Endpoint{Handler: endpoint, Below: path == configuration.ProbePath}
-	}
-	if callers == nil {
-		return served, nil
+		return nil
 	}
 	if len(at) == 0 {
 		at = s.paths
 	}
-	for _, path := range at {
-		endpoint, ok := served[path]
-		if !ok {
-			return nil, fmt.Errorf("listen.clientEndpoints: there is no endpoint %s: want one of %s", path, strings.Join(s.paths, ", "))
+	served := map[string]webhook.Endpoint{}
+	for path, endpoint := range s.endpoints {
+		e := webhook.Endpoint{Handler: endpoint, Below: path == configuration.ProbePath}
+		if slices.Contains(s.paths, path) && slices.Contains(at, path) {
+			e.Callers = callers
 		}
-		endpoint.Callers = callers
-		served[path] = endpoint
+		served[path] = e
 	}
-	return served, nil
+	return served
 }
 
 // Activate has the endpoint at a path serve.
-func (s *Set) Activate(path string, handler http.Handler) { s.endpoints[path].handler.Store(&handler) }
+func (s *Set) Activate(path string, handler http.Handler) error {
+	endpoint, ok := s.endpoints[path]
+	if !ok || handler == nil {
+		return fmt.Errorf("activate endpoint %s: want a handler and one of the paths %s", path, strings.Join(slices.Sorted(maps.Keys(s.endpoints)), ", "))
+	}
+	endpoint.handler.Store(&handler)
+	return nil
+}
 
 // placeholder is an endpoint that may not be active yet.
 type placeholder struct{ handler atomic.Pointer[http.Handler] }

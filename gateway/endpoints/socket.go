@@ -36,7 +36,7 @@ var _ gateway.Component = (*Socket)(nil)
 
 // Activate has the socket serve a handler at a path.
 func (s *Socket) Activate(path string, handler http.Handler) {
-	s.serve = func(ctx context.Context) error { return s.Serve(ctx, path, handler) }
+	s.serve = func(ctx context.Context) error { return s.serveAt(ctx, path, handler) }
 	close(s.active)
 }
 
@@ -91,8 +91,8 @@ func (s *Socket) remove() error {
 // Close removes a socket that was never served.
 func (s *Socket) Close() error { return errors.Join(s.listener.Close(), s.remove()) }
 
-// Serve serves at the socket until ctx ends, and waits for pending requests.
-func (s *Socket) Serve(ctx context.Context, path string, handler http.Handler) error {
+// serveAt serves at the socket until ctx ends, and waits for pending requests.
+func (s *Socket) serveAt(ctx context.Context, path string, handler http.Handler) error {
 	mux := http.NewServeMux()
 	mux.Handle(path, handler)
 	server := &http.Server{

@@ -37,10 +37,13 @@ func (s *serving) address() string {
 }
 
 // activate has the endpoints serve.
-func (s *serving) activate(handlers map[string]http.Handler) {
+func (s *serving) activate(handlers map[string]http.Handler) error {
 	for path, handler := range handlers {
-		s.endpoints.Activate(path, handler)
+		if err := s.endpoints.Activate(path, handler); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // newServer makes the server, with inactive endpoints; there are none without admission.
@@ -91,7 +94,7 @@ func (g *assembly) newEndpoints() (map[string]webhook.Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.serving.endpoints.Served(callers, c.Listen.ClientEndpoints)
+	return g.serving.endpoints.Served(callers, c.Listen.ClientEndpoints), nil
 }
 
 // newCallers accepts the client certificates that the settings require; nil for none.
@@ -146,7 +149,9 @@ func (g *assembly) openEndpoints(ctx context.Context) error {
 		}
 	}
 	g.workloads.engines.admission = made
-	g.serving.activate(active.byPath)
+	if err := g.serving.activate(active.byPath); err != nil {
+		return err
+	}
 	g.compareVerdicts(ctx, key)
 	close(g.open)
 	if g.serving.socket != nil {
