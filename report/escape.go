@@ -16,6 +16,8 @@ const (
 	// maxReasons bounds the reasons of one decision without Verbose. Policies with many keys
 	// exceed it regularly.
 	maxReasons = 4
+	// maxLine bounds the first line of a message, in bytes.
+	maxLine = 300
 )
 
 // clean makes untrusted text safe for one line of a terminal: it escapes the text, collapses runs
@@ -35,6 +37,15 @@ func clean(s string) string {
 // Clean makes untrusted text safe for one line of a terminal or a report: it escapes control
 // characters, collapses runs of white space to one blank, and truncates to 400 characters.
 func Clean(s string) string { return clean(s) }
+
+// FirstLine returns the first line of a text, shortened. It escapes nothing.
+func FirstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	if len(line) > maxLine {
+		line = strings.ToValidUTF8(line[:maxLine], "") // the bound may be within a character
+	}
+	return line
+}
 
 // Escape makes untrusted text safe for a terminal: it escapes control characters and retains line
 // breaks.

@@ -31,6 +31,20 @@ func TestClean(t *testing.T) {
 	}
 }
 
+func TestFirstLine(t *testing.T) {
+	for _, row := range []struct{ reason, in, want string }{
+		{"one line", " a b ", "a b"},
+		{"the first of two", "\na\nb", "a"},
+		{"the greatest length", strings.Repeat("a", maxLine), strings.Repeat("a", maxLine)},
+		{"one more", strings.Repeat("a", maxLine+1), strings.Repeat("a", maxLine)},
+		{"a character at the bound", strings.Repeat("a", maxLine-1) + "ä", strings.Repeat("a", maxLine-1)},
+	} {
+		if got := FirstLine(row.in); got != row.want {
+			t.Errorf("%s: got %q, want %q", row.reason, got, row.want)
+		}
+	}
+}
+
 func FuzzClean(f *testing.F) {
 	f.Add("plain")
 	f.Add("\x1b[31m\u009b\u202e\xff\n\u2028")

@@ -18,8 +18,8 @@ type Certificates struct {
 	own *certificate.Own
 }
 
-// New serves the certificate of the own authority.
-func New(own *certificate.Own) *Certificates {
+// newCertificates serves the certificate of the own authority.
+func newCertificates(own *certificate.Own) *Certificates {
 	return &Certificates{Source: own.Source, own: own}
 }
 
@@ -37,7 +37,7 @@ func Open(c Config, group *gateway.Group) (*Certificates, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := New(own)
+	made := newCertificates(own)
 	group.Add("certificate", gateway.Loop(own.Run))
 	if c.Files == nil {
 		return made, nil

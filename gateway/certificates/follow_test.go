@@ -28,7 +28,7 @@ func TestCertificateOfAnotherReplicaIsServedAtOnce(t *testing.T) {
 			return own
 		}
 		ours, others := made(), made()
-		served := New(ours)
+		served := newCertificates(ours)
 		if err := ours.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,10 @@ import (
 	"log/slog"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Router is the document.Consumer of global context entries, mirrors and policies.

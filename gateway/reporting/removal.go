@@ -79,7 +79,7 @@ func (r Removal) keepReported(ctx context.Context, there []result.Policy) {
 	for _, store := range r.Stores {
 		for _, namespace := range []string{reports.Everywhere, ""} {
 			failed(store.Each(ctx, namespace, policyreport.ManagedByLabel+"="+policyreport.ManagedBy, func(text []byte) error {
-				at, first, err := PlaceOf(text)
+				at, first, err := locationOf(text)
 				if err != nil || !first {
 					return err
 				}
@@ -89,8 +89,8 @@ func (r Removal) keepReported(ctx context.Context, there []result.Policy) {
 	}
 }
 
-// PlaceOf returns the location of a report, and whether this is its first part.
-func PlaceOf(text []byte) (policyreport.Place, bool, error) {
+// locationOf returns the location of a report, and whether this is its first part.
+func locationOf(text []byte) (policyreport.Place, bool, error) {
 	var r struct {
 		Metadata metav1.ObjectMeta     `json:"metadata"`
 		Scope    *core.ObjectReference `json:"scope"`

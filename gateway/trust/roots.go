@@ -39,7 +39,7 @@ type Roots struct {
 	Documents  func() []catalog.Entry // current policies and TrustRoots
 	Changed    gateway.Changing       // when they change
 	// Reported is called when the state of a TrustRoot's repository changes between read and unread.
-	Reported func(name string)
+	Reported func()
 	Log      *slog.Logger
 
 	mu     sync.Mutex
@@ -219,7 +219,7 @@ func (r *Roots) note(one rootRead, turn *rootTurn, err error) {
 	}
 	r.failed[one.root.Hash] = said
 	r.mu.Unlock()
-	r.Reported(one.root.Name)
+	r.Reported()
 }
 
 func (r *Roots) noteAway(id string, away bool) {

@@ -11,6 +11,9 @@ import (
 	"os"
 )
 
+// MaxKeyFile bounds a key's file, in bytes; RSA of 8192 bits has some 9,000.
+const MaxKeyFile = 64 << 10
+
 // ExceededError means that the input exceeds the bound.
 type ExceededError struct {
 	What string // the kind of input, as in "manifest"

@@ -1,5 +1,8 @@
 package decisionlog
 
+// MaxLines bounds the lines of a log that a command reads, the latest: some 2 GB.
+const MaxLines = 1_000_000
+
 // The bounds of a line. Users choose names and groups, and registries and policies write
 // messages. Each is truncated, with a count of the omitted part.
 const (

@@ -12,6 +12,7 @@ import (
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 	"github.com/sigstore/sigstore/pkg/signature"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/verify/trust"
 )
 
@@ -21,14 +22,11 @@ type Key interface {
 	Sign(ctx context.Context, message []byte) (signature []byte, public crypto.PublicKey, err error)
 }
 
-// maxKey is the size of a private key's file, in bytes; RSA of 8192 bits has some 9,000.
-const maxKey = 64 << 10
-
 // ParseKey parses a private key: cosign's, encrypted by a password, or PKCS #8 without one. It
 // accepts the kinds and strengths of trust.NewPublicKey.
 func ParseKey(text, password []byte) (Key, error) {
-	if len(text) > maxKey {
-		return nil, fmt.Errorf("private key: %d bytes are more than the bound of %d", len(text), maxKey)
+	if len(text) > limit.MaxKeyFile {
+		return nil, fmt.Errorf("private key: %d bytes are more than the bound of %d", len(text), limit.MaxKeyFile)
 	}
 	block, rest := pem.Decode(text)
 	if block == nil || len(bytes.TrimSpace(rest)) != 0 {

@@ -21,7 +21,6 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/report/compare"
 	"github.com/quaymaster/quaymaster/report/decisionlog"
-	"github.com/quaymaster/quaymaster/report/inventory/dependents"
 )
 
 // compareFlags compare a gateway's verdicts with those of another engine.
@@ -222,8 +221,8 @@ func readFolder(folder string, into *compare.Collector) error {
 		break
 	}
 	from := uint64(1)
-	if last > dependents.MaxLines {
-		from = last - dependents.MaxLines + 1
+	if last > decisionlog.MaxLines {
+		from = last - decisionlog.MaxLines + 1
 	}
 	for line, err := range decisionlog.Read(folder, from) {
 		if err != nil {

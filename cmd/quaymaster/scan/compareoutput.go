@@ -10,7 +10,6 @@ import (
 	"github.com/quaymaster/quaymaster/cmd/quaymaster/internal/output"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/compare"
-	"github.com/quaymaster/quaymaster/report/inventory/dependents"
 	"github.com/quaymaster/quaymaster/scan/findings"
 )
 
@@ -127,7 +126,7 @@ func sideText(s *compare.Side) string {
 	if s.Code != "" {
 		words = append(words, s.Code)
 	}
-	if message := dependents.FirstLine(s.Message); message != "" {
+	if message := report.FirstLine(s.Message); message != "" {
 		if len(message) > maxCell {
 			message = strings.ToValidUTF8(message[:maxCell], "") + "..."
 		}

@@ -84,7 +84,7 @@ func privateKey(name, password string) (vsa.Key, error) {
 	if trust.IsLookup(name) {
 		return serviceKey(name), nil
 	}
-	text, err := limit.ReadFile(name, command.MaxKeyFile, "the private key")
+	text, err := limit.ReadFile(name, limit.MaxKeyFile, "the private key")
 	if err != nil {
 		return nil, fmt.Errorf("--vsa-key %s: %w", name, err)
 	}

@@ -23,13 +23,6 @@ import (
 	"github.com/quaymaster/quaymaster/report/inventory/recall"
 )
 
-const (
-	// MaxLines bounds the lines of a decision log that are read, the latest.
-	MaxLines = 1_000_000
-	// maxKey bounds a key's file, in bytes.
-	maxKey = 64 << 10
-)
-
 // List are the images and workloads that depend on a signer.
 type List struct {
 	About  inventory.About     `json:"about"`
@@ -90,7 +83,7 @@ var errNoKey = errors.New("no public key in it (PEM, PKIX)")
 // fingerprintOf reads the file of a public key, or of a certificate, and returns the key's
 // fingerprint.
 func fingerprintOf(path string) (string, error) {
-	text, err := limit.ReadFile(path, maxKey, "the key")
+	text, err := limit.ReadFile(path, limit.MaxKeyFile, "the key")
 	if err != nil {
 		return "", err
 	}
@@ -125,7 +118,7 @@ func FromLog(folder string, q Query) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := recall.Fill(known, recall.Source{Folder: folder, Lines: MaxLines}); err != nil {
+	if _, err := recall.Fill(known, recall.Source{Folder: folder, Lines: decisionlog.MaxLines}); err != nil {
 		return nil, err
 	}
 	return fromInventory(known, q)

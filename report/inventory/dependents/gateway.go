@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/report"
@@ -74,20 +73,10 @@ func (g *Gateway) get(ctx context.Context, path string, into any) (err error) {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", response.Status, report.Escape(FirstLine(string(body))))
+		return fmt.Errorf("%s: %s", response.Status, report.Escape(report.FirstLine(string(body))))
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("this is no answer of a gateway's dashboard: %w", err)
 	}
 	return nil
-}
-
-// FirstLine is the first line of a text, shortened.
-func FirstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	const most = 300
-	if len(line) > most {
-		line = line[:most]
-	}
-	return line
 }

@@ -165,7 +165,7 @@ func (d *Documents) readRoots() {
 		Fetch: engine.NewFetcher(), Folder: d.config.Configuration.Trust.CacheFolder, Log: d.config.Log,
 		TrustRoots: d.Compilers.TrustRoots, Attestors: d.Compilers.Attestors,
 		Documents: func() []catalog.Entry { return d.Policies.Catalog.Snapshot().Entries },
-		Changed:   &d.Policies.Updates, Reported: func(string) { d.Policies.StatusChanged.Notify() },
+		Changed:   &d.Policies.Updates, Reported: d.Policies.StatusChanged.Notify,
 	}
 	d.UnreadRoots, d.Policies.Reporter.Roots = reader.Unread, reader.State
 	d.config.Group.Add("trusted roots of policies", gateway.Loop(reader.Run))

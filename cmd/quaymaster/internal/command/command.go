@@ -23,9 +23,6 @@ const (
 	ExitError   = 3
 )
 
-// MaxKeyFile bounds a key's file, in bytes.
-const MaxKeyFile = 64 << 10
-
 // Terminal is the part of the process environment that a command uses.
 type Terminal struct {
 	In       io.Reader
