@@ -11,12 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/quaymaster/quaymaster/cluster/document"
-	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway"
-	"github.com/quaymaster/quaymaster/gateway/kinds"
+	"github.com/quaymaster/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy/globalcontext"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -57,20 +54,14 @@ type Entries struct {
 	StatusChanged gateway.Signal // a status may have changed
 
 	mu      sync.Mutex
-	objects map[string]globalObject
-	logged  map[string]string // last log entry for each name
-}
-
-// globalObject is the object of an entry, for its status.
-type globalObject struct {
-	record.Object
-	generation int64
+	objects map[string]documents.Object
+	logged  documents.States
 }
 
 func newEntries(compiler *globalcontext.Compiler, store *globalcontext.Store, source globalSource, to *metrics.Metrics, log *slog.Logger) *Entries {
 	return &Entries{
 		compiler: compiler, Store: store, source: source, metrics: to, log: log, calling: make(chan struct{}, maxGlobalCalls),
-		objects: map[string]globalObject{}, logged: map[string]string{},
+		objects: map[string]documents.Object{}, logged: documents.States{},
 	}
 }
 
@@ -110,8 +101,7 @@ func (g *Entries) Known() []metrics.GlobalContext {
 
 func (g *Entries) put(d document.Document) {
 	g.mu.Lock()
-	g.objects[d.Key.Name] = globalObject{record.Object{Resource: d.Kind.GroupVersion().WithResource(kinds.GlobalContextResource),
-		Name: d.Key.Name, UID: types.UID(d.UID)}, kinds.Generation(d.Raw)}
+	g.objects[d.Key.Name] = documents.ObjectOf(d)
 	g.mu.Unlock()
 	entry, err := g.Compile(d.Raw)
 	if err == nil {
@@ -125,9 +115,8 @@ func (g *Entries) put(d document.Document) {
 
 // Compile compiles a document. A document that makes the compiler panic is broken, and does not
 // end the process.
-func (g *Entries) Compile(text []byte) (entry *globalcontext.Entry, err error) {
-	defer func() { err = gateway.Recovered(err, recover()) }()
-	return g.compiler.Compile(text)
+func (g *Entries) Compile(text []byte) (*globalcontext.Entry, error) {
+	return documents.Compile(func() (*globalcontext.Entry, error) { return g.compiler.Compile(text) })
 }
 
 // Run keeps the values up to date until ctx ends, and returns when all readers have ended.
@@ -266,11 +255,10 @@ func (g *Entries) note(name string, err error) {
 	}
 	g.StatusChanged.Notify()
 	g.mu.Lock()
-	before := g.logged[name]
-	g.logged[name] = said
+	changed := g.logged.Changed(name, said)
 	g.mu.Unlock()
 	switch {
-	case before == said:
+	case !changed:
 	case err != nil:
 		g.log.Warn("a global context entry cannot be read or refreshed", slog.String("name", name), slog.String("error", said))
 	default:

@@ -35,7 +35,7 @@ func (g *Entries) Desired() []record.Desired {
 			read = time.Time{}
 		}
 		desired := record.Desired{
-			Object: object.Object, Condition: globalCondition(object.generation, err), Overwrite: true, Remedy: kinds.NeverWrite,
+			Object: object.Object, Condition: globalCondition(object.Generation, err), Overwrite: true, Remedy: kinds.NeverWrite,
 		}
 		if !read.IsZero() {
 			desired.Fields = map[string]any{"lastRefreshTime": metav1.NewTime(read.UTC().Truncate(refreshGrain))}

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
 )
@@ -35,7 +36,7 @@ type entry struct {
 	good *mirror.Document
 	// err is why the newest version is invalid, and clash why it conflicts with another document.
 	err, clash error
-	object     record.Object // zero unless it is a RegistryMirror of the cluster
+	object     documents.Object // zero unless it is a RegistryMirror of the cluster
 }
 
 // why returns the errors; nil if there are none.
@@ -79,32 +80,31 @@ type Mirrors struct {
 	log      *slog.Logger
 	reporter reporter
 	changed  *gateway.Signal
-	known    chan struct{} // closed after the first set
 
 	mu        sync.Mutex
-	awaited   map[string]bool // sources with incomplete initial documents
+	sources   documents.Sources
 	documents map[string]*entry
 	current   *mirror.Set
-	logged    map[string]string // last reported state of each document, by its key
-	advised   map[string]bool   // reported findings
-	absent    map[string]bool   // ConfigMaps reported as missing
+	reported  documents.States
+	advised   map[string]bool // reported findings
+	absent    map[string]bool // ConfigMaps reported as missing
 }
 
 // New makes Mirrors without documents. changed is notified after each change of the set.
 func New(state *gate.Current, to Metrics, log *slog.Logger, changed *gateway.Signal) *Mirrors {
 	return &Mirrors{
-		state: state, metrics: to, log: log, reporter: reporter{log: log, status: &gateway.Signal{}}, changed: changed, known: make(chan struct{}),
-		awaited: map[string]bool{}, documents: map[string]*entry{}, logged: map[string]string{}, advised: map[string]bool{}, absent: map[string]bool{},
+		state: state, metrics: to, log: log, reporter: reporter{log: log, status: &gateway.Signal{}}, changed: changed,
+		sources: documents.NewSources(), documents: map[string]*entry{}, reported: documents.States{}, advised: map[string]bool{}, absent: map[string]bool{},
 	}
 }
 
 func (m *Mirrors) keys() []string { return slices.Sorted(maps.Keys(m.documents)) }
 
 // Ready returns a channel that is closed after the first set.
-func (m *Mirrors) Ready() <-chan struct{} { return m.known }
+func (m *Mirrors) Ready() <-chan struct{} { return m.sources.Ready() }
 
 // await delays publishing until the source has all of its initial documents.
-func (m *Mirrors) await(source string) { m.awaited[source] = true }
+func (m *Mirrors) await(source string) { m.sources.Await(source) }
 
 // put compiles a version of a document. The caller holds the lock.
 func (m *Mirrors) put(next entry) {
@@ -146,8 +146,7 @@ func (m *Mirrors) replace(source string, documents []entry) {
 
 // publish makes the documents the current set. The caller holds the lock.
 func (m *Mirrors) publish(source string) error {
-	delete(m.awaited, source)
-	if len(m.awaited) > 0 {
+	if !m.sources.Arrived(source) {
 		return nil // with half of the mirrors, copies would be checked under half of their names
 	}
 	set, err := m.join()
@@ -158,11 +157,7 @@ func (m *Mirrors) publish(source string) error {
 	m.state.ReplaceMirrors(set)
 	m.metrics.SetTargets(set.Registries())
 	m.report()
-	select {
-	case <-m.known:
-	default:
-		close(m.known)
-	}
+	m.sources.Used()
 	m.changed.Notify()
 	m.log.Info("mirrors", slog.Int("documents", len(m.documents)), slog.Int("used", len(set.Documents())), slog.String("hash", set.Hash()))
 	return nil
@@ -205,17 +200,15 @@ func (m *Mirrors) join() (*mirror.Set, error) {
 // report reports the changed documents to metrics, the log and the cluster.
 func (m *Mirrors) report() {
 	list := make([]metrics.Mirror, 0, len(m.documents))
-	said := make(map[string]string, len(m.documents))
 	for _, key := range m.keys() {
 		d := m.documents[key]
 		list = append(list, metrics.Mirror{ID: d.id(), State: d.state()})
-		said[key] = fmt.Sprint(d.state(), " ", d.object.UID, " ", d.why())
-		if m.logged[key] != said[key] {
+		if m.reported.Changed(key, fmt.Sprint(d.state(), " ", d.object.UID, " ", d.why())) {
 			m.reporter.write(d)
 			m.reporter.announce(d)
 		}
 	}
-	m.logged = said
+	m.reported.Keep(func(key string) bool { return m.documents[key] != nil })
 	m.metrics.SetMirrors(list)
 	m.reporter.status.Notify()
 	advised := map[string]bool{}
@@ -249,9 +242,8 @@ func (m *Mirrors) Set() *mirror.Set {
 
 // Compile compiles a document. A document that makes the compiler panic is broken, and does
 // not end the process.
-func Compile(text []byte, source string) (made *mirror.Document, err error) {
-	defer func() { err = gateway.Recovered(err, recover()) }()
-	return mirror.Parse(text, source)
+func Compile(text []byte, source string) (*mirror.Document, error) {
+	return documents.Compile(func() (*mirror.Document, error) { return mirror.Parse(text, source) })
 }
 
 // Written is a document as written.

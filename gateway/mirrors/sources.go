@@ -11,13 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/quaymaster/quaymaster/cluster"
 	"github.com/quaymaster/quaymaster/cluster/document"
-	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno"
@@ -40,10 +37,7 @@ func (m *Mirrors) Changed(_ context.Context, upserts []document.Document, delete
 	for _, d := range upserts {
 		next := entry{key: inCluster + "/" + d.Key.String(), source: "the cluster: " + d.Key.String(), text: d.Raw}
 		if d.Key.Group == kinds.OwnGroup {
-			next.object = record.Object{
-				Resource: schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
-				Name:     d.Key.Name, UID: types.UID(d.UID),
-			}
+			next.object = documents.ObjectOf(d)
 		}
 		m.put(next)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gateway"
-	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/registry/health"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -78,7 +77,7 @@ func (m *Mirrors) Desired(states []health.State) []record.Desired {
 				targets = targetsOf(alone.Registries(), states)
 			}
 		}
-		list = append(list, record.Desired{Object: d.object, Condition: d.condition(), Fields: map[string]any{"targets": targets}, Overwrite: true})
+		list = append(list, record.Desired{Object: d.object.Object, Condition: d.condition(), Fields: map[string]any{"targets": targets}, Overwrite: true})
 	}
 	return list
 }
@@ -86,7 +85,7 @@ func (m *Mirrors) Desired(states []health.State) []record.Desired {
 // condition is the condition of the document: whether it is used.
 func (d *entry) condition() metav1.Condition {
 	c := metav1.Condition{Type: "Ready", Status: metav1.ConditionTrue, Reason: "Active",
-		Message: "the mirror is active", ObservedGeneration: kinds.Generation(d.text)}
+		Message: "the mirror is active", ObservedGeneration: d.object.Generation}
 	if why := d.why(); why != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "Broken", why.Error()
 		if d.state() == metrics.MirrorOutdated {

@@ -9,13 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/quaymaster/quaymaster/cluster/document"
 	"github.com/quaymaster/quaymaster/cluster/record"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/gateway/rollout"
 	"github.com/quaymaster/quaymaster/gateway/status"
@@ -39,13 +37,11 @@ type Policies struct {
 	Updates       gateway.Signal           // the published set, a mirror or a trusted root has changed
 	StatusChanged gateway.Signal           // the status of a document may have changed
 	effective     *rollout.Effective       // nil: every policy is in force as written
-	known         chan struct{}            // closed after the first set
 	there         atomic.Pointer[[]string] // of the cluster, see resources
 
-	mu sync.Mutex // held while publishing
-	// awaited are the sources with incomplete initial documents.
-	awaited  map[string]bool
-	reported map[string]string        // last reported state of each document, by its key
+	mu       sync.Mutex // held while publishing
+	sources  documents.Sources
+	reported documents.States
 	objects  map[string]status.Object // of the cluster's documents
 	// sequence counts the published sets. It is stored after the set, so a set that is read after
 	// it is at least as new.
@@ -69,32 +65,31 @@ func New(c Config) *Policies {
 		reporter.Withheld = c.Effective.Why
 	}
 	return &Policies{
-		Catalog: c.Catalog, state: c.State, metrics: c.Metrics, log: c.Log, effective: c.Effective, Reporter: reporter, known: make(chan struct{}),
-		awaited: map[string]bool{}, reported: map[string]string{}, objects: map[string]status.Object{},
+		Catalog: c.Catalog, state: c.State, metrics: c.Metrics, log: c.Log, effective: c.Effective, Reporter: reporter,
+		sources: documents.NewSources(), reported: documents.States{}, objects: map[string]status.Object{},
 	}
 }
 
 // Ready returns a channel that is closed after the first set.
-func (p *Policies) Ready() <-chan struct{} { return p.known }
+func (p *Policies) Ready() <-chan struct{} { return p.sources.Ready() }
 
 // Await delays publishing until the source has all of its initial documents.
-func (p *Policies) Await(source string) { p.awaited[source] = true }
+func (p *Policies) Await(source string) { p.sources.Await(source) }
 
 // publish makes the catalog's snapshot the current one.
 func (p *Policies) publish(source string) {
-	delete(p.awaited, source)
-	if len(p.awaited) > 0 {
+	if !p.sources.Arrived(source) {
 		return // half of the policies would admit images that the other half denies
 	}
 	now := p.Catalog.Snapshot()
 	p.state.ReplacePolicies(now.Set)
 	p.count(now.Entries)
 	sequence := p.sequence.Load() + 1
-	reported := make(map[string]string, len(now.Entries))
+	there := make(map[string]bool, len(now.Entries))
 	for _, entry := range now.Entries {
 		object := p.objects[entry.Key]
-		reported[entry.Key] = fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.effective.Why(entry))
-		changed := p.reported[entry.Key] != reported[entry.Key]
+		there[entry.Key] = true
+		changed := p.reported.Changed(entry.Key, fmt.Sprint(entry.State, " ", object.UID, " ", entry.Why, " ", p.effective.Why(entry)))
 		if object.Name != "" && (changed || object.Since == status.Unpublished) {
 			object.Since = sequence
 			p.objects[entry.Key] = object
@@ -104,14 +99,10 @@ func (p *Policies) publish(source string) {
 			p.Reporter.RecordEvent(entry, object.Object)
 		}
 	}
-	p.reported = reported
+	p.reported.Keep(func(key string) bool { return there[key] })
 	p.sequence.Store(sequence)
 	p.list()
-	select {
-	case <-p.known:
-	default:
-		close(p.known)
-	}
+	p.sources.Used()
 	p.Updates.Notify()
 	p.StatusChanged.Notify()
 	p.log.Info("policies", slog.Int("documents", len(now.Entries)), slog.Int("active", len(now.Set.Policies())), slog.String("hash", now.Set.Hash()))
@@ -194,10 +185,10 @@ func (p *Policies) Again(is func(apiVersion, kind string) bool) {
 }
 
 // Fill publishes documents in place of those of the cluster.
-func (p *Policies) Fill(documents []catalog.Document) {
+func (p *Policies) Fill(all []catalog.Document) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.Catalog.Put(documents...)
+	p.Catalog.Put(all...)
 	p.publish(kinds.FromCluster)
 }
 
@@ -238,21 +229,18 @@ func (c Current) Republish(source string) {
 func (p *Policies) Changed(_ context.Context, upserts []document.Document, deletes []document.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	documents := make([]catalog.Document, len(upserts))
+	changed := make([]catalog.Document, len(upserts))
 	for i, d := range upserts {
 		key := kinds.ClusterKey(d.Key)
-		documents[i] = catalog.Document{Key: key, Text: d.Raw, Source: "the cluster: " + d.Key.String()}
-		p.objects[key] = status.Object{Since: status.Unpublished, Generation: kinds.Generation(d.Raw), Object: record.Object{
-			Resource:  schema.GroupVersionResource{Group: d.Kind.Group, Version: d.Kind.Version, Resource: d.Key.Resource},
-			Namespace: d.Key.Namespace, Name: d.Key.Name, UID: types.UID(d.UID),
-		}}
+		changed[i] = catalog.Document{Key: key, Text: d.Raw, Source: "the cluster: " + d.Key.String()}
+		p.objects[key] = status.Object{Since: status.Unpublished, Object: documents.ObjectOf(d)}
 	}
 	keys := make([]string, len(deletes))
 	for i, key := range deletes {
 		keys[i] = kinds.ClusterKey(key)
 		delete(p.objects, keys[i])
 	}
-	p.Catalog.Put(documents...)
+	p.Catalog.Put(changed...)
 	p.Catalog.Remove(keys...)
 	p.publish(kinds.FromCluster)
 }

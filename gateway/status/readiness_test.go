@@ -16,6 +16,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/cluster/probe"
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/catalog"
@@ -102,7 +103,9 @@ func lead(t *testing.T) (*Reporter, *Readiness, *conditions, func()) {
 	announce := func() {
 		for i, name := range []string{"a", "b"} {
 			entry := catalog.Entry{Key: name, State: catalog.Ours, Policy: podPolicy(name, "Pod")}
-			desired, is := tells.Desired(entry, Object{Object: record.Object{Resource: resource, Name: name, UID: "u"}, Generation: int64(i + 5), Since: int64(i + 1)})
+			desired, is := tells.Desired(entry, Object{
+				Object: documents.Object{Object: record.Object{Resource: resource, Name: name, UID: "u"}, Generation: int64(i + 5)}, Since: int64(i + 1),
+			})
 			if is {
 				written.set(desired)
 			}

@@ -8,6 +8,7 @@ import (
 	core "k8s.io/api/core/v1"
 
 	"github.com/quaymaster/quaymaster/cluster/record"
+	"github.com/quaymaster/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/gateway/kinds"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
@@ -74,7 +75,7 @@ func (t Reporter) why(entry catalog.Entry) string {
 }
 
 // RecordEvent writes events. The object is zero for a document of a folder.
-func (t Reporter) RecordEvent(entry catalog.Entry, object record.Object) {
+func (t Reporter) RecordEvent(entry catalog.Entry, object documents.Object) {
 	if t.Leads == nil || !t.Leads() {
 		return
 	}
@@ -96,7 +97,7 @@ func (t Reporter) Desired(entry catalog.Entry, object Object) (record.Desired, b
 		object.Within = "conditionStatus"
 	}
 	condition, settled := t.condition(entry, object)
-	desired := record.Desired{Object: object.Object, Condition: condition}
+	desired := record.Desired{Object: object.Object.Object, Condition: condition}
 	if kind.Status != kinds.OwnStatus {
 		desired.Remedy = kinds.NeverWrite
 	}
@@ -104,7 +105,7 @@ func (t Reporter) Desired(entry catalog.Entry, object Object) (record.Desired, b
 }
 
 // regarding is the object of an event about a document.
-func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
+func regarding(entry catalog.Entry, object documents.Object) core.ObjectReference {
 	if entry.Policy != nil {
 		return kinds.Reference(entry.Policy)
 	}
@@ -116,8 +117,7 @@ func regarding(entry catalog.Entry, object record.Object) core.ObjectReference {
 
 // Object is the resource of a document of the cluster.
 type Object struct {
-	record.Object
-	Generation int64 // metadata.generation
+	documents.Object
 	// Since is the first set that contains the current document; unpublished: none yet.
 	Since int64
 }

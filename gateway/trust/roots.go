@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/gateway"
+	"github.com/quaymaster/quaymaster/gateway/documents"
 	"github.com/quaymaster/quaymaster/policy/catalog"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel/imagevalidating/attestor"
 	"github.com/quaymaster/quaymaster/policy/dialect/sigstore/trustroot"
@@ -45,6 +46,8 @@ type Roots struct {
 	mu     sync.Mutex
 	failed map[string]string // by the hash of a TrustRoot; empty: it was read
 	away   map[string]bool   // repositories with a failed last attempt
+
+	logged documents.States // of repositories; used by Run alone
 }
 
 // rootRead is one repository.
@@ -61,8 +64,7 @@ type rootTurn struct {
 	next    time.Time
 	pause   time.Duration
 	reading bool
-	known   bool   // it was read once
-	logged  string // last log entry
+	known   bool // it was read once
 }
 
 // Run reads until ctx ends, and returns when all reads have ended.
@@ -70,6 +72,7 @@ func (r *Roots) Run(ctx context.Context) {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	turns := map[string]*rootTurn{}
+	r.logged = documents.States{}
 	done := make(chan func(), maxRootReads)
 	for {
 		changed := r.Changed.Changed()
@@ -153,6 +156,7 @@ func (r *Roots) forget(turns map[string]*rootTurn, wanted []rootRead) {
 			delete(turns, id)
 		}
 	}
+	r.logged.Keep(func(id string) bool { return turns[id] != nil })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for hash := range r.failed {
@@ -198,10 +202,9 @@ func (r *Roots) note(one rootRead, turn *rootTurn, err error) {
 		said = err.Error()
 		turn.next, turn.pause = time.Now().Add(turn.pause), min(2*turn.pause, longestRootPause)
 	}
-	if turn.logged == said {
+	if !r.logged.Changed(one.id, said) {
 		return
 	}
-	turn.logged = said
 	if err != nil {
 		r.Log.Warn("the trusted root of a TUF repository could not be read; the previous root stays in use", slog.String("of", one.what), slog.String("error", said))
 	} else {
