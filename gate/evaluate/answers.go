@@ -23,7 +23,7 @@ var errNotAsked = errors.New("the cache has no answer, and no other source was q
 
 var errNeverAsked = errors.New("the claim query was never made; this is a defect")
 
-// question is a policy.Question about one digest, in comparable form.
+// claimQuery is a policy.Question about one digest, in comparable form.
 type claimQuery struct {
 	digest    image.Digest
 	authority *verify.Authority
@@ -41,9 +41,6 @@ func claimQueryOf(digest image.Digest, q policy.Question) claimQuery {
 }
 
 func sourcesKey(sources []attest.Source) string {
-	if len(sources) == 0 {
-		return ""
-	}
 	var b strings.Builder
 	for _, s := range sources {
 		b.WriteString(s.Repository.String() + "\x00" + s.TagPrefix + "\x01")

@@ -48,8 +48,7 @@ func (e *Evaluator) Evaluate(ref Reference) *Evaluation {
 		content:  imageContent{Evaluator: e, registry: ref.Registry, scope: scope},
 	}
 	out.result.answers = &out.answers
-	out.own.name, out.own.registry = ref.Repository(), ref.Registry
-	out.primary = &out.own
+	out.own.name, out.own.registry, out.primary = ref.Repository(), ref.Registry, &out.own
 	if len(ref.Evidence) > 0 {
 		var evidence []image.Repository
 		evidence, out.unsearched = bounded(ref.Evidence, ref.Repository())

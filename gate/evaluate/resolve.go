@@ -43,23 +43,9 @@ type resolver struct {
 	evidence []image.Repository
 }
 
-// resolve resolves the reference. Where a rule of the request has read the metadata of its tag, that
-// is the digest. A target has digests of its own.
-func (r *resolver) resolve(ctx context.Context, window time.Duration) (Resolved, error) {
-	found, err := r.resolveOrStale(ctx, window)
-	if err != nil || r.target != nil {
-		return found, err
-	}
-	pinned, err := tagdigest.Verify(ctx, found.Pinned)
-	if pinned.Digest() != found.Digest() {
-		return Resolved{Pinned: pinned}, err
-	}
-	return found, err
-}
-
-// resolveOrStale resolves the reference, or uses the digest last verified for its tag, less than window
+// resolve resolves the reference, or uses the digest last verified for its tag, less than window
 // ago, where the registry does not answer.
-func (r *resolver) resolveOrStale(ctx context.Context, window time.Duration) (Resolved, error) {
+func (r *resolver) resolve(ctx context.Context, window time.Duration) (Resolved, error) {
 	last, ok := r.stale(window)
 	if !ok {
 		pinned, err := r.current(ctx)
@@ -78,7 +64,7 @@ func (r *resolver) resolveOrStale(ctx context.Context, window time.Duration) (Re
 		}
 		r.Claims.NoteSilence(here)
 	}
-	pinned, err := r.ref.Pin(last.Descriptor)
+	pinned, err := tagdigest.Of(ctx).Verify(r.ref.Pin(last.Descriptor))
 	return Resolved{Pinned: pinned, IsStale: true, At: last.At}, err
 }
 
@@ -108,13 +94,12 @@ func (r *resolver) tagScope() string {
 	return r.scope + r.target.Scope
 }
 
-// cached returns the digest from the cache alone.
+// cached returns the digest from the cache alone. A target has digests of its own.
 func (r *resolver) cached(ctx context.Context) (image.Pinned, error) {
-	found, err := r.Claims.Tags().Pin(r.tagScope(), r.ref)
-	if err != nil || r.target != nil {
-		return found, err
+	if r.target != nil {
+		return r.Claims.Tags().Pin(r.tagScope(), r.ref)
 	}
-	return tagdigest.Verify(ctx, found)
+	return tagdigest.Of(ctx).Verify(r.Claims.Tags().Pin(r.tagScope(), r.ref))
 }
 
 func (r *resolver) current(ctx context.Context) (image.Pinned, error) {
@@ -122,7 +107,7 @@ func (r *resolver) current(ctx context.Context) (image.Pinned, error) {
 		return r.ref.Pin(image.Descriptor{Digest: r.ref.Digest()})
 	}
 	if r.target == nil {
-		return r.tag(ctx, r.ref)
+		return tagdigest.Of(ctx).Verify(r.tag(ctx, r.ref))
 	}
 	return r.atTarget(ctx)
 }
@@ -152,7 +137,7 @@ func (r *resolver) atTarget(ctx context.Context) (image.Pinned, error) {
 		return ref.Pin(found)
 	}))
 	if err != nil && r.target.Route.Otherwise != mirror.Deny && ctx.Err() == nil {
-		return r.tag(ctx, r.ref)
+		return tagdigest.Of(ctx).Verify(r.tag(ctx, r.ref))
 	}
 	return pinned, err
 }

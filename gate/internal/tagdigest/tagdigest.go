@@ -9,8 +9,9 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 )
 
-// digests are the digests of tags that one request has resolved; the first one counts.
-type digests struct {
+// Digests are the digests of tags that one request has resolved; the first one counts. It is safe for
+// concurrent use, and nil outside of a request.
+type Digests struct {
 	mu    sync.Mutex
 	known map[string]known // by the normalised reference
 }
@@ -24,24 +25,24 @@ type key struct{}
 
 // With returns a context in which each tag has one digest. One that has them is returned unchanged.
 func With(ctx context.Context) context.Context {
-	if of(ctx) != nil {
+	if Of(ctx) != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, key{}, &digests{known: map[string]known{}})
+	return context.WithValue(ctx, key{}, &Digests{known: map[string]known{}})
 }
 
-func of(ctx context.Context) *digests {
-	d, _ := ctx.Value(key{}).(*digests)
+// Of returns the digests of the context's request.
+func Of(ctx context.Context) *Digests {
+	d, _ := ctx.Value(key{}).(*Digests)
 	return d
 }
 
 // Verify returns the digest to verify for a reference that was resolved to found: the digest whose
 // metadata a rule has read, if one has. Without such a rule, other credentials may resolve another
-// digest.
-func Verify(ctx context.Context, found image.Pinned) (image.Pinned, error) {
-	d := of(ctx)
-	if d == nil || !found.Ref().Digest().IsZero() {
-		return found, nil
+// digest. An error is returned as it is.
+func (d *Digests) Verify(found image.Pinned, err error) (image.Pinned, error) {
+	if err != nil || d == nil || !found.Ref().Digest().IsZero() {
+		return found, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,7 +60,7 @@ func Verify(ctx context.Context, found image.Pinned) (image.Pinned, error) {
 // Read returns the digest of a reference whose metadata a rule reads: the first one of the request,
 // whatever its credentials, or else the result of resolve.
 func Read(ctx context.Context, ref image.Ref, resolve func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
-	d := of(ctx)
+	d := Of(ctx)
 	if d == nil || !ref.Digest().IsZero() {
 		return resolve(ctx, ref)
 	}
@@ -76,7 +77,7 @@ func Read(ctx context.Context, ref image.Ref, resolve func(context.Context, imag
 }
 
 // read returns the first digest of a reference, which is found where there is none yet.
-func (d *digests) read(ref image.Ref, found *image.Descriptor) (image.Descriptor, bool) {
+func (d *Digests) read(ref image.Ref, found *image.Descriptor) (image.Descriptor, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	first, ok := d.known[ref.String()]

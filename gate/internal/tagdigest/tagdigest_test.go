@@ -50,7 +50,7 @@ func TestOneDigest(t *testing.T) {
 			case 'f':
 				found, err = Read(ctx, tag, fail)
 			case 'v':
-				found, err = Verify(ctx, pinned(version))
+				found, err = Of(ctx).Verify(pinned(version), nil)
 			}
 			switch {
 			case err != nil:
@@ -78,7 +78,7 @@ func TestWithout(t *testing.T) {
 		if err != nil || read.Digest() != ref.Digest() {
 			t.Errorf("read %s, %v", read, err)
 		}
-		if verified, err := Verify(ctx, read); err != nil || verified.String() != read.String() {
+		if verified, err := Of(ctx).Verify(read, nil); err != nil || verified.String() != read.String() {
 			t.Errorf("verified %s, %v", verified, err)
 		}
 	}
