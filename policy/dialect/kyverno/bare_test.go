@@ -154,7 +154,7 @@ func TestBareReads(t *testing.T) {
 		{from("value: '{{ request.name }}', default: 'yes'"), "prod", here + "request.name", "a variable with a default"},
 		{from("value: {request: {name: 'yes'}}, jmesPath: request.name"), "prod", "checks", "a variable's own value"},
 		{"imageExtractors: {Pod: [{path: /spec/image}]}", "prod", here + "images at places of its own (imageExtractors)", "images elsewhere"},
-		{"imageExtractors: {Task: [{path: /spec/image}]}", "prod", "checks", "images elsewhere, in another kind"},
+		{"imageExtractors: {Deployment: [{path: /spec/image}]}", "prod", "checks", "images elsewhere, in another kind"},
 		{"context: [{name: found, variable: {jmesPath: request.name}}]", "prod", "checks", "a name, in a variable that nobody reads"},
 	} {
 		p := compile(t, lookup, "    verifyImages:", "    "+c.rule+"\n    verifyImages:")

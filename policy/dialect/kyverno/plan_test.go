@@ -392,7 +392,7 @@ func TestImagePatterns(t *testing.T) {
 		{`["*"]`, "[ghcr.io/org/*, quay.io/*]", []string{"ghcr.io/org/*", "quay.io/*"}, true, "patterns"},
 		{`    - imageReferences: ["*"]`, "    - {imageReferences: [ghcr.io/*], required: false}\n    - imageReferences: [quay.io/*]", []string{"ghcr.io/*", "quay.io/*"}, true, "patterns of two entries"},
 		{`["*"]`, "['{{ request.namespace }}.example/*']", nil, false, "a pattern with a variable"},
-		{"    verifyImages:", "    imageExtractors: {Task: [{path: /spec/image}]}\n    verifyImages:", nil, false, "images at places of its own"},
+		{"    verifyImages:", "    imageExtractors: {Pod: [{path: /spec/image}]}\n    verifyImages:", nil, false, "images at places of its own"},
 	} {
 		patterns, known := ruleOf(t, compile(t, nil, test.before, test.after), "signed").(policy.Selective).ImagePatterns()
 		equal(t, test.reason, patterns, test.want)

@@ -64,7 +64,7 @@ func (p *policyCompiler) compileRule(doc imagesRule, path string) (*compiledRule
 	if len(doc.CELPreconditions) > 0 {
 		errs = append(errs, document.Unsupported(path+".celPreconditions", "a precondition in CEL"))
 	}
-	r.extractors, err = rule.CompileExtractors(p.options.Engine, doc.ImageExtractors, path+".imageExtractors")
+	r.extractors, err = rule.CompileExtractors(p.options.Engine, doc.ImageExtractors, r.selection.Match, path+".imageExtractors")
 	errs = append(errs, err)
 	context := p.contextOptions().Reading(doc.Context)
 	r.preconditions, err = condition.Compile(context.Engine, doc.Preconditions)

@@ -1,6 +1,10 @@
 package match
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
+)
 
 // PodControllers are the kinds that make pods of a template, in Kyverno's order.
 func PodControllers() []string {
@@ -55,6 +59,17 @@ func (b Block) ReadsKinds() bool {
 // NamesKinds reports whether the block names any kind.
 func (b Block) NamesKinds() bool {
 	return slices.ContainsFunc(b.filters, func(f filter) bool { return len(f.kinds) > 0 })
+}
+
+// SelectsKind reports whether the block may match objects of a kind, in any group and version.
+func (b Block) SelectsKind(kind string) bool {
+	selects := func(f filter) bool {
+		return len(f.kinds) == 0 || slices.ContainsFunc(f.kinds, func(s kindSelector) bool { return wildcard.Match(s.kind, kind) })
+	}
+	if b.all {
+		return !slices.ContainsFunc(b.filters, func(f filter) bool { return !selects(f) })
+	}
+	return slices.ContainsFunc(b.filters, selects)
 }
 
 // namesPod reports whether the selector's kind is Pod, in any version.

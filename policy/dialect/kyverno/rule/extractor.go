@@ -3,9 +3,12 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
 )
@@ -19,17 +22,18 @@ type Extractor struct {
 	JMESPath string `json:"jmesPath"`
 }
 
-// CompileExtractors reads imageExtractors, by kind. One with a jmesPath makes the
-// reference by evaluating it on the text that was found.
-func CompileExtractors(engine *jmespath.Engine, doc map[string][]Extractor, path string) (map[string][]policy.Extractor, error) {
+// CompileExtractors reads imageExtractors, by kind: kinds of the rule's match, since those of another
+// one are never used. One with a jmesPath makes the reference by evaluating it on the text that was
+// found.
+func CompileExtractors(engine *jmespath.Engine, doc map[string][]Extractor, of match.Block, path string) (map[string][]policy.Extractor, error) {
 	compiled := make(map[string][]policy.Extractor, len(doc))
 	var errs []error
-	for kind, list := range doc {
+	for _, kind := range slices.Sorted(maps.Keys(doc)) {
+		list := doc[kind]
+		errs = append(errs, checkKind(kind, list, of, path+"."+kind))
 		for i, e := range list {
 			place := fmt.Sprintf("%s.%s[%d]", path, kind, i)
-			if !strings.HasPrefix(e.Path, "/") {
-				errs = append(errs, field.Fail(place+".path", "want a path from the object's root, such as /spec/image, found %q", e.Path))
-			}
+			errs = append(errs, e.checkPath(place+".path"))
 			out := policy.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key}
 			if e.JMESPath != "" {
 				query, err := engine.Compile(e.JMESPath)
@@ -40,6 +44,33 @@ func CompileExtractors(engine *jmespath.Engine, doc map[string][]Extractor, path
 		}
 	}
 	return compiled, errors.Join(errs...)
+}
+
+// checkKind refuses a kind that match does not select, so that the images of the one that was meant
+// would not be found.
+func checkKind(kind string, list []Extractor, of match.Block, path string) error {
+	switch {
+	case len(list) == 0:
+		return field.Fail(path, "is empty, and so no image would be found: name a path, or leave the kind out")
+	case strings.Contains(kind, "/"):
+		return field.Fail(path, "want the kind alone, such as %s", kind[strings.LastIndexByte(kind, '/')+1:])
+	case !of.ReadsKinds(), of.SelectsKind(kind):
+		return nil
+	case of.SelectsKind("Pod") && slices.Contains(match.PodControllers(), kind):
+		return nil // a rule follows from the one about pods
+	}
+	return field.Fail(path, "match selects no %s, and so no image would be found: write the kind as in match", kind)
+}
+
+// checkPath refuses what is no JSON pointer.
+func (e Extractor) checkPath(path string) error {
+	if !strings.HasPrefix(e.Path, "/") {
+		return field.Fail(path, "want a path from the object's root, such as /spec/image, found %q", e.Path)
+	}
+	if rest := strings.NewReplacer("~0", "", "~1", "").Replace(e.Path); strings.Contains(rest, "~") {
+		return field.Fail(path, "%q: in a name write ~ as ~0, and / as ~1", e.Path)
+	}
+	return nil
 }
 
 func transform(query *jmespath.Query) func(string) (string, error) {

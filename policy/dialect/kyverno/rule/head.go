@@ -84,7 +84,7 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	options.Context = options.Context.Reading(doc.Context)
 	h.entries, err = rulecontext.Compile(options.Context, doc.Context, path+".context")
 	errs = append(errs, err)
-	h.extractors, err = CompileExtractors(options.Context.Engine, doc.ImageExtractors, path+".imageExtractors")
+	h.extractors, err = CompileExtractors(options.Context.Engine, doc.ImageExtractors, h.selection.Match, path+".imageExtractors")
 	errs = append(errs, err)
 	h.preconditions, err = Preconditions(options.Context, doc.Preconditions, path+".preconditions", h.Entries()...)
 	errs = append(errs, err)

@@ -116,10 +116,34 @@ func TestCompileErrors(t *testing.T) {
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {names: ['']}}]}}", "rule.exclude.any[0].resources.names[0]: is empty"},
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, context: [{name: a}]}", "rule.context[0]: "},
 		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, preconditions: {some: []}}", "rule.preconditions: "},
-		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, imageExtractors: {Task: [{path: spec}]}}", "rule.imageExtractors.Task[0].path: "},
+		{"{name: r, match: {any: [{resources: {kinds: [Pod]}}]}, imageExtractors: {Pod: [{path: spec}]}}", "rule.imageExtractors.Pod[0].path: "},
 	} {
 		if _, err := compile(t, rule.Options{}, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+}
+
+// TestExtractedKinds: extractors for a kind that match does not select would find nothing.
+func TestExtractedKinds(t *testing.T) {
+	for _, c := range []struct{ reason, kinds, extractors, want string }{
+		{"the kind", "[Task]", "{Task: [{path: /spec/image}]}", ""},
+		{"the kind of a group", "[tekton.dev/v1/Task]", "{Task: [{path: /spec/image}]}", ""},
+		{"kinds by a pattern", "['Task*']", "{TaskRun: [{path: /spec/image}]}", ""},
+		{"a controller, in a rule about pods", "[Pod]", "{Deployment: [{path: /spec/image}]}", ""},
+		{"no kind named", "[], names: [a]", "{Task: [{path: /spec/image}]}", ""},
+		{"escaped characters", "[Task]", "{Task: [{path: /metadata/annotations/a~1b~0}]}", ""},
+		{"another case", "[Task]", "{task: [{path: /spec/image}]}", "rule.imageExtractors.task: match selects no task"},
+		{"the plural", "[Task]", "{Tasks: [{path: /spec/image}]}", "match selects no Tasks"},
+		{"a group", "[Task]", "{tekton.dev/v1/Task: [{path: /spec/image}]}", "want the kind alone, such as Task"},
+		{"one of two kinds", "[Task]", "{Task: [{path: /spec/image}], Run: [{path: /spec/image}]}", "rule.imageExtractors.Run"},
+		{"a kind of pods that no rule follows for", "[Pod]", "{Task: [{path: /spec/image}]}", "match selects no Task"},
+		{"an empty list", "[Task]", "{Task: []}", "rule.imageExtractors.Task: is empty"},
+		{"a character that is not escaped", "[Task]", "{Task: [{path: /spec/a~b}]}", "rule.imageExtractors.Task[0].path: "},
+	} {
+		_, err := compile(t, rule.Options{}, "{name: r, match: {any: [{resources: {kinds: "+c.kinds+"}}]}, imageExtractors: "+c.extractors+"}")
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
 		}
 	}
 }
