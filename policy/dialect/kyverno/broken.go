@@ -162,7 +162,7 @@ func (r roughRule) targets(annotations map[string]string, operations []string) [
 	if err != nil {
 		kinds = match.PodControllers()
 	}
-	if match.OnlyPods(block, match.Block{}) {
+	if match.OfPods(block, match.Block{}) {
 		for _, g := range autogen.Followers(r.name, kinds) {
 			targets = match.JoinTargets(targets, targetsOf(block.ForKinds(g.Kinds)))
 		}

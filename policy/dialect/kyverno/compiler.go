@@ -307,7 +307,7 @@ func (p *policyCompiler) rule(raw json.RawMessage, path string) error {
 		return err
 	}
 	addRule(p.out, compiled)
-	if !match.OnlyPods(compiled.selection.Match, compiled.selection.Exclude) {
+	if !match.OfPods(compiled.selection.Match, compiled.selection.Exclude) {
 		return nil
 	}
 	for _, g := range autogen.Followers(doc.Name, p.controllers) {

@@ -183,8 +183,8 @@ func TestSelectsUsers(t *testing.T) {
 	}
 }
 
-// TestOnlyPods: a rule that means something else for templates of pods is for pods alone.
-func TestOnlyPods(t *testing.T) {
+// TestOfPods: a rule that means something else for templates of pods is for pods alone.
+func TestOfPods(t *testing.T) {
 	for _, c := range []struct {
 		match, exclude string
 		want           bool
@@ -198,6 +198,12 @@ func TestOnlyPods(t *testing.T) {
 		{"any: [{resources: {namespaces: [a]}}]", "{}", false},
 		{"any: [{resources: {kinds: [Pod]}}, {resources: {namespaces: [a]}}]", "{}", true},
 		{"any: [{resources: {namespaces: [a]}}, {resources: {kinds: [Pod]}}]", "{}", true},
+		{"any: [{resources: {kinds: [Pod, v1/Pod]}}]", "{}", true},
+		{"any: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Service]}}]", "{}", true},
+		{kinds("Service"), "{}", false},
+		{kinds("Pod"), "any: [{resources: {kinds: [Pod], namespaces: [a]}}, {resources: {kinds: [Service]}}]", true},
+		{kinds("Pod"), "any: [{resources: {kinds: [Service]}}]", false},
+		{kinds("Pod"), "any: [{resources: {kinds: [Pod, Service], namespaces: [a]}}]", false},
 		{kinds("Pod"), "any: [{resources: {names: [a]}}]", false},
 		{kinds("Pod"), "any: [{resources: {namespaces: [a]}}]", true},
 	} {
@@ -205,7 +211,7 @@ func TestOnlyPods(t *testing.T) {
 		if c.exclude != "{}" {
 			excluded = compile(t, c.exclude)
 		}
-		if got := match.OnlyPods(compile(t, c.match), excluded); got != c.want {
+		if got := match.OfPods(compile(t, c.match), excluded); got != c.want {
 			t.Errorf("%s but %s is about pods only: %t", c.match, c.exclude, got)
 		}
 	}

@@ -11,27 +11,26 @@ func PodControllers() []string {
 	return []string{"DaemonSet", "Deployment", "Job", "StatefulSet", "ReplicaSet", "ReplicationController", "CronJob"}
 }
 
-// OnlyPods reports whether a rule matches pods as such, so that it has the same meaning for pod
-// templates: not if it selects pods by name, label or annotation, nor if it selects other kinds
-// as well.
-func OnlyPods(match, exclude Block) bool {
-	pods := false
-	for _, b := range []Block{match, exclude} {
-		for _, f := range b.filters {
-			if len(f.names) > 0 || f.Resources.Selector != nil || len(f.Resources.Annotations) > 0 {
-				return false
-			}
-			for _, kind := range f.kinds {
-				if !kind.isPod() {
-					return false
-				}
-			}
+// OfPods reports whether a rule matches pods as such, so that it has the same meaning for pod
+// templates: not if it selects pods by name, label or annotation, nor if one of its filters selects
+// other kinds as well, nor if it excludes other kinds alone.
+func OfPods(match, exclude Block) bool {
+	matched, plain := match.onlyPods()
+	excluded, plainly := exclude.onlyPods()
+	return matched && plain && plainly && (excluded || !exclude.NamesKinds())
+}
+
+// onlyPods is AboutPods for pods of Kubernetes, which a filter may name twice, as Pod and v1/Pod.
+func (b Block) onlyPods() (pods, plain bool) {
+	for _, f := range b.filters {
+		named := slices.ContainsFunc(f.kinds, kindSelector.namesPod)
+		other := slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return !k.isPod() })
+		if named && other || len(f.names) > 0 || f.Resources.Selector != nil || len(f.Resources.Annotations) > 0 {
+			return pods, false
 		}
+		pods = pods || named
 	}
-	for _, f := range match.filters {
-		pods = pods || len(f.kinds) > 0
-	}
-	return pods
+	return pods, true
 }
 
 // AboutPods reports whether the block names pods, and whether it has the same meaning for pod
