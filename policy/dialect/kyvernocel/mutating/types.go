@@ -1,7 +1,9 @@
 package mutating
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/google/cel-go/common/types/ref"
@@ -46,7 +48,7 @@ func (t *types) apply(made ref.Val, about target, serverSide bool) (map[string]a
 	patch["apiVersion"], patch["kind"] = about.kind.GroupVersion().String(), about.kind.Kind
 	changes, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: patch})
 	if err != nil {
-		return nil, fmt.Errorf("the configuration does not fit the type %s: %w", about.kind.Kind, err)
+		return nil, fmt.Errorf("the configuration does not fit the type %s: %w", about.kind.Kind, plainly(err))
 	}
 	if !serverSide || !isOwn {
 		if atomic := atomics(nil, changes.Schema(), changes.TypeRef(), changes.AsValue()); len(atomic) > 0 {
@@ -55,7 +57,7 @@ func (t *types) apply(made ref.Val, about target, serverSide bool) (map[string]a
 	}
 	live, err := converter.ObjectToTyped(&unstructured.Unstructured{Object: about.object}, typed.AllowDuplicates)
 	if err != nil {
-		return nil, fmt.Errorf("the object does not fit the type %s as Kubernetes 1.37 has it: %w", about.kind.Kind, err)
+		return nil, fmt.Errorf("the object does not fit the type %s as Kubernetes 1.37 has it: %w", about.kind.Kind, plainly(err))
 	}
 	merged, err := live.Merge(changes)
 	if err != nil {
@@ -67,6 +69,12 @@ func (t *types) apply(made ref.Val, about target, serverSide bool) (map[string]a
 	}
 	return object, nil
 }
+
+// goValue is the form in which the library writes a value that is no string.
+var goValue = regexp.MustCompile(`&?value\.valueUnstructured\{Value:(.*)\}`)
+
+// plainly returns the error with the value in place of Go's form of it.
+func plainly(err error) error { return errors.New(goValue.ReplaceAllString(err.Error(), "$1")) }
 
 func instead(isOwn bool) string {
 	if isOwn {
