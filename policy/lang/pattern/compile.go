@@ -184,6 +184,9 @@ func (c *compiler) member(key string, value any, path string, at place) (member,
 	within := elsewhere
 	if m.key.Plain() {
 		within = at.within(name)
+		if kind != noAnchor && at != inTags && wildcard.Contains(name) {
+			return m, refuse(path, "wildcards in keys match in labels and annotations alone, so that no field is %s: write the keys out, or deny them in a foreach", name)
+		}
 	}
 	m.entry.node, err = c.compile(value, path, within)
 	return m, err

@@ -67,6 +67,8 @@
 //     that `!1.5*` would hold for it.
 //   - Text is compared as text: one in the form of Kyverno's error messages does
 //     not skip a rule.
+//   - An anchor around a key with a wildcard is refused outside of labels and
+//     annotations: Kyverno takes it for the name of a field.
 //   - +(), an empty name, ^() of anything but objects and a reference to nothing
 //     are refused when the policy is read.
 package pattern
