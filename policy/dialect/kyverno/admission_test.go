@@ -228,6 +228,8 @@ func TestExceptionErrors(t *testing.T) {
 		{"  name: legacy", annotation("quaymaster.dev/images: ghcr.io/org/app"), "can match no image reference", "neither tag nor digest"},
 		{"  name: legacy", annotation("quaymaster.dev/expires: tomorrow"), "is no time", "an end that nobody can read"},
 		{"spec:", "spec:\n  conditions: {}", "spec.conditions: is empty", "conditions that ask nothing"},
+		{"spec:", "spec:\n  conditions: {all: [{key: request.object.metadata.name, operator: NotEquals, value: web}]}", "spec.conditions: the key \"request.object.metadata.name\" is a text", "a condition that always holds"},
+		{"spec:", "spec:\n  conditions: {all: [{key: \"{{ requst.name || 'x' }}\", operator: NotEquals, value: web}]}", "spec.conditions: a variable reads requst", "a variable of nothing"},
 		{"kyverno.io/v2", "kyverno.io/v9", "is no Kyverno exception", "another version"},
 	} {
 		if _, err := except(t, c.before, c.after); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -5,15 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // CheckConditions refuses conditions that have the same result in every evaluation, as Kyverno
-// does: those with a variable that nothing defines, see Undefined, and those that compare the
-// operation of the request with a text that is none.
+// does: those with a variable that nothing defines, see Undefined, those that compare the operation
+// of the request with a text that is none, and those with an expression that lacks its braces.
 func CheckConditions(doc any, path string, known []string) error {
-	return errors.Join(Undefined(doc, path, known), checkOperations(doc, path))
+	isKnown := func(name string) bool { return Reserved(name) || slices.Contains(known, name) }
+	return errors.Join(Undefined(doc, path, known), checkOperations(doc, path), document.Unbraced(doc, path, isKnown))
 }
 
 // checkOperations searches blocks and lists of conditions.

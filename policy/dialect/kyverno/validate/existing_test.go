@@ -79,7 +79,7 @@ func TestNoExcuse(t *testing.T) {
 		{"a condition that creations alone meet", pods + "validate: {deny: {conditions: {any: [{key: '{{request.operation}}', operator: Equals, value: CREATE}, {key: '{{request.object.spec.hostNetwork}}{{request.operation}}', operator: Equals, value: trueUPDATE}]}}}", func(s *policy.Subject) {
 			s.OldObject = policy.ContentOf(map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": s.OldObject.Map()["metadata"], "spec": map[string]any{"hostNetwork": false}})
 		}, policy.Fail},
-		{"a text that only looks like one", pods + "preconditions: {all: [{key: 'request.operation', operator: Equals, value: request.operation}]}, " + deny, nil, policy.Skipped},
+		{"a text that only looks like one", pods + "preconditions: {all: [{key: 'a request.operation', operator: Equals, value: request.operation}]}, " + deny, nil, policy.Skipped},
 		{"a rule about the user", pods + denies("{{ request.userInfo.username || 'none' }}"), user, policy.Fail},
 		{"about the user's groups", pods + denies("{{ request.userInfo.groups || 'none' }}"), user, policy.Fail},
 		{"about roles", pods + denies("{{ request.roles || 'none' }}"), user, policy.Fail},

@@ -127,6 +127,11 @@ func TestCompile(t *testing.T) {
 		{"an audit that changes images", audit + "mutateDigest: true", "mutateDigest: must be false"},
 		{"a deny without conditions", attested("name: x") + ", validate: {deny: {}}", "validate.deny.conditions: is missing"},
 
+		{"a deny of a statement", attested("name: x") + ", validate: {deny: {conditions: {any: [{key: '{{ x.score }}', operator: Equals, value: 7}]}}}", ""},
+		{"a deny of a text", attested("name: x") + ", validate: {deny: {conditions: {any: [{key: x.score, operator: Equals, value: a}]}}}", "validate.deny.conditions: the key \"x.score\" is a text"},
+		{"conditions of a statement", attested("name: x, conditions: [{all: [{key: '{{ score }}', operator: NotEquals, value: a}]}]"), ""},
+		{"conditions of a text", attested("name: x, conditions: [{all: [{key: scanner.score, operator: NotEquals, value: a}]}]"), "attestations[0].conditions: the key \"scanner.score\" is a text"},
+
 		{"an old key", every + "key: 'awskms:///alias/a'", ""},
 		{"an old key and a subject", every + "key: 'awskms:///alias/a', subject: b", "want one kind of signer"},
 		{"an old key and roots", every + "key: 'awskms:///alias/a', roots: CERTIFICATE", "want one kind of signer"},

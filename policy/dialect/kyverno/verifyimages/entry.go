@@ -113,9 +113,12 @@ func (e *Entry) Asks() bool {
 	return e.static == nil || e.deny != nil || slices.ContainsFunc(e.conditions, func(c *condition.Conditions) bool { return c != nil })
 }
 
-// late takes the parts out of v that are evaluated on statements.
 type compiler struct{ Options }
 
+// anyName is for members of a statement, whose names are not known.
+func anyName(string) bool { return true }
+
+// late takes the parts out of v that are evaluated on statements.
 func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 	var errs []error
 	for i := range v.Attestations {
@@ -124,7 +127,8 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 		if a.Conditions != nil {
 			var err error
 			compiled, err = condition.Compile(c.Engine.Foreign(), a.Conditions)
-			errs = append(errs, field.Below(e.path+".attestations["+strconv.Itoa(i)+"].conditions", err))
+			place := e.path + ".attestations[" + strconv.Itoa(i) + "].conditions"
+			errs = append(errs, field.Below(place, err), document.Unbraced(a.Conditions, place, anyName))
 		}
 		e.conditions = append(e.conditions, compiled)
 		a.Conditions = nil
@@ -143,7 +147,8 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 	default:
 		var err error
 		e.deny, err = condition.CompileDeny(c.Engine.Foreign(), v.Validate.Deny.Conditions)
-		errs = append(errs, field.Below(path+".deny.conditions", err))
+		errs = append(errs, field.Below(path+".deny.conditions", err),
+			document.Unbraced(v.Validate.Deny.Conditions, path+".deny.conditions", anyName))
 		e.message, err = c.template(v.Validate.Message, path+".message")
 		errs = append(errs, err)
 	}
