@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	literals "github.com/quaymaster/quaymaster/policy/internal/requirement"
@@ -99,17 +100,24 @@ func isDomain(pattern string) bool {
 	return !strings.ContainsFunc(pattern, func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-.*?", r) })
 }
 
-// checkDomains refuses names that no pod and no controller of pods has, if the filter is about
-// these alone. Other kinds, as roles, have names with other characters.
+// checkDomains refuses names that no object has, if the filter is about kinds with names of domains
+// alone. Other kinds, as roles, have names with other characters.
 func (f *filter) checkDomains(path string) error {
-	kinds := append(PodControllers(), podKind)
-	if len(f.kinds) == 0 || slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return !slices.Contains(kinds, k.kind) }) {
+	if len(f.kinds) == 0 || slices.ContainsFunc(f.kinds, func(k kindSelector) bool { return !k.namesDomains() }) {
 		return nil
 	}
 	if i := slices.IndexFunc(f.names, func(name string) bool { return !isDomain(name) }); i >= 0 {
 		return field.Fail(path+".names", "%q matches no name: names of these kinds are lower-case letters, digits, hyphens and periods", f.names[i])
 	}
 	return nil
+}
+
+// namesDomains reports whether the names of the selected objects are domain names for certain.
+func (s kindSelector) namesDomains() bool {
+	groups := []string{"", "apps", "batch", "policy", "autoscaling", "storage.k8s.io", "scheduling.k8s.io"}
+	return len(s.builtins()) > 0 && !slices.ContainsFunc(s.builtins(), func(r builtin.Resource) bool {
+		return !slices.Contains(groups, r.Group) && r.Kind != "Ingress" && r.Kind != "NetworkPolicy" && r.Kind != "IngressClass"
+	})
 }
 
 // CheckNamespace refuses a pattern that no name of a namespace matches.

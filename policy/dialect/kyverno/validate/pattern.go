@@ -19,11 +19,20 @@ type one struct {
 }
 
 func (c compiler) pattern(doc any, path string) (checker, error) {
-	p, err := pattern.Compile(c.context().Engine, doc)
+	p, err := c.compilePattern(doc, path)
 	if err != nil {
-		return nil, field.Below(path, err)
+		return nil, err
 	}
 	return &one{path: path, pattern: p}, nil
+}
+
+// compilePattern refuses a pattern without fields, which holds for every object.
+func (c compiler) compilePattern(doc any, path string) (*pattern.Pattern, error) {
+	if members, isObject := doc.(map[string]any); isObject && len(members) == 0 {
+		return nil, field.Fail(path, "is empty, and so would hold for every object: write its fields")
+	}
+	p, err := pattern.Compile(c.context().Engine, doc)
+	return p, field.Below(path, err)
 }
 
 // looked returns the value that patterns are matched against: the element of a foreach, or the
@@ -76,9 +85,9 @@ func (c compiler) anyPattern(docs []any, path string) (checker, error) {
 	}
 	s := &several{path: path}
 	for i, doc := range docs {
-		p, err := pattern.Compile(c.context().Engine, doc)
+		p, err := c.compilePattern(doc, path+"["+strconv.Itoa(i)+"]")
 		if err != nil {
-			return nil, field.Below(path+"["+strconv.Itoa(i)+"]", err)
+			return nil, err
 		}
 		s.patterns = append(s.patterns, p)
 	}
