@@ -40,18 +40,17 @@ func (r *rule) checkReach(path string) error {
 	return nil
 }
 
-// isNoName reports whether no object of the rule can have a name. Those of pods and their controllers
-// are domain names; of other kinds, as roles, they may have any character that a path can have.
+// isNoName reports whether no object of the rule can have a name. Those of most built-in kinds are
+// domain names; of other kinds, as roles, they may have any character that a path can have.
 func (r *rule) isNoName(name string) bool {
 	if len(content.IsPathSegmentName(name)) > 0 {
 		return true
 	}
-	runsPods := func(k kind) bool {
+	hasDomains := func(k kind) bool {
 		of, known := builtin.Find(k.group, k.name)
-		return known && !k.isGuess() && slices.Contains(
-			[]string{"pods", "replicationcontrollers", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "cronjobs"}, of.Name)
+		return known && !k.isGuess() && of.NamesDomains()
 	}
-	return len(validation.IsDNS1123Subdomain(name)) > 0 && !slices.ContainsFunc(r.kinds, func(k kind) bool { return !runsPods(k) })
+	return len(validation.IsDNS1123Subdomain(name)) > 0 && !slices.ContainsFunc(r.kinds, func(k kind) bool { return !hasDomains(k) })
 }
 
 // isGuess reports whether the kind is not known, or any.

@@ -40,6 +40,8 @@ func TestMatchesNothing(t *testing.T) {
 		{"a name in upper case", []edit{names("a", "Web")}, nil, "resourceRules[0].resourceNames[1]"},
 		{"a name in upper case of a role", []edit{groups("rbac.authorization.k8s.io"), resources("roles"), names("Web", "system:a", "*")}, nil, ""},
 		{"a name in upper case of pods and roles", []edit{groups("", "rbac.authorization.k8s.io"), resources("pods", "roles"), names("Web")}, nil, ""},
+		{"a name in upper case of ConfigMaps", []edit{resources("configmaps", "secrets"), names("Web")}, nil, "resourceRules[0].resourceNames[0]"},
+		{"a name in lower case of ConfigMaps", []edit{resources("configmaps", "secrets"), names("web")}, nil, ""},
 		{"a pattern of names", []edit{names("web-*")}, nil, "resourceRules[0].resourceNames[0]"},
 		{"a namespace in a name", []edit{groups("rbac.authorization.k8s.io"), resources("roles"), names("a/web")}, nil, "resourceRules[0].resourceNames[0]"},
 		{"a name of a custom resource", []edit{groups("example.org"), resources("fleets"), names("Web")}, nil, ""},

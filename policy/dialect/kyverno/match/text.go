@@ -114,10 +114,7 @@ func (f *filter) checkDomains(path string) error {
 
 // namesDomains reports whether the names of the selected objects are domain names for certain.
 func (s kindSelector) namesDomains() bool {
-	groups := []string{"", "apps", "batch", "policy", "autoscaling", "storage.k8s.io", "scheduling.k8s.io"}
-	return len(s.builtins()) > 0 && !slices.ContainsFunc(s.builtins(), func(r builtin.Resource) bool {
-		return !slices.Contains(groups, r.Group) && r.Kind != "Ingress" && r.Kind != "NetworkPolicy" && r.Kind != "IngressClass"
-	})
+	return len(s.builtins()) > 0 && !slices.ContainsFunc(s.builtins(), func(r builtin.Resource) bool { return !r.NamesDomains() })
 }
 
 // CheckNamespace refuses a pattern that no name of a namespace matches.
@@ -289,7 +286,11 @@ func (s *Selector) contradicts(other *Selector) string {
 	if s == nil || other == nil {
 		return ""
 	}
-	return literals.Contradiction(append(s.requirements(), other.requirements()...))
+	all := s.requirements()
+	if other != s {
+		all = append(all, other.requirements()...)
+	}
+	return literals.Contradiction(all)
 }
 
 // requirements are those of the selector with literal keys and values.

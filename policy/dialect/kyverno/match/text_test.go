@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 )
 
@@ -139,4 +141,20 @@ func FuzzKinds(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestContradictionOnce: the reason names each requirement once.
+func TestContradictionOnce(t *testing.T) {
+	s := match.Selector{MatchLabels: map[string]string{"a": "b"}}
+	if err := s.Validate("selector"); err != nil {
+		t.Errorf("without a contradiction: %v", err)
+	}
+	var both match.Selector
+	if err := yaml.Unmarshal([]byte("{matchLabels: {a: b}, matchExpressions: [{key: a, operator: DoesNotExist}]}"), &both); err != nil {
+		t.Fatal(err)
+	}
+	const want = "no labels meet it: a is to be In b and DoesNotExist"
+	if err := both.Validate("selector"); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
 }
