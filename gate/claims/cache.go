@@ -217,7 +217,7 @@ func (c *Cache) keep(q Query, answer policy.Answer) {
 			return
 		}
 		if ok && q.Fallback && isBefore(found.At, known.fresh) {
-			found.Answer, found.At, found.brief = Merge(known.Answer, answer, q.Repository), known.At, q.Incomplete || known.brief
+			found.Answer, found.At, found.brief = Merge(known.Answer, answer, q.Repository), known.At, known.brief
 		}
 		age := c.keepFacts(q, found)
 		if !found.brief {
@@ -248,12 +248,17 @@ func (c *Cache) keepFacts(q Query, found Entry) time.Duration {
 	return age
 }
 
-// Merge adds a fallback's facts to an answer and replaces its earlier facts: a fallback is
-// searched again for as long as a check is not met.
+// Merge adds a fallback's facts to an answer and replaces its earlier facts and rejections: a
+// fallback is searched again for as long as a check is not met.
 func Merge(first, more policy.Answer, at image.Repository) policy.Answer {
-	facts := slices.Clone(first.Facts)
+	facts, rejections := slices.Clone(first.Facts), slices.Clone(first.Rejections)
 	if len(more.Facts) > 0 && len(more.Gaps) == 0 {
 		facts = slices.DeleteFunc(facts, func(f verify.Fact) bool { return f.Origin.Repository == at })
+		rejections = slices.DeleteFunc(rejections, func(r *verify.Rejection) bool {
+			return r.Origin.Repository == at || r.Origin.Repository.IsZero() && slices.ContainsFunc(more.Rejections, func(m *verify.Rejection) bool {
+				return m.Origin == r.Origin && m.Authority == r.Authority && m.Error() == r.Error()
+			})
+		})
 	}
 	instead := slices.Clip(first.Instead)
 	for _, one := range more.Instead {
@@ -263,7 +268,7 @@ func Merge(first, more policy.Answer, at image.Repository) policy.Answer {
 	}
 	return policy.Answer{
 		Facts:      append(facts, more.Facts...),
-		Rejections: append(first.Rejections[:len(first.Rejections):len(first.Rejections)], more.Rejections...),
+		Rejections: append(rejections, more.Rejections...),
 		Gaps:       append(first.Gaps[:len(first.Gaps):len(first.Gaps)], more.Gaps...),
 		Instead:    instead,
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -319,9 +320,13 @@ func TestHash(t *testing.T) {
 	if other := (&verify.Authority{Name: "a"}); !f.IsHashed(a) || f.IsHashed(other) {
 		t.Errorf("hashed: %t, another: %t", f.IsHashed(a), f.IsHashed(other))
 	}
-	// A cached hash is not computed again: the same key, with another name.
-	if got, err := f.Hash(a, verify.Authority{Name: "b", Key: &verify.Key{PEM: []byte("two")}}); err != nil || got != hash("two") {
+	// A cached hash is not computed again, whatever else is passed.
+	if got, err := f.Hash(a, verify.Authority{Key: &verify.Key{PEM: []byte("two")}, Formats: []attest.Format{"x"}}); err != nil || got != hash("two") {
 		t.Errorf("not from the cache: %q, %v", got, err)
+	}
+	unresolved := &verify.Authority{Key: &verify.Key{Ref: "k8s://n/s"}}
+	if got, err := f.Hash(unresolved, *unresolved); err == nil || got != "" || f.IsHashed(unresolved) {
+		t.Errorf("a key that is not resolved: %q, %v", got, err)
 	}
 	if _, err := f.Hash(&verify.Authority{}, verify.Authority{Name: "keyless"}); err != nil {
 		t.Errorf("an authority without a key: %v", err)

@@ -118,3 +118,27 @@ func TestIncompleteOverKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestCompleteOverIncomplete: claims that are added to incomplete ones are cached as briefly, and
+// not shared; without those they are.
+func TestCompleteOverIncomplete(t *testing.T) {
+	for _, incomplete := range []bool{true, false} {
+		store := &replica{}
+		f := newFixture(t, func(c *Config) { c.Store = store })
+		q := mirrorQuery()
+		q.Incomplete = incomplete
+		f.search(t, q, policy.Answer{Facts: factsIn(q, "a")})
+		q.Incomplete, q.Repository = false, image.MustParse("other.example/app").Repository()
+		f.search(t, q, policy.Answer{Facts: factsIn(q, "b")})
+		if answer, _, _ := f.Facts(q.Key); len(answer.Facts) != 2 {
+			t.Errorf("incomplete %t: %d facts", incomplete, len(answer.Facts))
+		}
+		if parts, err := f.Snapshot(minPart, 9); err != nil || (len(parts) == 0) != incomplete {
+			t.Errorf("incomplete %t: a snapshot of %d parts, %v", incomplete, len(parts), err)
+		}
+		f.now = f.now.Add(time.Minute)
+		if _, _, ok := f.Facts(q.Key); ok == incomplete || (len(store.kept) == 0) != incomplete {
+			t.Errorf("incomplete %t: cached later: %t, for the store: %v", incomplete, ok, store.kept)
+		}
+	}
+}

@@ -179,6 +179,9 @@ func (t *Tags) kept() []keptTag {
 func (c *Cache) keptFacts() []keptFact {
 	var list []keptFact
 	for key, found := range c.facts.All() {
+		if found.brief { // a restored entry would be shared with other replicas
+			continue
+		}
 		found.At = c.config.past(found.At)
 		answer, err := encode(key, found, found.At)
 		if err != nil {
