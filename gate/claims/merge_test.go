@@ -37,6 +37,9 @@ func TestMerge(t *testing.T) {
 			[]string{"own", "earlier"}, []string{"own", "earlier", "later"}, []string{"x"}, 1},
 		{"other evidence, once known and once new", policy.Answer{Instead: []string{"x", "y", "y"}},
 			[]string{"own", "earlier"}, []string{"own", "earlier"}, []string{"x", "y"}, 1},
+		{"evidence that has no repository, once more and other", policy.Answer{Facts: factsIn(mirror, "later"), Rejections: []*verify.Rejection{
+			{Code: verify.WrongKey, Found: "own", Origin: attest.Origin{Repository: own.Repository}}, rejectedIn(Query{}, "x"),
+		}}, []string{"own", "later"}, []string{"own", "own", "x"}, []string{"x"}, 1},
 	} {
 		before := [3]int{len(first.Facts), len(first.Rejections), len(first.Instead)}
 		merged := Merge(first, c.more, mirror.Repository)
@@ -67,12 +70,13 @@ func TestMergeIsBounded(t *testing.T) {
 	malformed := func(authority, text string) *verify.Rejection {
 		return &verify.Rejection{Code: verify.Malformed, Authority: authority, Err: errors.New(text)}
 	}
+	f.search(t, q, policy.Answer{Facts: factsIn(q, "a"), Rejections: []*verify.Rejection{malformed("a", "an earlier layer"), malformed("c", "a layer")}})
 	for range 5 {
 		rejected := []*verify.Rejection{rejectedIn(q, "b"), malformed("a", "a layer"), malformed("a", "another layer"), malformed("b", "a layer")}
 		f.search(t, q, policy.Answer{Facts: factsIn(q, "a"), Rejections: rejected, Instead: []string{"c"}})
 		f.now = f.now.Add(time.Second)
 	}
-	if answer, _, _ := f.Facts(q.Key); len(answer.Facts) != 1 || len(answer.Rejections) != 4 || len(answer.Instead) != 1 {
+	if answer, _, _ := f.Facts(q.Key); len(answer.Facts) != 1 || len(answer.Rejections) != 6 || len(answer.Instead) != 1 {
 		t.Errorf("%d facts, %d rejections, %d other", len(answer.Facts), len(answer.Rejections), len(answer.Instead))
 	}
 }

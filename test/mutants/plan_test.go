@@ -12,7 +12,7 @@ import (
 )
 
 // trees hold what decides.
-func trees() []string { return []string{"attest", "policy", "registry", "verify"} }
+func trees() []string { return []string{"attest", "gate", "image", "policy", "registry", "verify"} }
 
 // TestPlanIsWhole: a package is mutated, or it is said why not; and a list of survivors
 // belongs to a package that is mutated, with a reason for each.
