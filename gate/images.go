@@ -101,7 +101,7 @@ func (f *images) imageOf(use workload.Use, unchanged bool) (policy.Image, error)
 	return policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref, Unchanged: unchanged}, err
 }
 
-// remember adds an image to the verdicts, each location once.
+// add adds an image to the verdicts, each location once.
 func (f *images) add(found policy.Image) {
 	if !slices.ContainsFunc(f.list, func(i policy.Image) bool { return i.Pointer == found.Pointer }) {
 		f.list = append(f.list, found)

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// bound is what a Recall may take in these tests, and slack what a busy
+	// bound is the time of a Get in these tests, and slack what a busy
 	// machine adds to it.
 	bound = 100 * time.Millisecond
 	slack = 2 * time.Second
@@ -37,7 +37,7 @@ func timed(t *testing.T, store *redis.Store, key string) bool {
 	began := time.Now()
 	_, known := recall(t, store, key)
 	if took := time.Since(began); took > bound+slack {
-		t.Errorf("a Recall took %s", took)
+		t.Errorf("a Get took %s", took)
 	}
 	return known
 }
@@ -74,7 +74,7 @@ func TestLoss(t *testing.T) {
 				store.Keep("meanwhile", []byte("M"), time.Hour)
 			}
 			if again := seen.failures(redis.OpGet); again != asked {
-				t.Errorf("%d more Recalls paid for a server that rests", again-asked)
+				t.Errorf("%d more Gets waited for a server that rests", again-asked)
 			}
 			eventually(t, "it is tried without anybody asking", func() bool { return seen.failures(redis.OpProbe) > 0 })
 

@@ -132,11 +132,11 @@ func serve(t testing.TB, handler http.Handler, more string) (settings string, se
 	return write(t, "node.yaml", "gateway: {url: \""+server.URL+"\", caFile: "+ca+", tokenFile: "+token+"}\n"+more), server
 }
 
-// env is a gate with real parts, behind the real door, whose one rule it is.
+// env is a gate with real parts, behind the real endpoint, whose one rule it is.
 type env struct {
 	*gatetest.Env
-	door  http.Handler
-	judge *gate.Gate
+	endpoint http.Handler
+	judge    *gate.Gate
 
 	mu     sync.Mutex
 	opened []gate.Access
@@ -149,7 +149,7 @@ func newEnv(t testing.TB) *env {
 	set := testkit.Must(set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}))(t)
 	h.judge = testkit.Must(gate.New(gate.Config{Registries: h, State: gate.Fixed{Policies: set, Prover: h.Prover}}))(t)
 	tokens := testkit.Must(api.NewTokenFile(write(t, "tokens", nodeToken+",node\n"), nil))(t)
-	h.door = testkit.Must(api.New(h.config(tokens)))(t)
+	h.endpoint = testkit.Must(api.New(h.config(tokens)))(t)
 	return h
 }
 

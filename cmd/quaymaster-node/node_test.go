@@ -72,17 +72,17 @@ func testTheBinaryIsSmallAndStatic(t *testing.T, binary string) {
 	}
 }
 
-// testContainerd is the contract with a real door, a real gate and real signatures.
+// testContainerd is the contract with a real endpoint, a real gate and real signatures.
 func testContainerd(t *testing.T, binary string) {
 	h := newEnv(t)
 	signed := h.sign(t, h.Build("shop/signed", "1", "signed"))
 	index := h.sign(t, h.BuildIndex("shop/index", "1", h.Build("shop/index", "a", "a"), h.Build("shop/index", "b", "b")))
 	unsigned := h.Build("shop/unsigned", "1", "unsigned")
 	other := h.Build("other/app", "1", "other")
-	plain, _ := serve(t, h.door, "")
-	strict, _ := serve(t, h.door, "requireMatch: true\n")
-	named, _ := serve(t, h.door, "unverified: [\""+unsigned.ByDigest()+"\"]\n")
-	stranger, _ := serve(t, h.door, "")
+	plain, _ := serve(t, h.endpoint, "")
+	strict, _ := serve(t, h.endpoint, "requireMatch: true\n")
+	named, _ := serve(t, h.endpoint, "unverified: [\""+unsigned.ByDigest()+"\"]\n")
+	stranger, _ := serve(t, h.endpoint, "")
 	if err := os.WriteFile(tokenPath(t, stranger), []byte("stranger-0123456789abcdef"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -144,11 +144,11 @@ func testShadow(t *testing.T, binary string) {
 		t.Errorf("a gateway that is away: %q", j.reason)
 	}
 	if modeHeader != api.ModeHeader {
-		t.Errorf("the header is %s at the door", api.ModeHeader)
+		t.Errorf("the header is %s at the endpoint", api.ModeHeader)
 	}
 }
 
-// testNoIdentity has the door ask for manifests: what they name for their pulls,
+// testNoIdentity has the endpoint ask for manifests: what they name for their pulls,
 // and the namespace that the caller names, open nothing.
 func testNoIdentity(t *testing.T, _ string) {
 	h := newEnv(t)
@@ -162,7 +162,7 @@ func testNoIdentity(t *testing.T, _ string) {
 		r.Header.Set("Content-Type", kind)
 		r.Header.Set("Authorization", "Bearer "+nodeToken)
 		w := httptest.NewRecorder()
-		h.door.ServeHTTP(w, r)
+		h.endpoint.ServeHTTP(w, r)
 		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"allowed": 1`) {
 			t.Errorf("%s: HTTP %d: %s", kind, w.Code, w.Body)
 		}
@@ -191,7 +191,7 @@ func testSocket(t *testing.T, binary string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: h.door, ReadHeaderTimeout: time.Second}}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: h.endpoint, ReadHeaderTimeout: time.Second}}
 	server.Start()
 	t.Cleanup(server.Close)
 	c := containerd{binary: binary, settings: write(t, "node.yaml", "gateway: {socket: "+socket+", tokenFile: "+write(t, "token", nodeToken)+"}\n")}
@@ -282,7 +282,7 @@ func goodRecord(t testing.TB, change func(item map[string]any)) string {
 func testAGatewayThatIsAway(t *testing.T, binary string) {
 	settings, server := serve(t, http.NotFoundHandler(), "")
 	if j := (containerd{binary: binary, settings: settings}).verify(t, askedName, askedDigest); j.ok || j.err != nil || !strings.Contains(j.reason, "HTTP 404") {
-		t.Errorf("without the door: %+v", j)
+		t.Errorf("without the endpoint: %+v", j)
 	}
 	server.Close()
 	if j := (containerd{binary: binary, settings: settings}).verify(t, askedName, askedDigest); j.ok || j.err != nil || !strings.Contains(j.reason, "refused") {

@@ -21,7 +21,7 @@ func (sealed) Mark() journal.Mark                          { return journal.Mark
 func (s sealed) Flush(context.Context, journal.Mark) error { return s.err }
 
 func TestAnswersWaitForTheDisk(t *testing.T) {
-	door := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	endpoint := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"allowed":true}`)
@@ -37,7 +37,7 @@ func TestAnswersWaitForTheDisk(t *testing.T) {
 		{"it is not, and nothing is admitted without", errors.New("full"), true, http.StatusServiceUnavailable, "the decision could not be written"},
 		{"it is not, and the answer is given all the same", errors.New("full"), false, http.StatusAccepted, `{"allowed":true}`},
 	} {
-		guarded := &Durable{Handler: door, Decisions: sealed{row.err}, Wait: time.Second, Deny: row.deny, Log: slog.New(slog.DiscardHandler)}
+		guarded := &Durable{Handler: endpoint, Decisions: sealed{row.err}, Wait: time.Second, Deny: row.deny, Log: slog.New(slog.DiscardHandler)}
 		got := httptest.NewRecorder()
 		guarded.ServeHTTP(got, httptest.NewRequest(http.MethodPost, "/validate", nil))
 		if leaves := got.Header().Get("Connection") == "close"; leaves != (row.status == http.StatusServiceUnavailable) {

@@ -202,7 +202,7 @@ func (t *Analysis) approve(ctx context.Context, v rollout.Version) error {
 	return nil
 }
 
-// try evaluates one policy and records the result.
+// analyze evaluates one policy and records the result.
 func (t *Analysis) analyze(ctx context.Context, of candidate, now *tried) (approved bool, err error) {
 	c := t.config
 	most := dryRunTime
@@ -217,7 +217,7 @@ func (t *Analysis) analyze(ctx context.Context, of candidate, now *tried) (appro
 	if err != nil {
 		return false, err
 	}
-	attrs := []any{slog.String("policy", of.version.ID), slog.String("trial", found.Summary())}
+	attrs := []any{slog.String("policy", of.version.ID), slog.String("analysis", found.Summary())}
 	switch {
 	case found.StoppedCount > 0:
 		c.Metrics.PolicyTried(metrics.TrialHeld)

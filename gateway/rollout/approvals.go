@@ -43,8 +43,8 @@ type Store struct{ secrets typed.SecretInterface }
 // NewStore makes a store among the Secrets of the gateway's own namespace.
 func NewStore(secrets typed.SecretInterface) Store { return Store{secrets} }
 
-// load returns the ledger and its version; errNoLedger where there is none, and errDamaged with
-// the version of an invalid one.
+// load returns the approvals and their version; errNone where there are none, and errDamaged with
+// the version of invalid ones.
 func (s Store) load(ctx context.Context) (*rollout.Approvals, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()

@@ -60,7 +60,7 @@ func isWithin(path, source string) bool {
 // guard. It is safe for concurrent use.
 type Effective struct {
 	sources []string // with policies that only audit
-	// ledger is nil where nothing is held: without the guard, and until the approvals are loaded.
+	// approvals is nil where every version is in force: without the guard, and until they are loaded.
 	approvals atomic.Pointer[rollout.Approvals]
 	compile   func(catalog.Document) catalog.Entry
 	// beside makes the policies that follow from others.

@@ -118,7 +118,7 @@ func regarding(entry catalog.Entry, object documents.Object) core.ObjectReferenc
 // Object is the resource of a document of the cluster.
 type Object struct {
 	documents.Object
-	// Since is the first set that contains the current document; unpublished: none yet.
+	// Since is the first set that contains the current document; Unpublished: none yet.
 	Since int64
 }
 

@@ -84,7 +84,7 @@ func (c *Collector) foreignReport(text []byte) error {
 	return nil
 }
 
-// word returns the verdict of an entry without its object, and false for an unknown status.
+// verdict returns the verdict of an entry without its object, and false for an unknown status.
 func (e *foreignEntry) verdict() (engineVerdict, bool) {
 	s := engineVerdict{engine: Kyverno, where: InReport, at: time.Unix(e.Timestamp.Seconds, e.Timestamp.Nanos).UTC()}
 	status := result.Status(e.Result)

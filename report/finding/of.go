@@ -105,7 +105,7 @@ func (m *record) add(f Finding, reasons []policy.Reason) {
 	m.object.Findings = append(m.object.Findings, f)
 }
 
-// untold returns the reasons without a finding.
+// unreported returns the reasons without a finding.
 func (m *record) unreported(reasons []policy.Reason) []policy.Reason {
 	return slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool { return m.reported[key{r.Code, r.Message}] })
 }

@@ -75,7 +75,7 @@ type item struct {
 	whole, gone time.Time
 }
 
-// say adds a result, which replaces an older one on the same line.
+// add adds a result, which replaces an older one on the same line.
 func (i *item) add(s entry) {
 	about := s.content.Value().about
 	for at, before := range i.entries {

@@ -65,10 +65,10 @@ func (s *scene) cheap(took time.Duration) {
 	if s.listed {
 		most = mostListed
 	}
-	if s.door == library && s.last.Cost.Bytes > most {
+	if s.endpoint == library && s.last.Cost.Bytes > most {
 		s.t.Errorf("%d bytes were read, want %d at most", s.last.Cost.Bytes, most)
 	}
-	if s.door == library {
+	if s.endpoint == library {
 		s.t.Logf("%d requests, %d bytes, %v", len(s.Registry.Requests()), s.last.Cost.Bytes, took.Round(time.Millisecond))
 	}
 }

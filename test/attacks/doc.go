@@ -2,9 +2,9 @@
 // were got round?
 //
 // Each case is one attack as a short script: what the attacker does, what must
-// happen, where it comes from. It is played at the doors that it names, with the
+// happen, where it comes from. It is played at the endpoints that it names, with the
 // product's own parts: the gate as the command line and the gateway wire it, the
-// program itself, and the webhooks' doors over HTTP. Registries and signers come
+// program itself, and the webhooks' endpoints over HTTP. Registries and signers come
 // from registry/registrytest and verify/verifytest. A script must be refused
 // something and admitted something that differs in the one thing that is wrong:
 // a product that refuses everything fails here, too.

@@ -105,17 +105,17 @@ the known waits some milliseconds for a processor. From run to run a figure diff
 // page is docs/engineering/attacks.md, and how many cases it has.
 func page() (text string, cases int) {
 	var rows strings.Builder
-	doors := 0
+	endpoints := 0
 	for _, subject := range subjects() {
 		fmt.Fprintf(&rows, "\n## %s\n\n| Case | What | Source | Endpoints |\n|---|---|---|---|\n", subject.title)
 		for _, a := range subject.attacks {
-			names := make([]string, len(a.Doors))
-			for i, d := range a.Doors {
+			names := make([]string, len(a.Endpoints))
+			for i, d := range a.Endpoints {
 				names[i] = string(d)
 			}
-			cases, doors = cases+1, doors+len(a.Doors)
+			cases, endpoints = cases+1, endpoints+len(a.Endpoints)
 			fmt.Fprintf(&rows, "| %s | %s | %s | %s |\n", a.Name, a.What, a.Source, strings.Join(names, ", "))
 		}
 	}
-	return fmt.Sprintf(opening, cases, doors) + rows.String() + closing, cases
+	return fmt.Sprintf(opening, cases, endpoints) + rows.String() + closing, cases
 }

@@ -185,7 +185,7 @@ func policyAttacks() []attack {
 				}
 			}
 		}),
-		{"cluster-scoped-object-in-a-namespace", "A rule leaves out a namespace, and an object of the cluster brings its name. The object is in none, and it is denied.", "a namespace that the object writes", []door{library, commandLine}, func(s *scene) {
+		{"cluster-scoped-object-in-a-namespace", "A rule leaves out a namespace, and an object of the cluster brings its name. The object is in none, and it is denied.", "a namespace that the object writes", []endpoint{library, commandLine}, func(s *scene) {
 			s.policies("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: verbs}\nspec:\n  validationFailureAction: Enforce\n  rules:\n" +
 				"  - name: verbs\n    match: {any: [{resources: {kinds: [ClusterRole]}}]}\n    exclude: {any: [{resources: {namespaces: [" + namespace + "]}}]}\n" +
 				"    validate: {message: nay, deny: {conditions: {any: [{key: '{{ request.object.rules[].verbs[] }}', operator: AnyIn, value: [escalate]}]}}}\n")

@@ -18,20 +18,20 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// door is a way to ask.
-type door string
+// endpoint is a way to evaluate an image.
+type endpoint string
 
 const (
-	library     door = "library"
-	commandLine door = "command line"
-	admitting   door = "admission"
+	library     endpoint = "library"
+	commandLine endpoint = "command line"
+	admitting   endpoint = "admission"
 )
 
-// everywhere are all doors, webhooks those that remember, and only one of them for what
+// everywhere are all endpoints, webhooks those that remember, and only one of them for what
 // exists there alone.
-func everywhere() []door  { return []door{library, commandLine, admitting} }
-func remembering() []door { return []door{library, admitting} }
-func only(d door) []door  { return []door{d} }
+func everywhere() []endpoint     { return []endpoint{library, commandLine, admitting} }
+func remembering() []endpoint    { return []endpoint{library, admitting} }
+func only(e endpoint) []endpoint { return []endpoint{e} }
 
 // attack is one case.
 type attack struct {
@@ -40,9 +40,9 @@ type attack struct {
 	// What the attacker does, and what must happen.
 	What string
 	// Source is an advisory, a peer's issue or a line of what peers get wrong.
-	Source string
-	Doors  []door
-	// Play plays it at one door; it must be refused and admitted something.
+	Source    string
+	Endpoints []endpoint
+	// Play plays it at one endpoint; it must be refused and admitted something.
 	Play func(s *scene)
 }
 
@@ -106,14 +106,14 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestAttacks holds what attacks may cost, and plays every case at every door that it
+// TestAttacks holds what attacks may cost, and plays every case at every endpoint that it
 // names.
 func TestAttacks(t *testing.T) {
 	c := newCrowd(t)
 	t.Run("cost", func(t *testing.T) { holdsCosts(t, c) })
 	for _, subject := range subjects() {
 		for _, attack := range subject.attacks {
-			for _, at := range attack.Doors {
+			for _, at := range attack.Endpoints {
 				t.Run(fmt.Sprintf("%s/%s", attack.Name, at), func(t *testing.T) {
 					t.Parallel()
 					s := newScene(t, c, at)
@@ -137,8 +137,8 @@ func TestAttacksAreNamed(t *testing.T) {
 	for _, subject := range subjects() {
 		for _, a := range subject.attacks {
 			names = append(names, a.Name)
-			if !name.MatchString(a.Name) || !strings.HasSuffix(a.What, ".") || a.Source == "" || len(a.Doors) == 0 || strings.Contains(a.What+a.Source, "|") {
-				t.Errorf("%q: want a name of small letters, sentences, a source and doors: %+v", a.Name, a)
+			if !name.MatchString(a.Name) || !strings.HasSuffix(a.What, ".") || a.Source == "" || len(a.Endpoints) == 0 || strings.Contains(a.What+a.Source, "|") {
+				t.Errorf("%q: want a name of small letters, sentences, a source and endpoints: %+v", a.Name, a)
 			}
 		}
 	}

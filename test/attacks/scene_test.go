@@ -37,12 +37,12 @@ const (
 // namespace is where everything is to run.
 const namespace = "shop"
 
-// scene is where one attack is played at one door.
+// scene is where one attack is played at one endpoint.
 type scene struct {
 	*gatetest.Yard
 	*crowd
-	t    testing.TB
-	door door
+	t        testing.TB
+	endpoint endpoint
 
 	refusals, admissions int
 	patience             time.Duration
@@ -73,14 +73,14 @@ type wired struct {
 	gate    *gate.Gate
 	state   *gate.Current
 	catalog *catalog.Catalog
-	doors   *httptest.Server
+	server  *httptest.Server
 }
 
-func newScene(t testing.TB, c *crowd, at door) *scene {
+func newScene(t testing.TB, c *crowd, at endpoint) *scene {
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
 	return &scene{
-		Yard: gatetest.New(server, c.sigstore), crowd: c, t: t, door: at, patience: ample, clock: time.Now,
+		Yard: gatetest.New(server, c.sigstore), crowd: c, t: t, endpoint: at, patience: ample, clock: time.Now,
 		labels: map[string]string{"kubernetes.io/metadata.name": namespace}, trusted: c.sigstore.TrustedRoot(),
 		ages: gate.Ages{Tag: time.Nanosecond, None: time.Nanosecond},
 	}
@@ -213,8 +213,8 @@ func (s *scene) reflect(state *gate.Current) {
 
 // again forgets what was remembered, and waits as long as is said.
 func (s *scene) again(patience time.Duration) {
-	if s.made != nil && s.made.doors != nil {
-		s.made.doors.Close()
+	if s.made != nil && s.made.server != nil {
+		s.made.server.Close()
 	}
 	s.made, s.patience = nil, patience
 }
@@ -225,7 +225,7 @@ func (s *scene) refused(asked any, codes ...policy.Code) {
 	s.refusals++
 	a := s.ask(asked)
 	named := func(code policy.Code) bool {
-		// A door whose own time is over before the gate's says so in its words.
+		// An endpoint whose own time is over before the gate's says so in its words.
 		return strings.Contains(a.said, string(code)) || code == policy.TimedOut && strings.Contains(a.said, "the evaluation timed out")
 	}
 	switch {

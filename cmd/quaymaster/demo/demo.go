@@ -267,7 +267,7 @@ func demoFlags(folder string) string {
 	return fmt.Sprintf("--policy %[1]s/policies --resource %[1]s/keys.yaml --trusted-root %[1]s/trusted_root.json", folder)
 }
 
-// linger keeps the registry running and prints commands to try.
+// serveUntilEnd keeps the registry running and prints commands to try.
 func serveUntilEnd(ctx context.Context, out io.Writer, folder, dashboard string, scenes []scene) error {
 	fmt.Fprintf(out, `
 The registry and the gateway stay up until you interrupt them (Ctrl-C). In another

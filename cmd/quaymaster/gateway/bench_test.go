@@ -20,9 +20,9 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// doorsOf wires a gateway with the program's own parts, and returns its doors
+// handlersOf wires a gateway with the program's own parts, and returns its handlers
 // without the TLS before them.
-func (d *dock) doorsOf(b *testing.B, settings string) map[string]http.Handler {
+func (d *env) handlersOf(b *testing.B, settings string) map[string]http.Handler {
 	b.Helper()
 	c, err := config.Parse([]byte(head + strings.ReplaceAll(`standalone: true
 policies: {folders: [FOLDER/policies]}
@@ -54,13 +54,13 @@ ages: {tag: 1h, none: 1h}
 	case err := <-ended:
 		b.Fatalf("the gateway ended: %v", err)
 	case <-time.After(patience):
-		b.Fatal("the doors are not open")
+		b.Fatal("the endpoints are not active")
 	}
-	doors := map[string]http.Handler{}
+	handlers := map[string]http.Handler{}
 	for path, endpoint := range g.serving.endpoints.Served(nil, nil) {
-		doors[path] = endpoint.Handler
+		handlers[path] = endpoint.Handler
 	}
-	return doors
+	return handlers
 }
 
 // sink is a response that nobody reads.
@@ -81,7 +81,7 @@ func BenchmarkAdmission(b *testing.B) {
 		mirrored bool
 	}{{"mirrors=none", 0, false}, {"mirrors=100/images=others", 100, false}, {"mirrors=100/images=mirrored", 99, true}} {
 		b.Run(row.reason, func(b *testing.B) {
-			d := newDock(b)
+			d := newEnv(b)
 			target := registrytest.Start(registrytest.Options{})
 			b.Cleanup(target.Close)
 			near := gatetest.New(target, d.Sigstore)
@@ -100,7 +100,7 @@ func BenchmarkAdmission(b *testing.B) {
 				d.mirrors(b, row.others, row.mirrored, target.Host()+"/hub")
 				settings = "mirrors: {files: [" + filepath.Join(d.folder, "mirrors") + "]}\n"
 			}
-			doors := d.doorsOf(b, settings)
+			handlers := d.handlersOf(b, settings)
 			review := reviewOf("Pod", "shop", "")
 			review["request"].(object)["object"] = podOf(images...)
 			body, err := json.Marshal(review)
@@ -108,14 +108,14 @@ func BenchmarkAdmission(b *testing.B) {
 				b.Fatal(err)
 			}
 			first := httptest.NewRecorder()
-			doors["/mutate"].ServeHTTP(first, newReview(body))
+			handlers["/mutate"].ServeHTTP(first, newReview(body))
 			patch := admittedBy(b, first.Body.Bytes())
 			if strings.Contains(patch, target.Host()) != row.mirrored {
 				b.Fatalf("the patch is %s", patch)
 			}
 			d.Registry.Reset()
 			target.Reset()
-			measure(b, doors["/mutate"], body)
+			measure(b, handlers["/mutate"], body)
 			b.ReportMetric(float64(d.Registry.Count("")+target.Count(""))/float64(b.N), "requests/op")
 		})
 	}
@@ -139,7 +139,7 @@ func admittedBy(b *testing.B, text []byte) string {
 }
 
 // measure tells the percentiles of one call.
-func measure(b *testing.B, door http.Handler, body []byte) {
+func measure(b *testing.B, handler http.Handler, body []byte) {
 	b.Helper()
 	took := make([]time.Duration, 0, 1<<16)
 	b.ReportAllocs()
@@ -150,7 +150,7 @@ func measure(b *testing.B, door http.Handler, body []byte) {
 		reader.Reset(body)
 		w := &sink{header: http.Header{}}
 		started := time.Now()
-		door.ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 		took = append(took, time.Since(started))
 	}
 	slices.Sort(took)
@@ -159,8 +159,8 @@ func measure(b *testing.B, door http.Handler, body []byte) {
 }
 
 // mirrors writes a file of entries that speak of other images, and maybe one of the
-// dock's.
-func (d *dock) mirrors(b *testing.B, others int, own bool, target string) {
+// env's.
+func (d *env) mirrors(b *testing.B, others int, own bool, target string) {
 	b.Helper()
 	text := "apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: hub}\nspec:\n  mirrors:\n"
 	for i := range others {

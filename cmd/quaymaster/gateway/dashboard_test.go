@@ -23,7 +23,7 @@ func TestDashboardRemembers(t *testing.T) {
 		{"without one", "", 0},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			d := newDock(t)
+			d := newEnv(t)
 			settings := "dashboard: {address: '127.0.0.1:0'}\n" + row.settings
 			first := d.start(t, settings)
 			first.mustAsk(t, "/validate", "Pod", "shop", d.signed.ByDigest())

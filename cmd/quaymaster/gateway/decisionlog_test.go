@@ -13,10 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/report/decisionlog"
 )
 
-// TestDecisionLog: what the doors decide is in the log, with who asked and why, signed
+// TestDecisionLog: what the endpoints decide is in the log, with who asked and why, signed
 // with the key whose public half lies beside it; a webhook has the same lines.
 func TestDecisionLog(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	var mu sync.Mutex
 	var posted strings.Builder
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func TestDecisionLog(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(d.folder, "log")
-	answers := map[string]decisionlog.Decision{} // before the end: it is on disk when the door answers
+	answers := map[string]decisionlog.Decision{} // before the end: it is on disk when the endpoint answers
 	for line, err := range decisionlog.Read(folder, 1) {
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestDecisionLog(t *testing.T) {
 
 // TestDecisionLogGoesOn: another start goes on with the log and its key.
 func TestDecisionLogGoesOn(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	for range 2 {
 		g := d.start(t, "decisionLog: {folder: FOLDER/log, keyFile: FOLDER/keys/log.key}\n")
 		if _, err := g.ask("/validate", "Pod", "shop", d.signed.ByDigest()); err != nil {

@@ -57,7 +57,7 @@ spec: {effect: %s, reason: a bad day, expires: %q, match: %s}
 // TestEveryDialect: the gateway enforces policies of each language that it reads,
 // and what leaves images out of them.
 func TestEveryDialect(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	host := d.Registry.Host()
 	cip := clusterImagePolicy("signed", host+"/signed", "{key: "+keyData(d.key)+"}")
 	foreign := clusterImagePolicy("signed", host+"/signed", "{key: "+keyData(d.other)+"}")
@@ -104,14 +104,14 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 			own.folder = t.TempDir()
 			own.write(t, "policies/all.yaml", strings.Join(c.documents, "---\n"))
 			r := own.start(t, c.settings)
-			for _, door := range []string{"/mutate", "/validate"} {
+			for _, endpoint := range []string{"/mutate", "/validate"} {
 				image := c.image
-				if door == "/validate" {
+				if endpoint == "/validate" {
 					image = (map[string]string{d.signed.Name: d.signed.ByDigest(), d.unsigned.Name: d.unsigned.ByDigest()})[c.image]
 				}
-				got := r.mustAsk(t, door, "Pod", c.namespace, image)
+				got := r.mustAsk(t, endpoint, "Pod", c.namespace, image)
 				if got.Allowed != (c.refused == "") || !strings.Contains(got.Status.Message, c.refused) {
-					t.Errorf("%s: allowed %t: %s, want %q", door, got.Allowed, got.Status.Message, c.refused)
+					t.Errorf("%s: allowed %t: %s, want %q", endpoint, got.Allowed, got.Status.Message, c.refused)
 				}
 			}
 		})
@@ -120,7 +120,7 @@ spec: {policyRefs: [{name: signed, kind: ImageValidatingPolicy}]}
 
 // TestTrustRootsAreFollowed: what a TrustRoot says counts from the next request on.
 func TestTrustRootsAreFollowed(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	logged := d.Build("logged", "v1", "3")
 	if err := d.SignLegacy(logged, verifytest.Claim{Signer: d.key}, nil); err != nil { // with an entry in the log
 		t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 
 const ciToken = "0123456789abcdef0123456789abcdef"
 
-// post asks a door in JSON.
+// post asks an endpoint in JSON.
 func post(t *testing.T, client *http.Client, url, token string, body any) (status int, text string) {
 	t.Helper()
 	encoded, err := json.Marshal(body)
@@ -60,17 +60,17 @@ func apiQuery(image string) map[string]any {
 	return map[string]any{"images": []string{image}, "namespace": "shop"}
 }
 
-func TestOtherDoorsAreClosedUnlessTurnedOn(t *testing.T) {
-	r := newDock(t).start(t, "")
+func TestOtherEndpointsAreDisabledByDefault(t *testing.T) {
+	r := newEnv(t).start(t, "")
 	for _, path := range []string{config.ImageReviewPath, config.DataVerifyPath, config.DataMutatePath, config.APIPath} {
-		if status, text := post(t, r.client, "https://"+r.doors+path, ciToken, map[string]any{}); status != http.StatusNotFound {
+		if status, text := post(t, r.client, "https://"+r.address+path, ciToken, map[string]any{}); status != http.StatusNotFound {
 			t.Errorf("%s: HTTP %d: %s", path, status, text)
 		}
 	}
 }
 
-func TestImageReviewDoor(t *testing.T) {
-	d := newDock(t)
+func TestImageReviewEndpoint(t *testing.T) {
+	d := newEnv(t)
 	r := d.start(t, "endpoints: {imageReview: true}\n")
 	for _, c := range []struct {
 		reason, image, want string
@@ -78,20 +78,20 @@ func TestImageReviewDoor(t *testing.T) {
 		{"a signed image by digest", d.signed.ByDigest(), `"allowed":true`},
 		{"an unsigned image", d.unsigned.ByDigest(), `"allowed":false`},
 	} {
-		if status, text := post(t, r.client, "https://"+r.doors+config.ImageReviewPath, "", imageReview(c.image)); status != http.StatusOK || !strings.Contains(text, c.want) {
+		if status, text := post(t, r.client, "https://"+r.address+config.ImageReviewPath, "", imageReview(c.image)); status != http.StatusOK || !strings.Contains(text, c.want) {
 			t.Errorf("%s: HTTP %d: %s", c.reason, status, text)
 		}
 	}
 	if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_admissions_total{answer="deny",cause="decided",endpoint="imagereview"} 1`) {
-		t.Error("the metrics do not count the door's denials")
+		t.Error("the metrics do not count the endpoint's denials")
 	}
 }
 
-func TestExternalDataDoors(t *testing.T) {
-	d := newDock(t)
+func TestExternalDataEndpoints(t *testing.T) {
+	d := newEnv(t)
 	r := d.start(t, "endpoints: {externalData: true}\n")
 	ask := func(path string, keys ...string) string {
-		status, text := post(t, r.client, "https://"+r.doors+path, "", map[string]any{
+		status, text := post(t, r.client, "https://"+r.address+path, "", map[string]any{
 			"apiVersion": "externaldata.gatekeeper.sh/v1beta1", "kind": "ProviderRequest", "request": map[string]any{"keys": keys},
 		})
 		if status != http.StatusOK {
@@ -107,8 +107,8 @@ func TestExternalDataDoors(t *testing.T) {
 	}
 }
 
-func TestAPIDoor(t *testing.T) {
-	d := newDock(t)
+func TestAPIEndpoint(t *testing.T) {
+	d := newEnv(t)
 	d.write(t, "tokens", ciToken+",ci\n"+strings.ToUpper(ciToken)+",other\n")
 	tokens := filepath.Join(d.folder, "tokens")
 	r := d.start(t, "endpoints: {api: {tokens: "+tokens+", users: [ci]}}\n")
@@ -124,7 +124,7 @@ func TestAPIDoor(t *testing.T) {
 		{"a user that is not named", strings.ToUpper(ciToken), d.signed.Name, http.StatusForbidden, ""},
 		{"the word that stands for the socket", "unix-socket", d.signed.Name, http.StatusUnauthorized, ""},
 	} {
-		status, text := post(t, r.client, "https://"+r.doors+config.APIPath, c.token, apiQuery(c.image))
+		status, text := post(t, r.client, "https://"+r.address+config.APIPath, c.token, apiQuery(c.image))
 		if compact := strings.ReplaceAll(text, `": "`, `":"`); status != c.status || !strings.Contains(compact, c.want) {
 			t.Errorf("%s: HTTP %d: %s", c.reason, status, text)
 		}
@@ -134,8 +134,8 @@ func TestAPIDoor(t *testing.T) {
 	}
 }
 
-func TestDoorsThatAreTurnedOnAskForCertificates(t *testing.T) {
-	d := newDock(t)
+func TestEnabledEndpointsRequireCertificates(t *testing.T) {
+	d := newEnv(t)
 	authority, pair := apiServer(t, "kube-apiserver")
 	d.write(t, "callers.crt", string(authority))
 	r := d.start(t, "endpoints: {imageReview: true}\nlisten: {clientCA: "+filepath.Join(d.folder, "callers.crt")+"}\n")
@@ -144,14 +144,14 @@ func TestDoorsThatAreTurnedOnAskForCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for status, shown := range map[int][]tls.Certificate{http.StatusOK: {pair}, http.StatusForbidden: nil} {
-		if got, text := post(t, clientOf(own, shown...), "https://"+r.doors+config.ImageReviewPath, "", imageReview(d.signed.ByDigest())); got != status {
+		if got, text := post(t, clientOf(own, shown...), "https://"+r.address+config.ImageReviewPath, "", imageReview(d.signed.ByDigest())); got != status {
 			t.Errorf("%d certificates: HTTP %d: %s", len(shown), got, text)
 		}
 	}
 }
 
 func TestSocket(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "node.sock")
 	if err := os.WriteFile(path, nil, 0o600); err != nil { // left behind
@@ -176,9 +176,9 @@ func TestSocket(t *testing.T) {
 		})
 	}
 	if status, _ := post(t, client, "http://node/mutate", "", map[string]any{}); status != http.StatusNotFound {
-		t.Errorf("another door answers at the socket: HTTP %d", status)
+		t.Errorf("another endpoint answers at the socket: HTTP %d", status)
 	}
-	if status, _ := post(t, r.client, "https://"+r.doors+config.APIPath, "unix-socket", apiQuery(d.signed.Name)); status != http.StatusNotFound {
+	if status, _ := post(t, r.client, "https://"+r.address+config.APIPath, "unix-socket", apiQuery(d.signed.Name)); status != http.StatusNotFound {
 		t.Errorf("the socket opens the API to the network: HTTP %d", status)
 	}
 	client.CloseIdleConnections()
@@ -193,7 +193,7 @@ func TestSocket(t *testing.T) {
 
 // TestSharedMemoryCostsTimeAlone: nobody listens at its address.
 func TestSharedMemoryCostsTimeAlone(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	r := d.start(t, "sharedMemory: {address: '"+freeAddress(t)+"'}\n")
 	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name); !got.Allowed {
 		t.Error(got.Status.Message)
@@ -211,7 +211,7 @@ func TestSharedMemoryCostsTimeAlone(t *testing.T) {
 
 // TestAFolderThatIsALink: policies that are not read deny nothing.
 func TestAFolderThatIsALink(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	folder := filepath.Join(d.folder, "policies")
 	if err := os.Rename(folder, folder+"-1"); err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestAFolderThatIsALink(t *testing.T) {
 // TestWhichSecretsAreThereIsNotTold: a namespace with the mirror's pull secret and
 // one without it are the same to a caller of the API.
 func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
 	copied := gatetest.New(server, d.Sigstore).Build("signed", "v1", "1")
@@ -240,7 +240,7 @@ func TestWhichSecretsAreThereIsNotTold(t *testing.T) {
 	d.write(t, "tokens", ciToken+",ci\n")
 	r := d.start(t, "endpoints: {api: {tokens: "+filepath.Join(d.folder, "tokens")+"}}\nmirrors: {files: ["+filepath.Join(d.folder, "mirrors")+"]}\n")
 	for _, namespace := range []string{"victim", "shop"} {
-		status, text := post(t, r.client, "https://"+r.doors+config.APIPath, ciToken, map[string]any{"images": []string{d.signed.Name}, "namespace": namespace})
+		status, text := post(t, r.client, "https://"+r.address+config.APIPath, ciToken, map[string]any{"images": []string{d.signed.Name}, "namespace": namespace})
 		if status != http.StatusOK || !strings.Contains(text, copied.Name+"@") || strings.Contains(text, "pull-secret") || strings.Contains(text, "near-pull") {
 			t.Errorf("%s: HTTP %d: %s", namespace, status, text)
 		}

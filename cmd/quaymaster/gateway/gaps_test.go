@@ -20,7 +20,7 @@ func TestGaps(t *testing.T) {
 	for _, row := range []struct {
 		number     int
 		wish, ours string
-		show       func(*testing.T, *road)
+		show       func(*testing.T, *mirroredEnv)
 	}{
 		{1, "rewrite only after proving that the mirror serves the same digest and pin it",
 			"so; an index is redirected by its own digest, which names those of its platforms: whether the mirror has each of them is not asked, and other bytes cannot come", sameDigest},
@@ -45,12 +45,12 @@ func TestGaps(t *testing.T) {
 		t.Run(fmt.Sprintf("%d: %s", row.number, row.wish), func(t *testing.T) {
 			t.Parallel() // some wait for probes
 			t.Logf("here: %s", row.ours)
-			row.show(t, newRoad(t))
+			row.show(t, newMirroredEnv(t))
 		})
 	}
 }
 
-func sameDigest(t *testing.T, r *road) {
+func sameDigest(t *testing.T, r *mirroredEnv) {
 	children := []gatetest.Image{r.Build("multi", "amd64", "amd64"), r.Build("multi", "arm64", "arm64")}
 	index := r.BuildIndex("multi", "v1", children...)
 	older := r.BuildIndex("multi", "v0", children[0])
@@ -74,7 +74,7 @@ func sameDigest(t *testing.T, r *road) {
 	admitted(t, "a platform's image is gone there", g.create(t, podOf(index.Name)), at(r.near, index), "")
 }
 
-func originalName(t *testing.T, r *road) {
+func originalName(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	bad := copyTo(r.near, "unsigned", "v1", "2")
 	other := r.near.Build("hubs/unsigned", "v1", "2")
@@ -83,11 +83,11 @@ func originalName(t *testing.T, r *road) {
 	admitted(t, "no policy names the mirror", stored, at(r.near, r.signed), "")
 	admitted(t, "it is judged by its original name", g.validate(t, stored.stored, nil), at(r.near, r.signed), "")
 	admitted(t, "a copy of what is not signed", g.create(t, podOf(pinned(bad))), "", r.Registry.Host()+"/unsigned")
-	admitted(t, "the same, where only the validating door is asked", g.validate(t, podOf(pinned(bad)), nil), "", "unsigned")
+	admitted(t, "the same, where only the validating endpoint is asked", g.validate(t, podOf(pinned(bad)), nil), "", "unsigned")
 	admitted(t, "beside the mirror's prefix it is nobody's copy", g.create(t, podOf(other.Name)), other.Name, "")
 }
 
-func evidencePlaces(t *testing.T, r *road) {
+func evidencePlaces(t *testing.T, r *mirroredEnv) {
 	image := r.Build("elsewhere", "v1", "3")
 	copied := copyTo(r.near, "elsewhere", "v1", "3")
 	third := r.far.Build("signatures/elsewhere", "v1", "3")
@@ -99,7 +99,7 @@ func evidencePlaces(t *testing.T, r *road) {
 		g := r.open(t, settings, api)
 		defer func() { _ = g.end(t) }()
 		admitted(t, settings, g.create(t, podOf(image.Name)), images, "")
-		if _, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image.Name)); recorded != "" && !strings.Contains(text, `"`+recorded+`"`) {
+		if _, text := post(t, g.client, "https://"+g.address+config.APIPath, ciToken, apiQuery(image.Name)); recorded != "" && !strings.Contains(text, `"`+recorded+`"`) {
 			t.Errorf("%s: the record does not name %s: %s", settings, recorded, text)
 		}
 	}
@@ -112,7 +112,7 @@ func evidencePlaces(t *testing.T, r *road) {
 	look(thirdPlace, at(r.near, image), r.far.Registry.Host()+"/signatures/elsewhere")
 }
 
-func healthAndLastWord(t *testing.T, r *road) {
+func healthAndLastWord(t *testing.T, r *mirroredEnv) {
 	for _, yard := range []*gatetest.Yard{r.near, r.far} {
 		copyTo(yard, "signed", "v1", "1")
 	}
@@ -157,7 +157,7 @@ func healthAndLastWord(t *testing.T, r *road) {
 	admitted(t, "nobody could look", g.create(t, podOf(next.Name)), "", "could not")
 }
 
-func resolvedOnce(t *testing.T, r *road) {
+func resolvedOnce(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	g := r.open(t, "", "")
 	a := g.create(t, podOf(r.signed.Name, r.signed.Name, r.signed.Name))
@@ -170,7 +170,7 @@ func resolvedOnce(t *testing.T, r *road) {
 	admitted(t, "and whoever writes the tag now means the other", g.create(t, podOf(r.signed.Name)), "", "unsigned")
 }
 
-func tagKept(t *testing.T, r *road) {
+func tagKept(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	g := r.open(t, "")
 	admitted(t, "a tag", g.create(t, podOf(r.signed.Name)), at(r.near, r.signed), "")
@@ -179,7 +179,7 @@ func tagKept(t *testing.T, r *road) {
 	admitted(t, "a tag and the digest of another: the digest counts", g.create(t, podOf(r.signed.Name+"@"+r.unsigned.Manifest.Digest)), "", "")
 }
 
-func guardedRecord(t *testing.T, r *road) {
+func guardedRecord(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	g := r.open(t, "")
 	long := strings.Repeat("a", 62)
@@ -200,7 +200,7 @@ func guardedRecord(t *testing.T, r *road) {
 		t.Errorf("forged on the way: allowed %t, written %s", a.Allowed, a.written())
 	}
 	if a := g.validate(t, forged, first.stored); a.Allowed || !strings.Contains(a.says(), "gateway's record") {
-		t.Errorf("forged behind the mutating door: allowed %t, %s", a.Allowed, a.says())
+		t.Errorf("forged behind the mutating endpoint: allowed %t, %s", a.Allowed, a.says())
 	}
 	turned := with(t, first.stored, func(o object) {
 		list := o["spec"].(object)["containers"].([]any)
@@ -211,7 +211,7 @@ func guardedRecord(t *testing.T, r *road) {
 	}
 }
 
-func idempotent(t *testing.T, r *road) {
+func idempotent(t *testing.T, r *mirroredEnv) {
 	second := r.build(t, "signed", "v2", "second")
 	copyTo(r.near, "signed", "v1", "1")
 	copyTo(r.near, "signed", "v2", "second")

@@ -23,7 +23,7 @@ func secretText(name string) string {
 	return "apiVersion: v1\nkind: Secret\nmetadata: {name: " + name + ", namespace: shop}\ntype: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: '{\"auths\":{}}'}\n"
 }
 
-func pullSecrets(t *testing.T, r *road) {
+func pullSecrets(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	r.write(t, "policies/secrets.yaml", secretText("a")+"---\n"+secretText("b"))
 	g := r.open(t, ", pullSecrets: [a, b, absent]")
@@ -39,7 +39,7 @@ func pullSecrets(t *testing.T, r *road) {
 	}
 }
 
-func dryRun(t *testing.T, r *road) {
+func dryRun(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	r.write(t, "tokens", ciToken+",ci\n")
 	g := r.open(t, "", "endpoints: {api: {tokens: "+filepath.Join(r.folder, "tokens")+", users: [ci]}}\n")
@@ -49,13 +49,13 @@ func dryRun(t *testing.T, r *road) {
 	same(t, "it is answered as the real one", would.stored, made.stored)
 	admitted(t, "a dry run of what is denied", g.admit(t, "/mutate", podOf(r.unsigned.Name), nil, dry), "", "unsigned")
 	for image, want := range map[string]string{r.signed.Name: `"target": "` + at(r.near, r.signed) + `"`, r.unsigned.Name: `"result": "deny"`} {
-		if status, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image)); status != http.StatusOK || !strings.Contains(text, want) {
+		if status, text := post(t, g.client, "https://"+g.address+config.APIPath, ciToken, apiQuery(image)); status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%s: HTTP %d, want %s in %s", image, status, want, text)
 		}
 	}
 }
 
-func lint(t *testing.T, _ *road) {
+func lint(t *testing.T, _ *mirroredEnv) {
 	mapping := func(entries string) (*mirror.Set, error) {
 		documents, err := mirror.ParseFile([]byte("apiVersion: quaymaster.dev/v1alpha1\nkind: RegistryMirror\nmetadata: {name: m}\nspec: {mirrors: ["+entries+"]}\n"), "m.yaml")
 		if err != nil {
@@ -107,7 +107,7 @@ func lint(t *testing.T, _ *road) {
 	}
 }
 
-func driftAvoided(t *testing.T, r *road) {
+func driftAvoided(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	deployment := func(image string) object {
 		return reviewOf("Deployment", "shop", image)["request"].(object)["object"].(object)
@@ -139,7 +139,7 @@ func driftAvoided(t *testing.T, r *road) {
 	}
 }
 
-func everyPlace(t *testing.T, r *road) {
+func everyPlace(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	r.write(t, "policies/tasks.yaml", strings.NewReplacer(
 		"name: signed", "name: tasks", "kinds: [Pod]", "kinds: [Task]",
@@ -171,12 +171,12 @@ func everyPlace(t *testing.T, r *road) {
 		t.Errorf("an ephemeral container: allowed %t, %s, %s", added.Allowed, list, added.says())
 	}
 	admitted(t, "an ephemeral container of what is not signed", debug(r.unsigned.Name), "", "unsigned")
-	task := func(door, image string) reply {
+	task := func(endpoint, image string) reply {
 		o := object{
 			"apiVersion": "example.com/v1", "kind": "Task", "metadata": object{"name": "app", "namespace": "shop"},
 			"spec": object{"podTemplate": object{"spec": podOf(image)["spec"]}},
 		}
-		return g.admit(t, door, o, nil, func(request object) {
+		return g.admit(t, endpoint, o, nil, func(request object) {
 			kind, resource := object{"group": "example.com", "version": "v1", "kind": "Task"}, object{"group": "example.com", "version": "v1", "resource": "tasks"}
 			request["kind"], request["requestKind"], request["resource"], request["requestResource"] = kind, kind, resource, resource
 		})
@@ -212,7 +212,7 @@ func cache(yard *gatetest.Yard, repository, tag string) {
 	}})
 }
 
-func filledByTag(t *testing.T, r *road) {
+func filledByTag(t *testing.T, r *mirroredEnv) {
 	copyTo(r.near, "signed", "v1", "1")
 	cache(r.near, "hub/signed", "v1")
 	location := r.near.Registry.Host() + "/hub"
@@ -229,14 +229,14 @@ func filledByTag(t *testing.T, r *road) {
 	admitted(t, "it filled itself with other bytes", g.create(t, podOf(pinned(lag))), pinned(lag), "has another digest behind the tag")
 }
 
-func lagTold(t *testing.T, r *road) {
+func lagTold(t *testing.T, r *mirroredEnv) {
 	image := r.build(t, "lag", "v1", "new")
 	old := copyTo(r.near, "lag", "v1", "old")
 	r.write(t, "tokens", ciToken+",ci\n")
 	more := "endpoints: {api: {tokens: " + filepath.Join(r.folder, "tokens") + ", users: [ci]}}\nages: {tag: 1m, none: 1ms}\n"
 	both := func(a reply, g *running) {
 		t.Helper()
-		_, text := post(t, g.client, "https://"+g.doors+config.APIPath, ciToken, apiQuery(image.Name))
+		_, text := post(t, g.client, "https://"+g.address+config.APIPath, ciToken, apiQuery(image.Name))
 		for _, digest := range []string{image.Manifest.Digest, old.Manifest.Digest} {
 			if !strings.Contains(a.says(), digest[:len("sha256:")+12]) || !strings.Contains(text, digest) {
 				t.Errorf("nobody says %s: %s\n%s", digest, a.says(), text)

@@ -29,15 +29,15 @@ import (
 )
 
 func TestStandaloneAdmitsAndPins(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	r := d.start(t, "")
 	got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name)
 	if !got.Allowed || !strings.Contains(string(got.Patch), d.signed.Name+"@"+d.signed.Manifest.Digest) {
 		t.Errorf("a signed image by tag: allowed %t, patch %s, %s", got.Allowed, got.Patch, got.Status.Message)
 	}
-	for door, image := range map[string]string{"/mutate": d.unsigned.Name, "/validate": d.unsigned.ByDigest()} {
-		if got := r.mustAsk(t, door, "Pod", "shop", image); got.Allowed || !strings.Contains(got.Status.Message, "no signature found") {
-			t.Errorf("%s of an unsigned image: allowed %t, %s", door, got.Allowed, got.Status.Message)
+	for endpoint, image := range map[string]string{"/mutate": d.unsigned.Name, "/validate": d.unsigned.ByDigest()} {
+		if got := r.mustAsk(t, endpoint, "Pod", "shop", image); got.Allowed || !strings.Contains(got.Status.Message, "no signature found") {
+			t.Errorf("%s of an unsigned image: allowed %t, %s", endpoint, got.Allowed, got.Status.Message)
 		}
 	}
 	if got := r.mustAsk(t, "/validate", "Pod", "shop", d.signed.ByDigest()); !got.Allowed || len(got.Patch) > 0 {
@@ -69,7 +69,7 @@ func TestStandaloneAdmitsAndPins(t *testing.T) {
 }
 
 func TestReadinessNamesWhatIsThere(t *testing.T) {
-	r := newDock(t).start(t, "")
+	r := newEnv(t).start(t, "")
 	status, page := get(t, "http://"+r.plain+"/readyz")
 	if want := "ok: drain\nok: certificate\nok: trust\nok: policies\nok: mirrors\nok: endpoints\n"; status != http.StatusOK || page != want {
 		t.Errorf("HTTP %d:\n%s", status, page)
@@ -77,7 +77,7 @@ func TestReadinessNamesWhatIsThere(t *testing.T) {
 }
 
 func TestFoldersAreFollowed(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	r := d.start(t, "")
 	if got := r.mustAsk(t, "/mutate", "Pod", "shop", d.signed.Name); !got.Allowed {
 		t.Fatal(got.Status.Message)
@@ -102,7 +102,7 @@ func TestFoldersAreFollowed(t *testing.T) {
 }
 
 func TestKeyInAConfigMapOfTheFolder(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	configMap := func(key *verifytest.Signer) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: keys, namespace: security}\ndata:\n  cosign: |\n    " +
 			strings.ReplaceAll(strings.TrimSpace(string(key.PublicPEM())), "\n", "\n    ") + "\n"
@@ -132,7 +132,7 @@ func TestKeyInAConfigMapOfTheFolder(t *testing.T) {
 }
 
 func TestLabelsOfNamespacesInTheFolder(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	d.write(t, "policies/policy.yaml", policyOfKey("signed",
 		"{resources: {kinds: [Pod], namespaceSelector: {matchLabels: {team: blue}}}}", "", string(d.key.PublicPEM())))
 	d.write(t, "policies/namespaces.yaml", `apiVersion: v1
@@ -162,7 +162,7 @@ metadata: {name: red, labels: {team: red}}
 }
 
 func TestBrokenPolicyDeniesWhatItNames(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	broken := strings.ReplaceAll(policyText("broken", "Deployment", d.key), "imageReferences", "imageReference")
 	d.write(t, "policies/broken.yaml", broken)
 	r := d.start(t, "")
@@ -186,7 +186,7 @@ func TestBrokenPolicyDeniesWhatItNames(t *testing.T) {
 // TestDrainAnswersWhatIsAtWork: the gateway is stopped while the registry keeps a
 // request waiting.
 func TestDrainAnswersWhatIsAtWork(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	r := d.start(t, "listen: {drainDelay: 200ms}\n")
 	r.mustAsk(t, "/mutate", "Pod", "shop", d.unsigned.Name)
 	asked, release := make(chan struct{}), make(chan struct{})
@@ -235,7 +235,7 @@ func TestDrainAnswersWhatIsAtWork(t *testing.T) {
 }
 
 func TestCallersMustShowACertificate(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	authority, pair := apiServer(t, "kube-apiserver")
 	_, stranger := apiServer(t, "kube-apiserver")
 	d.write(t, "callers.crt", string(authority))
@@ -254,9 +254,9 @@ func TestCallersMustShowACertificate(t *testing.T) {
 		{"a stranger of the same name", []tls.Certificate{stranger}, false},
 	} {
 		r.client = clientOf(own, c.shown...)
-		for _, door := range []string{"/mutate", "/validate"} {
-			if got, err := r.ask(door, "Pod", "shop", d.signed.ByDigest()); (err == nil && got.Allowed) != c.enters {
-				t.Errorf("%s at %s: %v, allowed %t", c.reason, door, err, got.Allowed)
+		for _, endpoint := range []string{"/mutate", "/validate"} {
+			if got, err := r.ask(endpoint, "Pod", "shop", d.signed.ByDigest()); (err == nil && got.Allowed) != c.enters {
+				t.Errorf("%s at %s: %v, allowed %t", c.reason, endpoint, err, got.Allowed)
 			}
 		}
 	}
@@ -299,7 +299,7 @@ func certificateOf(t *testing.T, template, parent *x509.Certificate, by *ecdsa.P
 }
 
 func TestProfilesAreOnTheirOwnAddress(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	at := freeAddress(t)
 	r := d.start(t, "listen: {profiling: '"+at+"'}\n")
 	if status, _ := get(t, "http://"+at+"/debug/pprof/cmdline"); status != http.StatusOK {
@@ -324,7 +324,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // TestWithoutTheAPIServer: probes are answered while the gateway waits for the API
-// server, no door is open, and a stop ends it at once, however long a drain is.
+// server, no endpoint is active, and a stop ends it at once, however long a drain is.
 func TestWithoutTheAPIServer(t *testing.T) {
 	folder := t.TempDir()
 	kubeconfig := filepath.Join(folder, "kubeconfig")
@@ -336,8 +336,8 @@ current-context: c
 `, freeAddress(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plain, doors := freeAddress(t), freeAddress(t)
-	c, err := config.Parse(fmt.Appendf([]byte(head), "kubernetes: {kubeconfig: %s}\nlisten: {address: %q, plain: %q, drainDelay: 1m}\n", kubeconfig, doors, plain))
+	plain, address := freeAddress(t), freeAddress(t)
+	c, err := config.Parse(fmt.Appendf([]byte(head), "kubernetes: {kubeconfig: %s}\nlisten: {address: %q, plain: %q, drainDelay: 1m}\n", kubeconfig, address, plain))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,9 +365,9 @@ current-context: c
 			t.Errorf("no word of %s:\n%s", name, page)
 		}
 	}
-	if response, err := clientOf(nil).Get("https://" + doors + "/validate"); err == nil {
+	if response, err := clientOf(nil).Get("https://" + address + "/validate"); err == nil {
 		_ = response.Body.Close()
-		t.Error("a door is open without a certificate")
+		t.Error("an endpoint is active without a certificate")
 	}
 	stop()
 	select {

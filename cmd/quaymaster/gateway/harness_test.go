@@ -28,20 +28,20 @@ const head = "apiVersion: quaymaster.dev/v1alpha1\nkind: Configuration\n"
 // patience is how long tests wait for what happens beside them.
 const patience = 20 * time.Second
 
-// dock is a registry with a signed image and one that is not, and a folder for
+// env is a registry with a signed image and one that is not, and a folder for
 // policies.
-type dock struct {
+type env struct {
 	*gatetest.Yard
 	signed, unsigned gatetest.Image
 	key, other       *verifytest.Signer
 	folder           string
 }
 
-func newDock(t testing.TB) *dock {
+func newEnv(t testing.TB) *env {
 	t.Helper()
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
-	d := &dock{
+	d := &env{
 		Yard: gatetest.New(server, verifytest.Must(verifytest.New(verifytest.Options{}))), folder: t.TempDir(),
 		key:   verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
 		other: verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{})),
@@ -55,7 +55,7 @@ func newDock(t testing.TB) *dock {
 }
 
 // write replaces a file in one step, as a mounted ConfigMap is replaced.
-func (d *dock) write(t testing.TB, name, content string) {
+func (d *env) write(t testing.TB, name, content string) {
 	t.Helper()
 	path := filepath.Join(d.folder, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -91,15 +91,15 @@ spec:
 
 // running is a gateway that runs standalone on loopback.
 type running struct {
-	doors, plain string
-	client       *http.Client
-	log          *testkit.Log
-	stop         context.CancelFunc
-	ended        chan error
+	address, plain string
+	client         *http.Client
+	log            *testkit.Log
+	stop           context.CancelFunc
+	ended          chan error
 }
 
-// start runs a gateway with more settings, and waits until its doors are open.
-func (d *dock) start(t *testing.T, settings string) *running {
+// start runs a gateway with more settings, and waits until its endpoints are active.
+func (d *env) start(t *testing.T, settings string) *running {
 	t.Helper()
 	if !strings.Contains(settings, "ages:") {
 		settings += "ages: {tag: 1ms, none: 1ms}\n"
@@ -121,7 +121,7 @@ func (d *dock) start(t *testing.T, settings string) *running {
 	open, gone := make(chan [2]string, 1), make(chan struct{})
 	go func() {
 		defer close(gone)
-		r.ended <- Run(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(doors, plain string) { open <- [2]string{doors, plain} }})
+		r.ended <- Run(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(address, plain string) { open <- [2]string{address, plain} }})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -136,11 +136,11 @@ func (d *dock) start(t *testing.T, settings string) *running {
 	})
 	select {
 	case at := <-open:
-		r.doors, r.plain = at[0], at[1]
+		r.address, r.plain = at[0], at[1]
 	case err := <-r.ended:
 		t.Fatalf("the gateway ended: %v\n%s", err, r.log)
 	case <-time.After(patience):
-		t.Fatalf("the doors are not open after %s:\n%s", patience, r.log)
+		t.Fatalf("the endpoints are not active after %s:\n%s", patience, r.log)
 	}
 	authority, err := os.ReadFile(filepath.Join(d.folder, "certificate", "ca.crt"))
 	if err != nil {
@@ -183,12 +183,12 @@ type answer struct {
 }
 
 // ask sends a review for a new object that runs the image.
-func (r *running) ask(door, kind, namespace, image string) (answer, error) {
+func (r *running) ask(endpoint, kind, namespace, image string) (answer, error) {
 	body, err := json.Marshal(reviewOf(kind, namespace, image))
 	if err != nil {
 		return answer{}, err
 	}
-	response, err := r.client.Post("https://"+r.doors+door+"?timeout=10s", "application/json", bytes.NewReader(body))
+	response, err := r.client.Post("https://"+r.address+endpoint+"?timeout=10s", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return answer{}, err
 	}
@@ -203,9 +203,9 @@ func (r *running) ask(door, kind, namespace, image string) (answer, error) {
 	return review.Response, json.Unmarshal(text, &review)
 }
 
-func (r *running) mustAsk(t *testing.T, door, kind, namespace, image string) answer {
+func (r *running) mustAsk(t *testing.T, endpoint, kind, namespace, image string) answer {
 	t.Helper()
-	got, err := r.ask(door, kind, namespace, image)
+	got, err := r.ask(endpoint, kind, namespace, image)
 	if err != nil {
 		t.Fatal(err)
 	}

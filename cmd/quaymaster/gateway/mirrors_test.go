@@ -32,7 +32,7 @@ func mirrorText(name, source, target, more string) string {
 // TestStandaloneRedirects: two registries, and a file that says that one has what the
 // other has.
 func TestStandaloneRedirects(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	server := registrytest.Start(registrytest.Options{})
 	t.Cleanup(server.Close)
 	copied := gatetest.New(server, d.Sigstore).Build("signed", "v1", "1")
@@ -91,7 +91,7 @@ func TestStandaloneRedirects(t *testing.T) {
 }
 
 func TestMirrorsThatCannotBeReadStopTheStart(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	c, err := config.Parse([]byte(head + "standalone: true\npolicies: {folders: [" + d.folder + "/policies]}\nmirrors: {files: [" + d.folder + "/nothing]}\n"))
 	if err != nil {
 		t.Fatal(err)

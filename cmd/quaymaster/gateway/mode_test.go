@@ -26,8 +26,8 @@ func (refuser) FailOpen(*policy.Subject) bool                             { retu
 func (refuser) Check([]byte) error                                        { return context.Canceled }
 func (refuser) Warnings([]byte) []string                                  { return nil }
 
-// TestModeOfDoors: what is refused at which path, in which mode.
-func TestModeOfDoors(t *testing.T) {
+// TestModeOfEndpoints: what is refused at which path, in which mode.
+func TestModeOfEndpoints(t *testing.T) {
 	const shadow, enforce = config.ModeShadow, config.ModeEnforce
 	const cluster, disabled, standalone = "", "webhooks: {disabled: true}\n", "standalone: true\npolicies: {folders: [/p]}\n"
 	objects := []string{configuration.MutatePath, configuration.ValidatePath}
@@ -51,7 +51,7 @@ func TestModeOfDoors(t *testing.T) {
 			t.Fatal(err)
 		}
 		queue := mustQueue(t)
-		doors, err := admissionHandlers(c, admission.Config{
+		handlers, err := admissionHandlers(c, admission.Config{
 			Decider: refuser{}, Namespaces: refuser{}, Failure: refuser{}, Recorder: nowhere{}, Queue: queue,
 			Copies: endpoints.Copies{State: &gate.Current{}}, Reproduce: func(string, policy.Image) string { return "" }, Rules: endpoints.Failure{State: &gate.Current{}}, Requesters: endpoints.Requesters{},
 		}, admission.PolicyConfig{Checker: refuser{}, Recorder: nowhere{}, Queue: queue})
@@ -64,7 +64,7 @@ func TestModeOfDoors(t *testing.T) {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
 			w := httptest.NewRecorder()
-			doors[path].ServeHTTP(w, r)
+			handlers[path].ServeHTTP(w, r)
 			return strings.Contains(w.Body.String(), `"allowed":false`)
 		}
 		for _, path := range append(objects, configuration.DocumentsPath) {
@@ -81,7 +81,7 @@ func TestModeOfDoors(t *testing.T) {
 			}
 		}
 		if c.Shadows(config.APIPath) || c.Shadows("socket") || c.Shadows(config.ImageReviewPath) != (row.mode == shadow) {
-			t.Errorf("%s: the other doors", row.reason)
+			t.Errorf("%s: the other endpoints", row.reason)
 		}
 	}
 	for _, wrong := range []string{"Shadow", "audit", "\"shadow \""} {

@@ -11,7 +11,7 @@ import (
 // TestOperatingMetrics: whoever operates the gateway sees what it is there for, whether
 // it can do that, what ends when, and what came in unchecked.
 func TestOperatingMetrics(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	alone := func(text string) string {
 		return strings.Replace(text, "metadata: {", `metadata: {annotations: {pod-policies.kyverno.io/autogen-controllers: none}, `, 1)
 	}

@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			folder := t.TempDir()
-			d := &dock{folder: folder}
+			d := &env{folder: folder}
 			d.write(t, "policies/mirrors.yaml", "")
 			d.write(t, "mirrors/none.yaml", "")
 			if err := os.WriteFile(filepath.Join(folder, "kubeconfig"), fmt.Appendf(nil, `apiVersion: v1

@@ -117,7 +117,7 @@ func gateOf(t *testing.T, reader *offline.Reader) *gate.Gate {
 	return made
 }
 
-// allows asks both doors as the API server does for what is created.
+// allows asks both endpoints as the API server does for what is created.
 func (r *running) allows(t *testing.T, recorded, o object) (bool, string) {
 	t.Helper()
 	mutated := r.review(t, "/mutate", recorded, o, nil)
@@ -154,7 +154,7 @@ func decides(t *testing.T, reader *offline.Reader, made *gate.Gate, recorded, o 
 	return made.Decide(t.Context(), request)
 }
 
-// TestBundleAgrees: what a bundle says of an object is what the admission doors of a
+// TestBundleAgrees: what a bundle says of an object is what the admission endpoints of a
 // gateway say that has the same documents, for every policy that the project comes
 // from and for our twins of them.
 func TestBundleAgrees(t *testing.T) {
@@ -219,7 +219,7 @@ func TestBundleAgreesOnImages(t *testing.T) {
 	if samples == "" {
 		t.Skip("QUAYMASTER_SAMPLES is not set")
 	}
-	d := newDock(t)
+	d := newEnv(t)
 	names := []string{d.signed.Name, d.unsigned.Name}
 	for _, repository := range []string{"kyverno/test-verify-image", "fluxcd/source-controller", "myorg/myrepo"} {
 		names = append(names, d.Build(repository, "signed", repository).Name)

@@ -8,7 +8,7 @@ import (
 // TestStandaloneWithoutReport: a process that only admits serves no dashboard and answers
 // all the same.
 func TestStandaloneWithoutReport(t *testing.T) {
-	d := newDock(t)
+	d := newEnv(t)
 	for _, row := range []struct {
 		roles string
 		shown bool

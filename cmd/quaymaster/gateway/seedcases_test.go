@@ -237,7 +237,7 @@ func vaultCases() []seedCase {
 	}
 }
 
-// rolebindingCases: what is generated needs a cluster; at the doors it is recorded who
+// rolebindingCases: what is generated needs a cluster; at the endpoints it is recorded who
 // asks for it.
 func rolebindingCases() []seedCase {
 	return []seedCase{

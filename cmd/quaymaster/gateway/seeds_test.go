@@ -44,13 +44,13 @@ type seedCase struct {
 	object  string
 	old     string // with it, the request is an update
 	want    string // what the object has then; empty: what was sent, and no patch
-	stopped string // what the mutating door says; empty: it admits
-	refused string // what the validating door says; empty: it admits
+	stopped string // what the mutating endpoint says; empty: it admits
+	refused string // what the validating endpoint says; empty: it admits
 	audited string // what the log says of a rule that only audits
 }
 
 // TestSeeds: each of the policies that the project comes from does what its document
-// says, at both doors of a gateway that runs.
+// says, at both endpoints of a gateway that runs.
 func TestSeeds(t *testing.T) {
 	for _, s := range seeds() {
 		own := filepath.Join("testdata", "seeds", s.ours+".yaml")
@@ -95,7 +95,7 @@ func (c seedCase) try(t *testing.T, r *running, reviews string) {
 	object, old := c.read(t, c.object, recorded), c.read(t, c.old, recorded)
 	mutated := r.review(t, "/mutate", recorded, object, old)
 	if mutated.Allowed != (c.stopped == "") || !strings.Contains(mutated.Status.Message, c.stopped) {
-		t.Fatalf("the mutating door: allowed %t, want refused %q: %s", mutated.Allowed, c.stopped, mutated.says())
+		t.Fatalf("the mutating endpoint: allowed %t, want refused %q: %s", mutated.Allowed, c.stopped, mutated.says())
 	}
 	if c.stopped != "" {
 		return
@@ -116,7 +116,7 @@ func (c seedCase) try(t *testing.T, r *running, reviews string) {
 	before := len(r.log.String())
 	validated := r.review(t, "/validate", recorded, stored, old)
 	if validated.Allowed != (c.refused == "") || !strings.Contains(validated.Status.Message, c.refused) {
-		t.Errorf("the validating door: allowed %t, want refused %q: %s", validated.Allowed, c.refused, validated.says())
+		t.Errorf("the validating endpoint: allowed %t, want refused %q: %s", validated.Allowed, c.refused, validated.says())
 	}
 	if lines := r.log.String()[before:]; !strings.Contains(lines, c.audited) || c.audited == "" && strings.Contains(lines, "=fail") != (c.refused != "") {
 		t.Errorf("want that the log says %q:\n%s", c.audited, lines)
@@ -170,7 +170,7 @@ func (c seedCase) read(t *testing.T, text string, recorded object) object {
 }
 
 // review sends a recorded review with its object exchanged; old is nil at a creation.
-func (r *running) review(t *testing.T, door string, recorded, object, old object) reply {
+func (r *running) review(t *testing.T, endpoint string, recorded, object, old object) reply {
 	t.Helper()
 	group, version, found := strings.Cut(object["apiVersion"].(string), "/")
 	if !found {
@@ -188,7 +188,7 @@ func (r *running) review(t *testing.T, door string, recorded, object, old object
 			request["oldObject"] = old
 		}
 	})
-	status, body := post(t, r.client, "https://"+r.doors+door+"?timeout=10s", "", review)
+	status, body := post(t, r.client, "https://"+r.address+endpoint+"?timeout=10s", "", review)
 	var said struct {
 		Response reply `json:"response"`
 	}
@@ -202,7 +202,7 @@ func (r *running) review(t *testing.T, door string, recorded, object, old object
 // and an API server that knows the namespaces among the documents.
 func seedGateway(t *testing.T, host, documents string) *running {
 	t.Helper()
-	d := &dock{folder: t.TempDir()}
+	d := &env{folder: t.TempDir()}
 	d.write(t, "policies/all.yaml", documents)
 	c, err := config.Parse([]byte(head + strings.ReplaceAll(`standalone: true
 policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
@@ -214,7 +214,7 @@ policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 	ctx, stop := context.WithCancel(t.Context())
 	r := &running{log: &testkit.Log{}, stop: stop, ended: make(chan error, 1), client: &http.Client{}}
 	open := make(chan string, 1)
-	g, err := newAssembly(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(doors, _ string) { open <- doors }})
+	g, err := newAssembly(ctx, c, Options{Log: r.log, Version: "test", Replica: "test", Listening: func(address, _ string) { open <- address }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,9 +232,9 @@ policies: {folders: [FOLDER/policies], expressions: {httpHosts: ["`+host+`"]}}
 		}
 	})
 	select {
-	case r.doors = <-open:
+	case r.address = <-open:
 	case <-time.After(patience):
-		t.Fatalf("the doors are not open after %s:\n%s", patience, r.log)
+		t.Fatalf("the endpoints are not active after %s:\n%s", patience, r.log)
 	}
 	r.client = clientOf(g.certificates.Bundle())
 	return r

@@ -13,10 +13,10 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// TestTenantsAtTheDoor: a namespace whose registries never answer takes three quarters of
+// TestTenantsAtAnEndpoint: a namespace whose registries never answer takes three quarters of
 // the turns, and another one's pods are answered meanwhile.
-func TestTenantsAtTheDoor(t *testing.T) {
-	d := newDock(t)
+func TestTenantsAtAnEndpoint(t *testing.T) {
+	d := newEnv(t)
 	r := d.start(t, "limits: {requests: 16}\n")
 	var tarpits []*registrytest.Server
 	for range 5 {
@@ -60,9 +60,9 @@ func TestTenantsAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestA429AtTheDoor: the registry is asked once, and everybody is told when to try again.
-func TestA429AtTheDoor(t *testing.T) {
-	d := newDock(t)
+// TestA429AtAnEndpoint: the registry is asked once, and everybody is told when to try again.
+func TestA429AtAnEndpoint(t *testing.T) {
+	d := newEnv(t)
 	r := d.start(t, "")
 	d.Registry.SetFaults(registrytest.Fault{Do: registrytest.RetryAfter(http.StatusTooManyRequests, "600")})
 	d.Registry.Reset()

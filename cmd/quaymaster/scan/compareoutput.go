@@ -22,7 +22,7 @@ type compared struct {
 	all    bool // rows
 }
 
-// Write implements runResult.
+// Write implements output.Result.
 func (c *compared) Write(w io.Writer, to output.Destination) error {
 	switch {
 	case to.Format == output.JSON && c.Failure != nil:

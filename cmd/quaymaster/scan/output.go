@@ -39,7 +39,7 @@ func Outputs() output.Flags {
 	return output.Flags{Excluded: output.VSA}
 }
 
-// Write implements runResult.
+// Write implements output.Result.
 func (s *scanned) Write(w io.Writer, to output.Destination) error {
 	switch {
 	case to.Format == output.Text && s.Failure == nil:

@@ -51,7 +51,7 @@ type signerUses struct {
 	*dependents.List
 }
 
-// Write implements runResult.
+// Write implements output.Result.
 func (s *signerUses) Write(w io.Writer, to output.Destination) error {
 	switch {
 	case to.Format == output.JSON && s.Failure != nil:

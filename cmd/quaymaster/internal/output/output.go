@@ -236,7 +236,7 @@ func (o *output) write(t command.Terminal, what Result) error {
 	return err
 }
 
-// Write implements runResult.
+// Write implements Result.
 func (v *Verdicts) Write(w io.Writer, to Destination) error {
 	switch to.Format {
 	case JSON:

@@ -37,7 +37,7 @@ func (o opened) Open(context.Context, gate.Access, image.Repository) (gate.Sessi
 	return engine.NewSession(o.client, ""), nil
 }
 
-// answer is what a door says, and the images that would run.
+// answer is what an endpoint says, and the images that would run.
 type answer struct {
 	allowed bool
 	said    string
@@ -49,15 +49,15 @@ type request struct {
 	operation   string // CREATE if empty
 	now, old    object
 	subresource string
-	resource    object // without a subresource the doors need none
+	resource    object // without a subresource the endpoints need none
 	user        string
 	dryRun      bool
 	options     object
 	// raw takes the place of now, and of what Mutate made of it.
 	raw string
-	// unmutated skips the mutating door, as when its webhook was down or taken away.
+	// unmutated skips the mutating endpoint, as when its webhook was down or taken away.
 	unmutated bool
-	// change is done between the doors.
+	// change is done between the endpoints.
 	change func()
 }
 
@@ -75,7 +75,7 @@ func (s *scene) ask(asked any) answer {
 	default:
 		s.t.Fatalf("nobody can be asked about %T", asked)
 	}
-	switch s.door {
+	switch s.endpoint {
 	case library:
 		return s.askLibrary(q)
 	case commandLine:
@@ -242,9 +242,9 @@ func (*wired) KindOf(group, version, resource string) (kind string, known bool) 
 // Record implements admission.Recorder: the answers are enough.
 func (*wired) Record(context.Context, admission.Review) {}
 
-// open opens both doors.
+// open opens both endpoints.
 func (w *wired) open(s *scene) string {
-	if w.doors == nil {
+	if w.server == nil {
 		mux := http.NewServeMux()
 		queue := testkit.Must(admission.NewQueue(admission.QueueBounds{}))(s.t)
 		for _, d := range []admission.Endpoint{admission.Mutate, admission.Validate} {
@@ -252,13 +252,13 @@ func (w *wired) open(s *scene) string {
 				Endpoint: d, Decider: w.gate, Namespaces: labelled{s}, Failure: w, Queue: queue, Recorder: w, Rules: w, Kinds: w,
 			}))(s.t))
 		}
-		w.doors = httptest.NewServer(mux)
-		s.t.Cleanup(w.doors.Close)
+		w.server = httptest.NewServer(mux)
+		s.t.Cleanup(w.server.Close)
 	}
-	return w.doors.URL
+	return w.server.URL
 }
 
-// post sends a body to a door and reads what an API server would.
+// post sends a body to an endpoint and reads what an API server would.
 func (s *scene) post(d admission.Endpoint, body []byte) (a answer, patch []byte) {
 	s.t.Helper()
 	url := fmt.Sprintf("%s/%s?timeout=%s", s.wire().open(s), d, s.patience)

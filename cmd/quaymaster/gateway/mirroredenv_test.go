@@ -15,16 +15,16 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// road leads from a source of images to two mirrors of it. Its policy wants the
-// source's images signed, and speaks of no mirror.
-type road struct {
-	*dock
+// mirroredEnv has a source of images and two mirrors of it. Its policy wants the
+// source's images signed, and names no mirror.
+type mirroredEnv struct {
+	*env
 	near, far *gatetest.Yard
 }
 
-func newRoad(t *testing.T) *road {
+func newMirroredEnv(t *testing.T) *mirroredEnv {
 	t.Helper()
-	r := &road{dock: newDock(t)}
+	r := &mirroredEnv{env: newEnv(t)}
 	for _, yard := range []**gatetest.Yard{&r.near, &r.far} {
 		server := registrytest.Start(registrytest.Options{})
 		t.Cleanup(server.Close)
@@ -35,12 +35,12 @@ func newRoad(t *testing.T) *road {
 }
 
 // policy wants every image of the source signed by the key.
-func (r *road) policy() string {
+func (r *mirroredEnv) policy() string {
 	return strings.ReplaceAll(policyText("signed", "Pod", r.key), `"*"`, `"`+r.Registry.Host()+`/*"`)
 }
 
 // build makes a signed image at the source.
-func (r *road) build(t *testing.T, repository, tag, content string) gatetest.Image {
+func (r *mirroredEnv) build(t *testing.T, repository, tag, content string) gatetest.Image {
 	t.Helper()
 	made := r.Build(repository, tag, content)
 	r.sign(t, r.Yard, made)
@@ -48,7 +48,7 @@ func (r *road) build(t *testing.T, repository, tag, content string) gatetest.Ima
 }
 
 // sign signs an image where it lies.
-func (r *road) sign(t *testing.T, yard *gatetest.Yard, image gatetest.Image) {
+func (r *mirroredEnv) sign(t *testing.T, yard *gatetest.Yard, image gatetest.Image) {
 	t.Helper()
 	if err := yard.SignLegacy(image, verifytest.Claim{Signer: r.key, NoLog: true}, nil); err != nil {
 		t.Fatal(err)
@@ -70,13 +70,13 @@ func pinned(image gatetest.Image) string { return image.Name + "@" + image.Manif
 
 // open starts a gateway with a mapping of the source to near and far, whose entry
 // has further settings; more are lines of the configuration.
-func (r *road) open(t *testing.T, settings string, more ...string) *running {
+func (r *mirroredEnv) open(t *testing.T, settings string, more ...string) *running {
 	t.Helper()
 	return r.openTo(t, "{location: "+r.near.Registry.Host()+"/hub}, {location: "+r.far.Registry.Host()+"/hub}", settings, more...)
 }
 
 // openTo is open with other targets.
-func (r *road) openTo(t *testing.T, targets, settings string, more ...string) *running {
+func (r *mirroredEnv) openTo(t *testing.T, targets, settings string, more ...string) *running {
 	t.Helper()
 	r.write(t, "mirrors/hub.yaml", fmt.Sprintf(`apiVersion: quaymaster.dev/v1alpha1
 kind: RegistryMirror
@@ -115,7 +115,7 @@ func with(t *testing.T, o object, change func(o object)) object {
 	return copied
 }
 
-// reply is what a door says, and what the API server would store.
+// reply is the response of an endpoint, and what the API server would store.
 type reply struct {
 	Allowed  bool     `json:"allowed"`
 	Patch    []byte   `json:"patch"`
@@ -149,21 +149,21 @@ func writtenIn(o object) string {
 	return text
 }
 
-// create asks the mutating door about a new object.
+// create asks the mutating endpoint about a new object.
 func (r *running) create(t *testing.T, o object) reply { return r.admit(t, "/mutate", o, nil, nil) }
 
-// update asks the mutating door about a change.
+// update asks the mutating endpoint about a change.
 func (r *running) update(t *testing.T, o, old object) reply {
 	return r.admit(t, "/mutate", o, old, nil)
 }
 
-// validate asks the validating door about what is stored.
+// validate asks the validating endpoint about what is stored.
 func (r *running) validate(t *testing.T, o, old object) reply {
 	return r.admit(t, "/validate", o, old, nil)
 }
 
 // admit sends a review, whose request may be changed before; old is nil at creation.
-func (r *running) admit(t *testing.T, door string, o, old object, change func(request object)) reply {
+func (r *running) admit(t *testing.T, endpoint string, o, old object, change func(request object)) reply {
 	t.Helper()
 	kind, _ := o["kind"].(string)
 	review := reviewOf(kind, "shop", "")
@@ -175,7 +175,7 @@ func (r *running) admit(t *testing.T, door string, o, old object, change func(re
 	if change != nil {
 		change(request)
 	}
-	status, text := post(t, r.client, "https://"+r.doors+door+"?timeout=10s", "", review)
+	status, text := post(t, r.client, "https://"+r.address+endpoint+"?timeout=10s", "", review)
 	var said struct {
 		Response reply `json:"response"`
 	}
