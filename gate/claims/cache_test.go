@@ -41,10 +41,11 @@ func newFixture(t *testing.T, change func(*Config)) *fixture {
 	if change != nil {
 		change(&config)
 	}
-	var err error
-	if f.Cache, err = New(config); err != nil {
+	made, err := New(config)
+	if err != nil {
 		t.Fatal(err)
 	}
+	f.Cache = made
 	return f
 }
 

@@ -158,7 +158,7 @@ func (c *compared) close(b *strings.Builder) {
 		fmt.Fprintf(b, "saved: %.1f ms a call, by %s\n", *saved.Milliseconds, account(saved.By))
 	}
 	for _, untold := range c.comparison.Saved.Unreported {
-		fmt.Fprintf(b, "not told: %s\n", untold)
+		fmt.Fprintf(b, "unreported: %s\n", untold)
 	}
 	fmt.Fprintf(b, "%d verdicts of ours, %d of theirs: %d agree, %d could be looked at by neither\n", s.Ours, s.Theirs, s.Agree, s.NeitherLooked)
 	fmt.Fprintf(b, "%d wrongly admitted there, %d could not be looked at here, %d denied only there, %d could not be looked at there, %d only here, %d only there",
