@@ -64,6 +64,8 @@ type Check struct {
 	Unsure error
 	// Exception is the exception that caused Skip; nil for any other cause.
 	Exception *Exception
+	// AtTag has the Skip and Exception for a reference with a digest to which its tag resolves; nil: none.
+	AtTag *Check
 	Claims
 	// Judge makes the final decision, for all checks of the rule with the same one; nil if the
 	// parts above decide. Set by Set.Plan.

@@ -74,6 +74,17 @@ func Decided(check *Check) (Decision, bool) {
 	return Decision{}, false
 }
 
+// AtTag returns the decision about a digest to which the tag beside it resolves: an exempt tag skips it.
+func AtTag(own Decision) Decision {
+	if own.Check.AtTag == nil || own.Result == Pass {
+		return own
+	}
+	check := *own.Check
+	check.Skip, check.Exception = check.AtTag.Skip, check.AtTag.Exception
+	skipped, _ := Decided(&check)
+	return skipped
+}
+
 // WithUncertainty makes a failure indeterminate where the rule may not apply.
 func (d Decision) WithUncertainty() Decision {
 	if d.Check.Unsure == nil || d.Result != Fail {

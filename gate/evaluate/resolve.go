@@ -152,19 +152,12 @@ func (r *resolver) compareSource(ctx context.Context) (wait func() image.Digest)
 		return func() image.Digest { return image.Digest{} }
 	}
 	ctx, cancel := context.WithTimeout(ctx, sourceTime)
-	done := make(chan struct{})
-	var source image.Digest
+	found := make(chan image.Digest, 1)
 	go func() {
-		defer close(done)
 		defer cancel()
-		_ = panics.Catch(func() {
-			if pinned, err := r.tag(ctx, r.ref); err == nil {
-				source = pinned.Digest()
-			}
-		})
+		var pinned image.Pinned
+		_ = panics.Catch(func() { pinned, _ = r.tag(ctx, r.ref) })
+		found <- pinned.Digest()
 	}()
-	return func() image.Digest { // resolve heeds ctx
-		<-done
-		return source
-	}
+	return func() image.Digest { return <-found } // resolve heeds ctx
 }

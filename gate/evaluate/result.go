@@ -34,6 +34,7 @@ type Result struct {
 	children content.Index     // of the named digest, where a policy selects platforms
 	parent   content.Index     // the index that lists the named digest
 	byParent []policy.Decision // of the checks, by parent; none where it was not asked
+	isAtTag  bool              // the tag of a reference with a digest resolves to that digest
 }
 
 // markLate marks everything that the request's deadline cut short.
@@ -55,6 +56,9 @@ func (r *Result) Decide(i int) policy.Decision {
 	own := r.own[i]
 	if !check.NeedsProof() {
 		return own
+	}
+	if r.isAtTag {
+		own = policy.AtTag(own)
 	}
 	switch check.Platforms {
 	case policy.PlatformEach:

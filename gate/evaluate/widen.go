@@ -32,7 +32,7 @@ func (e *Evaluation) widen(ctx context.Context, at *repository) {
 		return
 	}
 	if r.parent.Pinned.IsZero() {
-		r.parent = e.resolver.index(ctx, &e.content, r.Pinned.Digest())
+		r.parent, r.isAtTag = e.resolver.index(ctx, &e.content, r.Pinned.Digest())
 	}
 	if r.parent.Err != nil || r.parent.Pinned.IsZero() || len(r.parent.Children) == 0 {
 		return
@@ -120,20 +120,20 @@ func (e *Evaluation) anywhere() []policy.Question {
 	return slices.DeleteFunc(questionsOf(e.result.checks), func(q policy.Question) bool { return len(q.Sources) > 0 })
 }
 
-// index resolves the tag of a reference that has a tag and a digest, and returns the index behind
-// it if that lists the named digest.
-func (r *resolver) index(ctx context.Context, c *imageContent, named image.Digest) content.Index {
+// index resolves the tag of a reference that has a tag and a digest, and returns whether it resolves to
+// the named digest, or else the index behind it if that lists the named digest.
+func (r *resolver) index(ctx context.Context, c *imageContent, named image.Digest) (listing content.Index, isNamed bool) {
 	tagged, err := image.Parse(r.ref.Repository().String() + ":" + r.ref.Tag())
 	if err != nil {
-		return content.Index{Err: err}
+		return content.Index{Err: err}, false
 	}
 	pinned, err := r.tag(ctx, tagged)
 	if err != nil || pinned.Digest() == named {
-		return content.Index{Err: err}
+		return content.Index{Err: err}, err == nil
 	}
 	found := c.reader().Index(ctx, pinned)
 	if slices.ContainsFunc(found.Children, func(child image.Descriptor) bool { return child.Digest == named }) {
-		return found
+		return found, false
 	}
-	return content.Index{Err: found.Err}
+	return content.Index{Err: found.Err}, false
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -180,12 +181,7 @@ func covering(speaking []*policy.Exception, images []policy.Image) map[called]*p
 }
 
 func byName(covered map[called]*policy.Exception) bool {
-	for _, e := range covered {
-		if len(e.Images) > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(covered)), func(e *policy.Exception) bool { return len(e.Images) > 0 })
 }
 
 // except marks the checks that an exception covers.
@@ -202,6 +198,10 @@ func (s *Set) except(ctx context.Context, m ruleIn, checks []policy.Check, subje
 	for i := range checks {
 		if e := covered[calledOf(checks[i].Image)]; e != nil && checks[i].Skip == "" {
 			checks[i].Skip, checks[i].Exception = skipReason(e), e
+		}
+		at := slices.IndexFunc(speaking, func(e *policy.Exception) bool { return reference.ExemptsTag(e.Images, checks[i].Image.Ref) })
+		if at >= 0 && checks[i].Judge == nil && checks[i].Image.Copy.IsZero() { // the tag of a copy may be another image's
+			checks[i].AtTag = &policy.Check{Skip: skipReason(speaking[at]), Exception: speaking[at]}
 		}
 	}
 }

@@ -45,6 +45,15 @@ func Exempts(patterns []string, ref image.Ref) bool {
 	return false
 }
 
+// ExemptsTag reports whether one of the patterns exempts the tag of an image that has a digest as well.
+// It exempts the image if the tag resolves to the digest.
+func ExemptsTag(patterns []string, ref image.Ref) bool {
+	if ref.Tag() == "" || ref.Digest().IsZero() {
+		return false
+	}
+	return slices.ContainsFunc(bases(ref, false), func(base string) bool { return wildcard.Any(patterns, base+":"+ref.Tag()) })
+}
+
 // bases are the spellings of registry and path: Docker Hub's official images
 // with and without library/. With all, they are also there without the registry, and images
 // of others by each name that their registry has.

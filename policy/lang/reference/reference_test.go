@@ -49,6 +49,26 @@ func TestConcernsAndExempts(t *testing.T) {
 	}
 }
 
+// TestExemptsTag: a digest is exempt by its tag only where that is asked for.
+func TestExemptsTag(t *testing.T) {
+	for _, c := range []struct {
+		pattern, ref string
+		want         bool
+		reason       string
+	}{
+		{"ghcr.io/org/app:*", "ghcr.io/org/app:v1@" + digest, true, "every tag"},
+		{"ghcr.io/org/app:v1", "ghcr.io/org/app:v1@" + digest, true, "the tag"},
+		{"docker.io/nginx:*", "nginx:1@" + digest, true, "another spelling"},
+		{"ghcr.io/org/app:v2", "ghcr.io/org/app:v1@" + digest, false, "another tag"},
+		{"ghcr.io/org/app:*", "ghcr.io/org/app@" + digest, false, "no tag"},
+		{"ghcr.io/org/app:*", "ghcr.io/org/app:v1", false, "no digest"},
+	} {
+		if got := reference.ExemptsTag([]string{reference.Normal(c.pattern)}, image.MustParse(c.ref)); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+}
+
 func TestNormal(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"index.docker.io/library/*": "docker.io/library/*", "GHCR.io/org/*": "ghcr.io/org/*", "*.Example.com:443/x": "*.example.com:443/x",

@@ -215,8 +215,12 @@ func (e *Entry) Checks(images []policy.Image, action policy.Action, data Lazy) (
 		}
 		check := template
 		check.Image = i
-		if reference.Exempts(made.exempt, i.Ref) {
-			check.Skip = "the policy's skipImageReferences names " + i.Ref.String()
+		why := "the policy's skipImageReferences names " + i.Ref.String()
+		switch {
+		case reference.Exempts(made.exempt, i.Ref):
+			check.Skip = why
+		case i.Copy.IsZero() && reference.ExemptsTag(made.exempt, i.Ref): // the tag of a copy may be another image's
+			check.AtTag = &policy.Check{Skip: why}
 		}
 		checks = append(checks, check)
 	}

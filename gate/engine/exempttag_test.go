@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/quaymaster/quaymaster/gate"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/verify/verifytest"
+)
+
+const exemptByTag = `
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: signed}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: signed
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    verifyImages:
+    - imageReferences: ["*"]
+      skipImageReferences: ["docker.io/library/nginx:1.*"]
+      attestors: [{entries: [{keys: {publicKeys: "%s", rekor: {ignoreTlog: true}, ctlog: {ignoreSCT: true}}}]}]
+---
+apiVersion: kyverno.io/v1
+kind: ClusterPolicy
+metadata: {name: pinned}
+spec:
+  validationFailureAction: Enforce
+  rules:
+  - name: pinned
+    match: {any: [{resources: {kinds: [Pod]}}]}
+    verifyImages: [{imageReferences: ["*"], required: false}]
+---
+apiVersion: kyverno.io/v2
+kind: PolicyException
+metadata: {name: redis, namespace: exceptions, annotations: {quaymaster.dev/images: "docker.io/library/redis:7"}}
+spec:
+  exceptions: [{policyName: signed, ruleNames: [signed]}]
+  match: {any: [{resources: {kinds: [Pod]}}]}
+`
+
+// TestExemptByTag: an image that is exempt by its tag stays exempt when another policy has pinned it.
+func TestExemptByTag(t *testing.T) {
+	key, err := verifytest.KeySigner(verifytest.KeyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := &turning{archive: archive{found: map[image.Digest][]byte{}}, tags: &[]image.Digest{}}
+	configured := registry.add(`{"config":{"User":"1"}}`)
+	tagged := registry.add(fmt.Sprintf(`{"config":{"digest":%q,"size":1}}`, configured)).String()
+	*registry.tags = append(*registry.tags, image.MustParseDigest(tagged))
+	other := registry.add(fmt.Sprintf(`{"config":{"digest":%q,"size":1},"annotations":{}}`, configured)).String()
+	g := gateOf(t, fmt.Sprintf(exemptByTag, strings.ReplaceAll(string(key.PublicPEM()), "\n", "\\n")), registry)
+	for _, c := range []struct {
+		image, reason string
+		want          gate.Result
+	}{
+		{"nginx:1.27", "the tag is exempt", gate.Allow},
+		{"nginx:1.27@" + tagged, "the tag resolves to the digest", gate.Allow},
+		{"nginx:1.27@" + other, "the tag resolves to another digest", gate.Deny},
+		{"nginx:2.0@" + tagged, "the tag is not exempt", gate.Deny},
+		{"nginx@" + tagged, "there is no tag", gate.Deny},
+		{"redis:7@" + tagged, "an exception lists the tag, which resolves to the digest", gate.Allow},
+		{"redis:7@" + other, "an exception lists the tag, which resolves to another digest", gate.Deny},
+		{"redis:8@" + tagged, "an exception lists another tag", gate.Deny},
+	} {
+		object := read(t, strings.ReplaceAll(pod, "nginx:1.27", c.image))[0]
+		outcome := g.Decide(t.Context(), gate.Request{Object: object, Pinning: gate.PinHere})
+		if outcome.Result != c.want {
+			t.Errorf("%s: %s is %s, want %s: %v", c.image, c.reason, outcome.Result, c.want, outcome.Verdicts)
+		}
+	}
+}
