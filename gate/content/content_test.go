@@ -215,7 +215,7 @@ func TestUnreadData(t *testing.T) {
 		{"a defect", index, config, true, true},
 		{"the image is not", manifest, manifest, false, true},
 		{"the configuration is not", manifest, config, false, true},
-		{"a manifest without a configuration", none, image.Digest{}, false, true},
+		{"a manifest without a configuration", none, index, false, true},
 	} {
 		pinned, err := image.MustParse("registry.example/app:1").Pin(image.Descriptor{Digest: c.of})
 		if err != nil {

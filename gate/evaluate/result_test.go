@@ -1,0 +1,357 @@
+package evaluate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quaymaster/quaymaster/attest"
+	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/content"
+	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/verify"
+)
+
+// judge is a fake judge with fixed decisions.
+type judge struct {
+	decisions []policy.Decision
+	panics    bool
+}
+
+func (j judge) Judge(context.Context, []policy.Given) policy.Judgement {
+	if j.panics {
+		panic("a defect")
+	}
+	return policy.Judgement{Decisions: j.decisions, Object: policy.Ruling{Result: policy.Pass}}
+}
+
+// TestJudge: a judge's decision counts only where it is one of the known ones, with a reason.
+func TestJudge(t *testing.T) {
+	reasons := []policy.Reason{{Code: policy.Verified, Message: "signed"}}
+	for _, c := range []struct {
+		reason string
+		judge  judge
+		want   policy.Result
+		object policy.Result
+	}{
+		{"it passes", judge{decisions: []policy.Decision{{Result: policy.Pass, Reasons: reasons}}}, policy.Pass, policy.Pass},
+		{"it fails", judge{decisions: []policy.Decision{{Result: policy.Fail, Reasons: reasons}}}, policy.Fail, policy.Pass},
+		{"it cannot tell", judge{decisions: []policy.Decision{{Result: policy.Indeterminate, Reasons: reasons}}}, policy.Indeterminate, policy.Pass},
+		{"it skips", judge{decisions: []policy.Decision{{Result: policy.Skipped, Reasons: reasons}}}, policy.Skipped, policy.Pass},
+		{"no result", judge{decisions: []policy.Decision{{Reasons: reasons}}}, policy.Indeterminate, policy.Pass},
+		{"an unknown result", judge{decisions: []policy.Decision{{Result: "yes", Reasons: reasons}}}, policy.Indeterminate, policy.Pass},
+		{"no reason", judge{decisions: []policy.Decision{{Result: policy.Pass}}}, policy.Indeterminate, policy.Pass},
+		{"no decision", judge{}, policy.Indeterminate, policy.Indeterminate},
+		{"too many decisions", judge{decisions: []policy.Decision{{Result: policy.Pass, Reasons: reasons}, {Result: policy.Pass, Reasons: reasons}}}, policy.Indeterminate, policy.Indeterminate},
+		{"it panics", judge{panics: true}, policy.Indeterminate, policy.Indeterminate},
+	} {
+		check := &policy.Check{Entry: "rule"}
+		got := Judge(t.Context(), c.judge, []policy.Given{{Check: check}})
+		if len(got.Decisions) != 1 || got.Object.Result != c.object {
+			t.Errorf("%s: %+v", c.reason, got)
+			continue
+		}
+		if d := got.Decisions[0]; d.Result != c.want || d.Check != check || len(d.Reasons) != 1 {
+			t.Errorf("%s: %+v, want %s", c.reason, d, c.want)
+		}
+	}
+}
+
+// signedCheck requires a signature, and enforces it.
+func signedCheck(t *testing.T) *policy.Check {
+	t.Helper()
+	return &policy.Check{Entry: "entry", Claims: policy.Claims{Requirements: []policy.Requirement{
+		{Threshold: 1, Members: []policy.Member{{Authority: &verify.Authority{Name: "key"}}}},
+	}}}
+}
+
+// pin returns a pinned reference of the digest.
+func pin(t *testing.T, digest image.Digest) image.Pinned {
+	t.Helper()
+	pinned, err := parse(t, "registry.example/app:1").Pin(image.Descriptor{Digest: digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pinned
+}
+
+// TestDecideByIndex: an index that lists the named digest verifies it where the digest's own claims
+// do not, and no other check.
+func TestDecideByIndex(t *testing.T) {
+	named, listing := pin(t, digestOf(t, "a")), pin(t, digestOf(t, "b"))
+	signed, unsigned := signedCheck(t), &policy.Check{Entry: "entry"}
+	for _, c := range []struct {
+		reason      string
+		check       *policy.Check
+		err         error
+		own, parent policy.Result // "" where the parent was not asked
+		want        policy.Result
+		byIndex     bool
+	}{
+		{"the digest itself", signed, nil, policy.Pass, "", policy.Pass, false},
+		{"neither", signed, nil, policy.Fail, policy.Fail, policy.Fail, false},
+		{"the index", signed, nil, policy.Fail, policy.Pass, policy.Pass, true},
+		{"the index, where the digest is indeterminate", signed, nil, policy.Indeterminate, policy.Pass, policy.Pass, true},
+		{"both", signed, nil, policy.Pass, policy.Pass, policy.Pass, false},
+		{"the index is indeterminate", signed, nil, policy.Fail, policy.Indeterminate, policy.Fail, false},
+		{"the index was not asked", signed, nil, policy.Fail, "", policy.Fail, false},
+		{"no digest", signed, errors.New("unavailable"), policy.Pass, "", policy.Indeterminate, false},
+		{"a check without claims, and no digest", unsigned, errors.New("unavailable"), policy.Pass, "", policy.Pass, false},
+		{"a check without claims", unsigned, nil, policy.Fail, policy.Pass, policy.Fail, false},
+	} {
+		r := &Result{
+			Pinned: named, Err: c.err, checks: []*policy.Check{c.check}, own: []policy.Decision{{Check: c.check, Result: c.own}},
+			parent: content.Index{Pinned: listing}, answers: &answers{known: map[claimQuery]policy.Answer{}},
+		}
+		if c.parent != "" {
+			r.byParent = []policy.Decision{{Check: c.check, Result: c.parent}}
+		}
+		got := r.Decide(0)
+		isNamed := len(got.Reasons) > 0 && strings.Contains(got.Reasons[len(got.Reasons)-1].Message, listing.Digest().Short())
+		if got.Result != c.want || isNamed != c.byIndex {
+			t.Errorf("%s: %+v, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestGiven: a judge reads the claims about the index where those pass, and its decision names it.
+func TestGiven(t *testing.T) {
+	named, listing := pin(t, digestOf(t, "a")), pin(t, digestOf(t, "b"))
+	check := signedCheck(t)
+	a := &answers{known: map[claimQuery]policy.Answer{}}
+	a.set(claimQueryOf(named.Digest(), check.Questions()[0]), policy.Answer{Instead: []string{"named"}})
+	a.set(claimQueryOf(listing.Digest(), check.Questions()[0]), policy.Answer{Instead: []string{"index"}})
+	failed := errors.New("unavailable")
+	for _, c := range []struct {
+		reason  string
+		err     error
+		parent  policy.Result
+		decided policy.Result
+		reads   string // "" for a gap
+		names   bool   // the decision names the index
+	}{
+		{"the index passes", nil, policy.Pass, policy.Pass, "index", true},
+		{"the judge denies it", nil, policy.Pass, policy.Fail, "index", false},
+		{"the index fails", nil, policy.Fail, policy.Pass, "named", false},
+		{"no digest", failed, policy.Pass, policy.Pass, "", false},
+	} {
+		r := &Result{
+			Pinned: named, Err: c.err, checks: []*policy.Check{check}, own: []policy.Decision{{Check: check, Result: policy.Fail}},
+			parent: content.Index{Pinned: listing}, byParent: []policy.Decision{{Check: check, Result: c.parent}}, answers: a,
+		}
+		given := r.Given(0)
+		answer := given.Answers(check.Questions()[0])
+		if !errors.Is(given.Err, c.err) || given.Check != check || strings.Join(answer.Instead, "") != c.reads || (len(answer.Gaps) == 1) != (c.err != nil) {
+			t.Errorf("%s: %+v, answer %+v", c.reason, given, answer)
+		}
+		if got := r.Judged(0, policy.Decision{Check: check, Result: c.decided}); (len(got.Reasons) == 1) != c.names || got.Result != c.decided {
+			t.Errorf("%s: judged %+v", c.reason, got)
+		}
+	}
+}
+
+// TestIsVerified: a tag's digest is kept where a check verifies the image, and none denies it.
+func TestIsVerified(t *testing.T) {
+	signed, unsigned := signedCheck(t), &policy.Check{}
+	warned := signedCheck(t)
+	warned.Action = policy.Warn
+	for _, c := range []struct {
+		reason   string
+		checks   []*policy.Check
+		results  []policy.Result
+		verified bool
+		lacks    bool
+	}{
+		{"verified", []*policy.Check{signed}, []policy.Result{policy.Pass}, true, false},
+		{"denied", []*policy.Check{signed}, []policy.Result{policy.Fail}, false, true},
+		{"could not be verified", []*policy.Check{signed}, []policy.Result{policy.Indeterminate}, false, true},
+		{"no check", nil, nil, false, false},
+		{"a check without claims", []*policy.Check{unsigned}, []policy.Result{policy.Pass}, false, false},
+		{"verified, and a check without claims", []*policy.Check{signed, unsigned}, []policy.Result{policy.Pass, policy.Pass}, true, false},
+		{"verified, and denied by such a check", []*policy.Check{signed, unsigned}, []policy.Result{policy.Pass, policy.Fail}, false, false},
+		{"denied after it was verified", []*policy.Check{signed, signed}, []policy.Result{policy.Pass, policy.Fail}, false, true},
+		{"with a warning", []*policy.Check{signed, warned}, []policy.Result{policy.Pass, policy.Fail}, true, true},
+		{"a warning alone", []*policy.Check{warned}, []policy.Result{policy.Fail}, false, true},
+		{"verified for a warning", []*policy.Check{warned}, []policy.Result{policy.Pass}, true, false},
+		{"skipped", []*policy.Check{unsigned}, []policy.Result{policy.Skipped}, false, false},
+		{"verified, and skipped by another", []*policy.Check{unsigned, signed}, []policy.Result{policy.Skipped, policy.Pass}, true, false},
+	} {
+		r := &Result{checks: c.checks}
+		for i, result := range c.results {
+			r.own = append(r.own, policy.Decision{Check: c.checks[i], Result: result})
+		}
+		if r.isVerified() != c.verified || r.lacksClaims() != c.lacks {
+			t.Errorf("%s: verified %t, lacks claims %t", c.reason, r.isVerified(), r.lacksClaims())
+		}
+	}
+}
+
+// TestMayContradict: statements about an index do not count where those about the platform, in the
+// same repository, could not be read.
+func TestMayContradict(t *testing.T) {
+	here, elsewhere := parse(t, "registry.example/app").Repository(), parse(t, "mirror.example/app").Repository()
+	gap := func(in image.Repository, kind image.Kind) policy.Answer {
+		return policy.Answer{Gaps: []error{attest.Gap{Repository: in, Err: &image.Error{Kind: kind}}}}
+	}
+	unread, signature := gap(here, image.Unavailable), signedCheck(t)
+	denies := scans(nil)
+	denies.Deny = clean{}
+	for _, c := range []struct {
+		reason string
+		check  *policy.Check
+		answer policy.Answer
+		want   bool
+	}{
+		{"the statements of the platform were not read", scans(clean{}), unread, true},
+		{"all was read", scans(clean{}), policy.Answer{}, false},
+		{"elsewhere", scans(clean{}), gap(elsewhere, image.Unavailable), false},
+		{"beyond a bound", scans(clean{}), gap(here, image.Bound), false},
+		{"statements without a condition", scans(nil), unread, false},
+		{"statements that may deny", denies, unread, true},
+		{"signatures, which cannot contradict", signature, unread, false},
+	} {
+		r := &Result{Pinned: pin(t, digestOf(t, "a")), answers: &answers{known: map[claimQuery]policy.Answer{}}}
+		for _, q := range c.check.Questions() {
+			r.answers.set(claimQueryOf(r.Pinned.Digest(), q), c.answer)
+		}
+		above := []verify.Fact{{Origin: attest.Origin{Repository: here}}}
+		if got := r.mayContradict(c.check, above); got != c.want {
+			t.Errorf("%s: %t", c.reason, got)
+		}
+	}
+	mixed := scans(clean{})
+	mixed.Requirements = signature.Requirements
+	r := &Result{Pinned: pin(t, digestOf(t, "a")), answers: &answers{known: map[claimQuery]policy.Answer{}}}
+	for _, q := range mixed.Questions() {
+		if q.Role == attest.Signature {
+			r.answers.set(claimQueryOf(r.Pinned.Digest(), q), unread)
+		} else {
+			r.answers.set(claimQueryOf(r.Pinned.Digest(), q), policy.Answer{})
+		}
+	}
+	if r.mayContradict(mixed, []verify.Fact{{Origin: attest.Origin{Repository: here}}}) {
+		t.Error("unread signatures beside statements that were read")
+	}
+}
+
+// claiming is a fake verifier that accepts everything as the same fact, or panics.
+type claiming struct {
+	fact   verify.Fact
+	panics bool
+}
+
+func (c claiming) Verify(context.Context, image.Pinned, attest.Evidence, verify.Authority) (verify.Fact, error) {
+	if c.panics {
+		panic("a defect")
+	}
+	return c.fact, nil
+}
+
+// TestVerify: a verified fact counts for the query that it matches alone.
+func TestVerify(t *testing.T) {
+	subject := pin(t, digestOf(t, "a"))
+	scan := policy.Question{Role: attest.Attestation, Predicate: "scan"}
+	signature := policy.Question{Role: attest.Signature}
+	statement := func(predicate string) verify.Fact {
+		return verify.Fact{Subject: subject.Digest(), Role: attest.Attestation, Statement: &attest.Statement{PredicateType: predicate}}
+	}
+	signed := verify.Fact{Subject: subject.Digest(), Role: attest.Signature}
+	other := signed
+	other.Subject = digestOf(t, "b")
+	bare := signed
+	bare.Role = attest.Attestation
+	evidence := func(role attest.Role, predicate string) attest.Evidence {
+		return attest.Evidence{Format: attest.Cosign, Role: role, PredicateType: predicate}
+	}
+	notation := attest.Evidence{Format: attest.Notation, Role: attest.Signature}
+	for _, c := range []struct {
+		reason   string
+		query    policy.Question
+		evidence attest.Evidence
+		fact     verify.Fact
+		want     string // fact, rejection, gap, or what is there instead
+	}{
+		{"a signature", signature, evidence(attest.Signature, ""), signed, "fact"},
+		{"of another image", signature, evidence(attest.Signature, ""), other, "rejection"},
+		{"a statement as a signature", signature, evidence(attest.Signature, ""), statement("scan"), "rejection"},
+		{"a statement", scan, evidence(attest.Attestation, "scan"), statement("scan"), "fact"},
+		{"a statement that does not announce its type", scan, evidence(attest.Attestation, ""), statement("scan"), "fact"},
+		{"that is of another type", scan, evidence(attest.Attestation, ""), statement("sbom"), "rejection"},
+		{"a fact without its statement", scan, evidence(attest.Attestation, "scan"), bare, "rejection"},
+		{"a signature as a statement", scan, evidence(attest.Attestation, "scan"), signed, "rejection"},
+		{"a statement of another type", scan, evidence(attest.Attestation, "sbom"), statement("sbom"), "an attestation of type sbom"},
+		{"a signature in place of a statement", scan, evidence(attest.Signature, ""), signed, "a signature in the format cosign"},
+		{"a statement in place of a signature", signature, evidence(attest.Attestation, ""), signed, "an attestation"},
+		{"another format", signature, notation, signed, ""},
+	} {
+		found := Found{Subject: subject, Found: attest.Found{Evidence: []attest.Evidence{c.evidence}}}
+		queries := []Query{{Question: c.query, Key: claims.Key{Of: "a"}}, {Question: c.query, Key: claims.Key{Of: "a"}}}
+		answers := Verify(t.Context(), claiming{fact: c.fact}, found, queries)
+		for i, got := range answers {
+			if kind := kindOf(got); kind != c.want {
+				t.Errorf("%s: answer %d is %q: %+v", c.reason, i, kind, got)
+			}
+		}
+	}
+	found := Found{Subject: subject, Err: errors.New("unavailable"), Found: attest.Found{Evidence: []attest.Evidence{notation}}}
+	query := Query{Question: signature, Resolved: verify.Authority{Formats: []attest.Format{attest.Notation, attest.Cosign}}}
+	if got := Verify(t.Context(), claiming{fact: signed}, found, []Query{query}); kindOf(got[0]) != "gap" {
+		t.Errorf("a signature whose subject is not known in full: %+v", got)
+	}
+	found.Err = nil
+	if got := Verify(t.Context(), claiming{fact: signed}, found, []Query{query}); kindOf(got[0]) != "fact" {
+		t.Errorf("a signature whose subject is known: %+v", got)
+	}
+	found.Err, found.Evidence = errors.New("unavailable"), []attest.Evidence{evidence(attest.Signature, "")}
+	if got := Verify(t.Context(), claiming{fact: signed}, found, []Query{query}); kindOf(got[0]) != "fact" {
+		t.Errorf("a signature in a format that needs no descriptor: %+v", got)
+	}
+	if got := Verify(t.Context(), claiming{panics: true}, found, []Query{query}); kindOf(got[0]) != "gap" {
+		t.Errorf("a defect of the verifier: %+v", got)
+	}
+}
+
+// kindOf names the one thing that an answer holds.
+func kindOf(a policy.Answer) string {
+	kinds := a.Instead
+	if len(a.Facts) > 0 {
+		kinds = append(kinds, "fact")
+	}
+	if len(a.Rejections) > 0 {
+		kinds = append(kinds, "rejection")
+	}
+	if len(a.Gaps) > 0 {
+		kinds = append(kinds, "gap")
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// TestMaxStale: the shortest window of the policies involved counts.
+func TestMaxStale(t *testing.T) {
+	of := func(d time.Duration) *time.Duration { return &d }
+	with := func(window *time.Duration) *policy.Check {
+		return &policy.Check{Policy: &policy.Policy{StaleIfError: window}}
+	}
+	for _, c := range []struct {
+		reason string
+		stale  *time.Duration
+		checks []*policy.Check
+		want   time.Duration
+	}{
+		{"the default", of(time.Hour), []*policy.Check{{}}, time.Hour},
+		{"a policy without its own", of(time.Hour), []*policy.Check{with(nil)}, time.Hour},
+		{"a policy with less", of(time.Hour), []*policy.Check{{}, with(of(time.Minute))}, time.Minute},
+		{"a policy with more", of(time.Hour), []*policy.Check{with(of(2 * time.Hour))}, 2 * time.Hour},
+		{"a policy that forbids it", of(time.Hour), []*policy.Check{with(of(0)), {}}, 0},
+		{"more than may be", of(2 * policy.MaxStale), []*policy.Check{{}}, policy.MaxStale},
+		{"nothing is stale here", nil, []*policy.Check{with(of(time.Hour))}, 0},
+		{"no check", of(time.Hour), nil, 0},
+	} {
+		if got := (&Evaluator{Config: Config{Stale: c.stale}}).maxStale(c.checks); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
