@@ -41,11 +41,11 @@ func newFixture(t *testing.T, change func(*Config)) *fixture {
 	if change != nil {
 		change(&config)
 	}
-	made, err := New(config)
+	var err error
+	f.Cache, err = New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Cache = made
 	return f
 }
 
@@ -211,7 +211,9 @@ func TestAgeOfClaims(t *testing.T) {
 		q := ownQuery()
 		q.MaxAge = c.maxAge
 		f.search(t, q, policy.Answer{Facts: c.facts})
-		for _, later := range []time.Duration{0, 1, 4 * time.Minute, 9 * time.Minute, 59 * time.Minute, 23 * time.Hour, c.fresh - 1, c.fresh, c.staleAt, max(0, c.staleAt-1)} {
+		for _, later := range []time.Duration{
+			0, 1, 4 * time.Minute, 9 * time.Minute, 59 * time.Minute, 23 * time.Hour, c.fresh - 1, c.fresh, c.staleAt, max(0, c.staleAt-1),
+		} {
 			f.now = start.Add(later)
 			if _, _, ok := f.Facts(q.Key); ok != (later < c.fresh) {
 				t.Errorf("%s: after %s answers: %t", c.reason, later, ok)

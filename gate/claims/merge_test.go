@@ -31,8 +31,9 @@ func TestMerge(t *testing.T) {
 	}{
 		{"later facts", policy.Answer{Facts: factsIn(mirror, "later"), Rejections: []*verify.Rejection{rejectedIn(mirror, "later")}},
 			[]string{"own", "later"}, []string{"own", "later"}, []string{"x"}, 1},
-		{"not read to the end", policy.Answer{Facts: factsIn(mirror, "later"), Rejections: []*verify.Rejection{rejectedIn(mirror, "later")}, Gaps: []error{errors.New("b")}},
-			[]string{"own", "earlier", "later"}, []string{"own", "earlier", "later"}, []string{"x"}, 2},
+		{"not read to the end", policy.Answer{
+			Facts: factsIn(mirror, "later"), Rejections: []*verify.Rejection{rejectedIn(mirror, "later")}, Gaps: []error{errors.New("b")},
+		}, []string{"own", "earlier", "later"}, []string{"own", "earlier", "later"}, []string{"x"}, 2},
 		{"no facts now", policy.Answer{Rejections: []*verify.Rejection{rejectedIn(mirror, "later")}},
 			[]string{"own", "earlier"}, []string{"own", "earlier", "later"}, []string{"x"}, 1},
 		{"other evidence, once known and once new", policy.Answer{Instead: []string{"x", "y", "y"}},
