@@ -288,4 +288,10 @@ func TestParseKey(t *testing.T) {
 	if key.String() != "" {
 		t.Errorf("a part that is no UTF-8: %q", key.String())
 	}
+	if _, err := decode([]byte(peerAnswer(t, func(s *shared) { s.Key = "" })), key, start); err == nil {
+		t.Error("an answer without a key is adopted for a key that cannot be written")
+	}
+	if _, err := encode(key, Entry{Answer: policy.Answer{Facts: factsIn(ownQuery(), "own")}, At: start}, start); err == nil {
+		t.Error("an answer to a key that cannot be written is shared")
+	}
 }

@@ -176,3 +176,35 @@ func TestSnapshotBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestSnapshotOfNegativeEntries: a negative entry is kept while it is later than the claim that it
+// outdates.
+func TestSnapshotOfNegativeEntries(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		verify  []time.Duration // when the claim was verified
+		missing time.Duration
+		want    int
+	}{
+		{"verified, and none found later", []time.Duration{0}, time.Second, 1},
+		{"verified since", []time.Duration{0, time.Minute}, time.Second, 0},
+		{"never verified", nil, time.Second, 0},
+	} {
+		f := newFixture(t, nil)
+		q := ownQuery()
+		for i, at := range c.verify {
+			f.now = start.Add(at)
+			f.keep(q, policy.Answer{Facts: factsIn(q, "own")})
+			if i == 0 {
+				f.now = start.Add(c.missing)
+				f.keep(q, policy.Answer{})
+			}
+		}
+		if len(c.verify) == 0 {
+			f.keep(q, policy.Answer{})
+		}
+		if got := f.keptGone(); len(got) != c.want {
+			t.Errorf("%s: %+v", c.reason, got)
+		}
+	}
+}
