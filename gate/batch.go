@@ -37,7 +37,7 @@ func newBatch(g *Gate, snapshot Snapshot) *batch {
 // not cover its access to mirrors.
 type evaluationKey struct{ scope, ref, mirrorPlan, identity string }
 
-// accessKey identifies the credentials and the repository of a check: checks with equal
+// accessKey identifies a reference with the access by which it is read: checks with equal
 // keys share a session, and so their image evaluation.
 type accessKey struct {
 	ref                               image.Ref
@@ -193,7 +193,7 @@ func (b *batch) plain(ctx context.Context, ref image.Ref, about *mirrorPlan, ide
 	return t
 }
 
-// newAsking prepares to ask a route's targets.
+// newTargetRequest prepares to ask a route's targets.
 func (b *batch) newTargetRequest(route *mirror.Route, identity workload.Identity, identityKey string) *targetRequest {
 	a := &targetRequest{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
 	access := Access{Workload: withSecrets(identity, route.PullSecrets)}

@@ -72,7 +72,7 @@ func (w *imageEvaluation) cost() Cost {
 	return total
 }
 
-var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was looked at")}
+var errUnfinished = deadline.Exceeded{Err: errors.New("the time for the request passed before it was evaluated")}
 
 // Session is a view of the registries with one set of credentials. It counts its requests.
 type Session interface {

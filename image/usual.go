@@ -9,7 +9,7 @@ import (
 )
 
 // Usual returns the index of the child that a linux/amd64 node runs, by the rules of containerd
-// (core/images) and CRI-O (containers/image), and 0 for a single child. Where they may choose
+// (core/images) and CRI-O (containers/image), and 0 for a single child or none. Where they may choose
 // different children, the configurations must be equal: the error is that they are not, or that the
 // configuration of a child without a platform is for another one. Config returns the configuration
 // of a child; it is called for those of UsualCandidates alone.
@@ -56,7 +56,7 @@ func UsualCandidates(children []Descriptor) []int {
 	var all []int
 	for i := range children {
 		p := children[i].Platform
-		if p.isFor("amd64") || p == nil && !(byName && byFeatures) || p.isFor("386") && !byFeatures {
+		if p.isFor("amd64") || p == nil && (!byName || !byFeatures) || p.isFor("386") && !byFeatures {
 			all = append(all, i)
 		}
 	}

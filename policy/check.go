@@ -39,7 +39,7 @@ type Data string
 // The choices.
 const (
 	NoData   Data = ""
-	DataOne  Data = "one"  // of one platform: linux/amd64, else the first that runs linux
+	DataOne  Data = "one"  // of the platform that a linux/amd64 node runs (image.Usual)
 	DataEach Data = "each" // of every platform that the index lists
 )
 

@@ -41,7 +41,7 @@ func snapshotPart(t *testing.T) part {
 
 func goneQuery() Query {
 	q := ownQuery()
-	q.Key.Predicate = "gone"
+	q.Predicate = "gone"
 	return q
 }
 
@@ -110,7 +110,7 @@ func TestRestore(t *testing.T) {
 		if found, ok := f.Tags().Stale(Tag{Scope: "a", Reference: "registry.example/app:v1"}, 48*time.Hour); ok != c.tag || ok && found.At.After(start) {
 			t.Errorf("%s: the tag: %+v, %t", c.reason, found, ok)
 		}
-		if found, ok := f.Cache.Stale(ownQuery(), 48*time.Hour); ok != c.fact || ok && found.At.After(start) {
+		if found, ok := f.Stale(ownQuery(), 48*time.Hour); ok != c.fact || ok && found.At.After(start) {
 			t.Errorf("%s: the claim: %+v, %t", c.reason, found, ok)
 		}
 		if _, ok := f.negative.Get(goneQuery().none()); ok != c.gone {

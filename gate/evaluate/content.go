@@ -3,6 +3,7 @@ package evaluate
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
@@ -36,6 +37,9 @@ func (c *imageContent) Manifest(ctx context.Context, of image.Repository, refere
 			if failed == nil {
 				return descriptor, body, nil
 			}
+		}
+		if failed == nil {
+			failed = fmt.Errorf("the session for %s reads no manifests; this is a defect", repository)
 		}
 		err = errors.Join(err, failed)
 	}

@@ -291,25 +291,33 @@ func (r *Result) decideBy(ctx context.Context, check *policy.Check, about image.
 
 // renew repeats the lookups where an old cache entry would deny.
 func (e *Evaluation) renew(ctx context.Context) {
+	if e.renewAbout(ctx, e.result.Pinned, func(i int) bool { return e.result.own[i].Result == policy.Fail }) {
+		e.decide(ctx)
+	}
+}
+
+// renewAbout repeats the lookups about one digest for the checks that are denied, where old cache
+// entries answered, and reports whether there were any.
+func (e *Evaluation) renewAbout(ctx context.Context, about image.Pinned, isDenied func(i int) bool) bool {
 	var again []policy.Question
 	for i, check := range e.result.checks {
-		if !check.NeedsProof() || e.result.own[i].Result != policy.Fail {
+		if !check.NeedsProof() || !isDenied(i) {
 			continue
 		}
 		for _, q := range check.Questions() {
-			if e.answers.dropOld(claimQueryOf(e.result.Pinned.Digest(), q)) {
+			if e.answers.dropOld(claimQueryOf(about.Digest(), q)) {
 				again = append(again, q)
 			}
 		}
 	}
 	if len(again) > 0 {
 		e.bypass = true
-		e.search.run(ctx, e.primary, e.result.Pinned, again)
-		e.decide(ctx)
+		e.search.run(ctx, e.primary, about, again)
 	}
+	return len(again) > 0
 }
 
-// keepTag caches the digest of a tag that the registry returned just now, if it is
+// keepTag caches the digest of a tag that the registry returned, if it is
 // verified and no check denies it.
 func (e *Evaluation) keepTag() {
 	if e.Stale == nil || e.result.Err != nil || !e.resolver.isTag() || e.resolver.target != nil || !e.answers.staleSince().IsZero() {

@@ -26,6 +26,9 @@ func (e *Evaluation) widen(ctx context.Context, at *repository) {
 			r.children = e.content.reader().Index(ctx, r.Pinned)
 		}
 		e.searchChildren(ctx, at)
+		if at == e.primary {
+			e.renewChildren(ctx)
+		}
 	}
 	ref := e.resolver.ref
 	if ref.Digest().IsZero() || ref.Tag() == "" || !r.lacksClaims() {
@@ -38,6 +41,26 @@ func (e *Evaluation) widen(ctx context.Context, at *repository) {
 		return
 	}
 	e.search.run(ctx, at, r.parent.Pinned, questionsOf(r.checks))
+	r.decideByParent(ctx)
+	isDenied := func(i int) bool { return r.Decide(i).Result == policy.Fail }
+	if at == e.primary && e.renewAbout(ctx, r.parent.Pinned, isDenied) {
+		r.decideByParent(ctx)
+	}
+}
+
+// renewChildren repeats the lookups about children where old cache entries would deny.
+func (e *Evaluation) renewChildren(ctx context.Context) {
+	denied := make([]bool, len(e.result.checks))
+	for i, check := range e.result.checks {
+		denied[i] = check.NeedsProof() && check.Platforms != policy.PlatformIndex && e.result.Decide(i).Result == policy.Fail
+	}
+	for _, child := range e.result.children.Children {
+		e.renewAbout(ctx, e.result.Pinned.Child(child), func(i int) bool { return denied[i] })
+	}
+}
+
+// decideByParent evaluates the checks by the index that lists the named digest.
+func (r *Result) decideByParent(ctx context.Context) {
 	r.byParent = make([]policy.Decision, len(r.checks))
 	for i, check := range r.checks {
 		if check.NeedsProof() && check.Platforms == policy.PlatformIndex && !decide.Contradicted(r.own[i]) {

@@ -289,6 +289,47 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// TestRenewWidened: an old claim about a platform, or about the index behind a tag, denies only after
+// the registry was asked again.
+func TestRenewWidened(t *testing.T) {
+	index, child := digestOf(t, "a"), digestOf(t, "b")
+	for _, c := range []struct {
+		reason, ref  string
+		platforms    policy.Platforms
+		about        image.Digest // of the statements
+		first, later string
+		after        time.Duration
+		want         policy.Result
+	}{
+		{"an old claim about a platform, and a later one", "@" + index.String(), policy.PlatformAny, child, "other", "clean", time.Minute, policy.Pass},
+		{"an old claim about a platform alone", "@" + index.String(), policy.PlatformAny, child, "other", "", time.Minute, policy.Fail},
+		{"a new claim about a platform", "@" + index.String(), policy.PlatformAny, child, "other", "clean", 0, policy.Fail},
+		{"an old claim about the index, and a later one", ":1@" + child.String(), policy.PlatformIndex, index, "other", "clean", time.Minute, policy.Pass},
+		{"an old claim about the index alone", ":1@" + child.String(), policy.PlatformIndex, index, "other", "", time.Minute, policy.Fail},
+		{"a new claim about the index", ":1@" + child.String(), policy.PlatformIndex, index, "other", "clean", 0, policy.Fail},
+	} {
+		source := &library{tag: index, indexes: map[image.Digest][]image.Digest{index: {child}}}
+		source.attest(c.about, c.first)
+		now := time.Now()
+		e, check := newEvaluator(t, func() time.Time { return now }), scanned(c.platforms)
+		decide := func() policy.Result {
+			evaluation := e.Evaluate(Reference{Ref: parse(t, "registry.example/app"+c.ref), Registry: source, Prover: believing{}})
+			at := evaluation.Add(check)
+			return evaluation.Run(t.Context()).Decide(at).Result
+		}
+		if got := decide(); got != policy.Fail {
+			t.Errorf("%s: at first %s", c.reason, got)
+		}
+		now = now.Add(c.after)
+		if c.later != "" {
+			source.attest(c.about, c.later)
+		}
+		if got := decide(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
+		}
+	}
+}
+
 // TestSilentRegistry: a registry that does not answer is asked once, and stale claims count meanwhile.
 func TestSilentRegistry(t *testing.T) {
 	digest := digestOf(t, "a")

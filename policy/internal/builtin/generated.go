@@ -21,8 +21,8 @@ func MayBeGenerated(name, generateName string) bool {
 }
 
 // NamesDomains reports whether the names of the objects are domain names for certain, in lower case.
-// Those of roles, addresses and some others have further characters.
+// Those of roles, disruption budgets, addresses and some others have further characters.
 func (r Resource) NamesDomains() bool {
-	return slices.Contains([]string{"", "apps", "batch", "policy", "autoscaling", "storage.k8s.io", "scheduling.k8s.io"}, r.Group) ||
+	return slices.Contains([]string{"", "apps", "batch", "autoscaling", "storage.k8s.io", "scheduling.k8s.io"}, r.Group) ||
 		slices.Contains([]string{"Ingress", "NetworkPolicy", "IngressClass"}, r.Kind)
 }

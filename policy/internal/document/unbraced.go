@@ -31,7 +31,10 @@ func Unbraced(doc any, path string, isKnown func(name string) bool) error {
 func unbraced(condition map[string]any, path string, isKnown func(name string) bool) error {
 	key, _ := condition["key"].(string)
 	written, err := json.Marshal(condition)
-	if err != nil || strings.Contains(string(written), "{{") {
+	if err != nil {
+		return field.Fail(path, "%w", err)
+	}
+	if strings.Contains(string(written), "{{") {
 		return nil // its variables are checked elsewhere
 	}
 	text := strings.Trim(key, "${}() ")
