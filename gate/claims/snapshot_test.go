@@ -51,7 +51,7 @@ func TestRestore(t *testing.T) {
 		reason          string
 		after           time.Duration
 		change          func(*part)
-		before          func(*fixture) // what is cached here already
+		before          func(*fixture) // caches claims beforehand
 		tag, fact, gone bool           // restored
 	}{
 		{"at once", 0, nil, nil, true, true, true},

@@ -1,5 +1,6 @@
-// Package tagdigest has one request see one digest for each tag: the image that is verified and the
-// one whose metadata rules read are the same, also where the tag moves during the request.
+// Package tagdigest gives each tag one digest in a request: the gate verifies the image of which rules
+// read the metadata, also where the tag moves during the request. Digests that the target of a mirror
+// resolves stay apart.
 package tagdigest
 
 import (
@@ -37,8 +38,8 @@ func Of(ctx context.Context) *Digests {
 	return d
 }
 
-// Verify returns the digest to verify for a reference that was resolved to found: the digest whose
-// metadata a rule has read, if one has. Without such a rule, other credentials may resolve another
+// Verify returns the digest to verify for a reference that was resolved to found: the digest of
+// which a rule has read the metadata, if one has. Without such a rule, other credentials may resolve another
 // digest. An error is returned as it is.
 func (d *Digests) Verify(found image.Pinned, err error) (image.Pinned, error) {
 	if err != nil || d == nil || !found.Ref().Digest().IsZero() {
@@ -57,7 +58,7 @@ func (d *Digests) Verify(found image.Pinned, err error) (image.Pinned, error) {
 	return found.Ref().Pin(first.descriptor)
 }
 
-// Read returns the digest of a reference whose metadata a rule reads: the first one of the request,
+// Read returns the digest of a reference of which a rule reads the metadata: the first one of the request,
 // whatever its credentials, or else the result of resolve.
 func Read(ctx context.Context, ref image.Ref, resolve func(context.Context, image.Ref) (image.Pinned, error)) (image.Pinned, error) {
 	d := Of(ctx)

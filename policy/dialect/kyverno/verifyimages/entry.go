@@ -115,7 +115,7 @@ func (e *Entry) Asks() bool {
 
 type compiler struct{ Options }
 
-// anyName is for members of a statement, whose names are not known.
+// anyName is for the members of a statement: their names are not known.
 func anyName(string) bool { return true }
 
 // late takes the parts out of v that are evaluated on statements.
