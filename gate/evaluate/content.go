@@ -6,9 +6,8 @@ import (
 	"fmt"
 
 	"github.com/quaymaster/quaymaster/gate/content"
-	"github.com/quaymaster/quaymaster/gate/internal/deadline"
-	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
 )
 
@@ -21,38 +20,66 @@ type imageContent struct {
 }
 
 // Manifest reads a manifest: at a target, if its answer counts.
-func (c *imageContent) Manifest(ctx context.Context, of image.Repository, reference string) (image.Descriptor, []byte, error) {
-	if c.target == nil {
-		return c.registry.Manifest(ctx, of, reference)
-	}
-	var err error
-	for _, candidate := range c.target.Route.Candidates {
-		repository := candidate.Ref.Repository()
-		opened, failed := c.target.Open(ctx, repository)
-		registry, ok := opened.(Registry)
-		if failed == nil && ok {
-			var descriptor image.Descriptor
-			var body []byte
-			descriptor, body, failed = registry.Manifest(ctx, repository, reference)
-			if failed == nil {
-				return descriptor, body, nil
-			}
-		}
-		if failed == nil {
-			failed = fmt.Errorf("the session for %s reads no manifests; this is a defect", repository)
-		}
-		err = errors.Join(err, failed)
-	}
-	return image.Descriptor{}, nil, err
+func (c *imageContent) Manifest(ctx context.Context, of image.Repository, reference string) (descriptor image.Descriptor, body []byte, err error) {
+	err = c.read(ctx, of, func(registry Registry, repository image.Repository) (err error) {
+		descriptor, body, err = registry.Manifest(ctx, repository, reference)
+		return err
+	})
+	return descriptor, body, err
 }
 
-// Blob reads a blob.
-func (c *imageContent) Blob(ctx context.Context, repository image.Repository, blob image.Descriptor, limit int64) ([]byte, error) {
-	return c.registry.Blob(ctx, repository, blob, limit)
+// Blob reads a blob, where Manifest reads.
+func (c *imageContent) Blob(ctx context.Context, of image.Repository, blob image.Descriptor, limit int64) (body []byte, err error) {
+	err = c.read(ctx, of, func(registry Registry, repository image.Repository) (err error) {
+		body, err = registry.Blob(ctx, repository, blob, limit)
+		return err
+	})
+	return body, err
+}
+
+// read reads from the first target that answers, where its answer counts, and otherwise, and where
+// the route falls back to it, from the source. All have the same content under a digest.
+func (c *imageContent) read(ctx context.Context, source image.Repository, from func(Registry, image.Repository) error) error {
+	var errs []error
+	for _, candidate := range c.candidates() {
+		repository := candidate.Ref.Repository()
+		opened, err := c.target.Open(ctx, repository)
+		registry, ok := opened.(Registry)
+		switch {
+		case err == nil && ok:
+			err = from(registry, repository)
+		case err == nil:
+			err = fmt.Errorf("the session for %s reads no content; this is a defect", repository)
+		}
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	if c.target == nil || c.target.Route.Otherwise != mirror.Deny && ctx.Err() == nil {
+		errs = append(errs, from(c.registry, source))
+		if errs[len(errs)-1] == nil {
+			return nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// candidates are the targets whose answer counts.
+func (c *imageContent) candidates() []mirror.Candidate {
+	if c.target == nil {
+		return nil
+	}
+	return c.target.Route.Candidates
 }
 
 func (c *imageContent) reader() content.Reader {
 	return content.Reader{Fetcher: c, Parallel: c.Parallel}
+}
+
+// key identifies the content that the checks read of an image.
+func (c *imageContent) key(pinned image.Pinned, checks []*policy.Check) content.Key {
+	return content.Key{Digest: pinned.Digest(), Scope: c.scope, Want: wantsData(checks)}
 }
 
 // wantsData returns how much of the image's own content the checks read.
@@ -67,38 +94,4 @@ func wantsData(checks []*policy.Check) policy.Data {
 		}
 	}
 	return want
-}
-
-// cachedData returns the image data from the cache; ok if it holds what is wanted.
-func (c *imageContent) cachedData(pinned image.Pinned, want policy.Data) (data policy.ImageData, ok bool) {
-	if want == policy.NoData {
-		return policy.ImageData{}, true
-	}
-	return c.data.Get(dataKey{digest: pinned.Digest(), scope: c.scope, want: want})
-}
-
-// readData reads the manifests and configurations of an image, and caches them.
-func (c *imageContent) readData(ctx context.Context, pinned image.Pinned, want policy.Data) (data policy.ImageData, err error) {
-	panicked := panics.Catch(func() { data, err = c.reader().Data(ctx, pinned, want) })
-	if panicked != nil {
-		err = panicked
-	}
-	if err == nil {
-		c.data.Put(dataKey{digest: pinned.Digest(), scope: c.scope, want: want}, data, c.Age)
-	}
-	return data, err
-}
-
-// descendants returns the digests that an index lists, and those that nested indexes list;
-// none for a manifest. They never change, so they may come from the cache.
-func (c *imageContent) descendants(ctx context.Context, pinned image.Pinned) ([]image.Digest, error) {
-	if known, ok := c.indexes.Get(pinned.Digest()); ok {
-		return known, nil
-	}
-	all, err := c.reader().Descendants(ctx, pinned)
-	if err != nil {
-		return all, deadline.Mark(ctx, err)
-	}
-	c.indexes.Put(pinned.Digest(), all, c.Age)
-	return all, nil
 }

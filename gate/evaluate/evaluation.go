@@ -139,7 +139,7 @@ func (e *Evaluation) cached(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	data, ok := e.content.cachedData(pinned, wantsData(e.result.checks))
+	data, ok := e.contentCache.Data(e.content.key(pinned, e.result.checks))
 	if !ok {
 		return false
 	}
@@ -252,8 +252,8 @@ func (e *Evaluation) run(ctx context.Context) {
 // beginData starts to read the image data that the checks need, in parallel with the
 // search for evidence. The returned function waits for the end.
 func (e *Evaluation) beginData(ctx context.Context) (wait func()) {
-	want := wantsData(e.result.checks)
-	data, ok := e.content.cachedData(e.result.Pinned, want)
+	key := e.content.key(e.result.Pinned, e.result.checks)
+	data, ok := e.contentCache.Data(key)
 	if ok {
 		e.result.data = data
 		return func() {}
@@ -261,7 +261,7 @@ func (e *Evaluation) beginData(ctx context.Context) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.result.data, e.result.dataErr = e.content.readData(ctx, e.result.Pinned, want)
+		e.result.data, e.result.dataErr = e.contentCache.ReadData(ctx, e.content.reader(), e.result.Pinned, key)
 	}()
 	return func() { <-done }
 }
@@ -339,5 +339,5 @@ func (e *Evaluation) Complete(ctx context.Context) {
 // Descendants returns the digests that an index lists, and those that nested indexes list;
 // none for a manifest.
 func (e *Evaluation) Descendants(ctx context.Context) ([]image.Digest, error) {
-	return e.content.descendants(ctx, e.result.Pinned)
+	return e.contentCache.Descendants(ctx, e.content.reader(), e.result.Pinned)
 }

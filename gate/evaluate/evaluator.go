@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
-	"github.com/quaymaster/quaymaster/cache"
 	"github.com/quaymaster/quaymaster/gate/claims"
+	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
@@ -74,19 +74,11 @@ type Config struct {
 	Stale *time.Duration
 }
 
-// Bounds of the caches of content.
-const (
-	maxIndexes   = 10_000
-	dataBytes    = 16 << 20
-	dataOverhead = 1 << 10
-)
-
 // Evaluator evaluates references for all requests, and caches the content of images, which
 // never changes. It is safe for concurrent use.
 type Evaluator struct {
 	Config
-	data    *cache.Cache[dataKey, policy.ImageData]
-	indexes *cache.Cache[image.Digest, []image.Digest]
+	contentCache *content.Cache
 }
 
 // New makes an Evaluator.
@@ -94,28 +86,11 @@ func New(config Config) (*Evaluator, error) {
 	if config.Claims == nil || config.Now == nil || config.Parallel < 1 {
 		return nil, errors.New("evaluate: Claims and Now must not be nil, and Parallel at least 1")
 	}
-	e := &Evaluator{Config: config}
-	var err error
-	e.data, err = cache.New(cache.Options[dataKey, policy.ImageData]{
-		MaxCost: dataBytes, MaxTTL: config.Age, Now: config.Now,
-		Cost: func(_ dataKey, d policy.ImageData) int { return dataCost(d) },
-	})
+	kept, err := content.NewCache(config.Age, config.Now)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate: %w", err)
 	}
-	e.indexes, err = cache.New(cache.Options[image.Digest, []image.Digest]{MaxCost: maxIndexes, MaxTTL: config.Age, Now: config.Now})
-	if err != nil {
-		return nil, fmt.Errorf("evaluate: %w", err)
-	}
-	return e, nil
-}
-
-func dataCost(d policy.ImageData) int {
-	cost := dataOverhead + len(d.Index)
-	for _, child := range d.Children {
-		cost += dataOverhead + len(child.Manifest) + len(child.Config)
-	}
-	return cost
+	return &Evaluator{Config: config, contentCache: kept}, nil
 }
 
 // Begin notifies the observer that a phase begins.
@@ -173,13 +148,4 @@ func apart(registry any, repository image.Repository) string {
 		}
 	}
 	return ""
-}
-
-// dataKey identifies the data of an image (its manifest and configuration). The data of a
-// digest never changes. The scope is part of the key, so only callers with read access
-// receive it.
-type dataKey struct {
-	digest image.Digest
-	scope  string
-	want   policy.Data
 }
