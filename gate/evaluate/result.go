@@ -53,23 +53,28 @@ func (r *Result) Decide(i int) policy.Decision {
 			Reasons: []policy.Reason{policy.LookReason(r.Err, check.Entry)},
 		}
 	}
-	own := r.own[i]
 	if !check.NeedsProof() {
-		return own
+		return r.own[i]
 	}
+	decision := r.joined(i)
 	if r.isAtTag {
-		own = policy.AtTag(own)
+		return policy.AtTag(decision)
 	}
-	switch check.Platforms {
+	return decision
+}
+
+// joined is the decision by all digests that the check is about.
+func (r *Result) joined(i int) policy.Decision {
+	switch r.checks[i].Platforms {
 	case policy.PlatformEach:
-		return r.platforms().Each(own)
+		return r.platforms().Each(r.own[i])
 	case policy.PlatformAny:
-		return r.platforms().Any(own)
+		return r.platforms().Any(r.own[i])
 	}
 	if r.passesByIndex(i) {
 		return onIndex(r.byParent[i], r.parent.Pinned)
 	}
-	return own
+	return r.own[i]
 }
 
 // platforms are the children of the named digest.
@@ -92,10 +97,10 @@ func (r *Result) passesByIndex(i int) bool {
 	return r.own[i].Result != policy.Pass && i < len(r.byParent) && r.byParent[i].Result == policy.Pass
 }
 
-// lacksClaims reports whether a check is not met by the named digest itself.
+// lacksClaims reports whether a check that requires verification does not pass so far.
 func (r *Result) lacksClaims() bool {
 	for i, check := range r.checks {
-		if check.NeedsProof() && r.own[i].Result != policy.Pass {
+		if result := r.Decide(i).Result; check.NeedsProof() && result != policy.Pass && result != policy.Skipped {
 			return true
 		}
 	}
