@@ -30,16 +30,15 @@ func (s *Set) Mutate(ctx context.Context, subject *policy.Subject, find func(*po
 			continue
 		}
 		result := policy.RuleResult{Policy: m.policy, Rule: m.rule.Name(), Kind: policy.MutateRule, Action: m.policy.EffectOf("")}
-		if e, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now); e != nil {
-			result.Skip, result.Exception = skipReason(e), e
-			results = append(results, result)
-			continue
-		}
+		e, _ := s.exceptedObject(ctx, m.policy, result.Rule, &now)
 		mutated := m.rule.Mutate(ctx, policy.Case{Subject: &now, Find: find(&now)})
 		if !record(&result, mutated.Result, mutated.Reasons) {
 			continue
 		}
-		if result.Ruling.Result == policy.Pass && mutated.Object != nil {
+		switch {
+		case e != nil:
+			result.Skip, result.Exception, result.Ruling = skipReason(e), e, policy.Ruling{}
+		case result.Ruling.Result == policy.Pass && mutated.Object != nil:
 			changed = mutated.Object
 			now.Object = policy.ContentOf(changed)
 			result.Changed = true

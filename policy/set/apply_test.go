@@ -228,6 +228,43 @@ func TestExceptedObject(t *testing.T) {
 	}
 }
 
+// TestExceptedMutation: an exempt object is not changed, and a rule that does not match it has no
+// result, exempt or not.
+func TestExceptedMutation(t *testing.T) {
+	change := func(map[string]any) map[string]any { return map[string]any{"data": map[string]any{"a": "y"}} }
+	for _, row := range []struct {
+		reason          string
+		exempts         string
+		says            policy.Result
+		changes         bool
+		results         int
+		skips, succeeds bool
+	}{
+		{"exempt", "a", policy.Pass, false, 1, true, true},
+		{"exempt from another rule", "b", policy.Pass, true, 1, false, true},
+		{"exempt, and the rule cannot be evaluated", "a", policy.Indeterminate, false, 1, true, true},
+		{"not exempt, and the rule cannot be evaluated", "b", policy.Indeterminate, false, 1, false, false},
+		{"exempt, and the rule does not match", "a", "", false, 0, false, false},
+		{"not exempt, and the rule does not match", "b", "", false, 0, false, false},
+	} {
+		set, err := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{
+			ruling{name: "a", says: policy.Validated{Result: row.says}, changes: change},
+		}}}).With(&policy.Exception{Namespace: "shop", Name: "e", Rules: []policy.ExceptedRule{{Policy: "p", Rules: []string{row.exempts}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, results := set.Mutate(t.Context(), configMap("shop", nil), func(*policy.Subject) policy.Finder { return none })
+		if (changed != nil) != row.changes || len(results) != row.results {
+			t.Errorf("%s: changed to %v, %+v", row.reason, changed, results)
+		}
+		for _, r := range results {
+			if (r.Skip != "") != row.skips || (r.Exception != nil) != row.skips || r.Ruling.Passes() != row.succeeds {
+				t.Errorf("%s: %+v", row.reason, r)
+			}
+		}
+	}
+}
+
 // TestMay: what brings no image is asked about only where a rule may speak of it.
 func TestMay(t *testing.T) {
 	targeting := func(target policy.Target) *set.Set {
