@@ -1,11 +1,11 @@
 package gate
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/extract"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -23,11 +23,8 @@ type images struct {
 // standard returns the images of a pod specification. One that cannot be read
 // denies the object, and the others are judged all the same.
 func (f *images) standard() ([]policy.Image, error) {
-	uses, err := workload.Extract(f.object)
+	uses, err := extract.Uses(f.object, nil)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkCount(uses); err != nil {
 		return nil, err
 	}
 	images := make([]policy.Image, 0, len(uses))
@@ -51,15 +48,11 @@ func (f *images) standard() ([]policy.Image, error) {
 // find returns the images at a rule's extractors. Only the rule declares that these fields
 // hold images, so a reference that cannot be parsed is the rule's error.
 func (f *images) find(extractors []policy.Extractor) ([]policy.Image, error) {
-	places := workloadExtractors(extractors)
-	uses, err := workload.ExtractWith(f.object, places)
-	if err == nil {
-		err = checkCount(uses)
-	}
+	uses, err := extract.Uses(f.object, extractors)
 	if err != nil {
-		return nil, unreadable{err}
+		return nil, err
 	}
-	old := f.old.At(places)
+	old := f.old.At(extract.Locations(extractors))
 	exact := make(map[string]policy.Extractor, len(extractors))
 	for _, e := range extractors {
 		if e.Ambiguous || e.Fresh {
@@ -72,7 +65,7 @@ func (f *images) find(extractors []policy.Extractor) ([]policy.Image, error) {
 		found, err := f.imageOf(use, stood && text == use.Text && !exact[use.Pointer].Fresh)
 		found.Ambiguous = exact[use.Pointer].Ambiguous
 		if err != nil && !found.Unchanged {
-			return nil, unreadable{fmt.Errorf("%s: %w", use.Pointer, err)}
+			return nil, extract.InvalidAt(use, err)
 		}
 		if err == nil {
 			images = append(images, found)
@@ -81,24 +74,15 @@ func (f *images) find(extractors []policy.Extractor) ([]policy.Image, error) {
 	return images, nil
 }
 
-// maxUses bounds the images of one object. Pods have a few dozen containers at most,
-// and each image is compared with all others.
-const maxUses = 500
-
-func checkCount(uses []workload.Use) error {
-	if len(uses) > maxUses {
-		return fmt.Errorf("it names %d images, more than %d: make several objects of it", len(uses), maxUses)
-	}
-	return nil
-}
-
 // imageOf reads a use and notes it for pinning.
 func (f *images) imageOf(use workload.Use, unchanged bool) (policy.Image, error) {
 	ref, err := f.memory.parse(use.Image)
 	if err == nil {
 		f.uses = append(f.uses, use)
 	}
-	return policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref, Unchanged: unchanged}, err
+	found := extract.Image(use, ref)
+	found.Unchanged = unchanged
+	return found, err
 }
 
 // add adds an image to the verdicts, each location once.
@@ -117,17 +101,3 @@ func (f *images) malformed(pointer string, err error) {
 		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]",
 	})
 }
-
-func workloadExtractors(extractors []policy.Extractor) []workload.Extractor {
-	out := make([]workload.Extractor, len(extractors))
-	for i, e := range extractors {
-		out[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
-	}
-	return out
-}
-
-// unreadable is an image that a rule found and that cannot be read.
-type unreadable struct{ error }
-
-// Unwrap returns the cause.
-func (u unreadable) Unwrap() error { return u.error }

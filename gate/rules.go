@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/extract"
 	"github.com/quaymaster/quaymaster/policy/lang/patch"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
@@ -76,40 +76,13 @@ func sameIdentity(was, object workload.Object, subject *policy.Subject) error {
 }
 
 // finder finds the images of a subject's object in its current state. It records nothing.
-// An image that cannot be read is an error for a rule that reads the images: without it a
-// rule that denies an image would pass.
 func (p *objectEvaluation) finder(s *policy.Subject) policy.Finder {
-	object := sync.OnceValues(func() (workload.Object, error) {
+	return extract.Finder(func() (workload.Object, error) {
 		if s == p.subject {
 			return p.request.Object, nil
 		}
 		return p.request.Object.With(s.Object.Map())
-	})
-	return func(extractors []policy.Extractor) ([]policy.Image, error) {
-		within, err := object()
-		if err != nil {
-			return nil, err
-		}
-		uses, err := workload.Extract(within)
-		if len(extractors) > 0 {
-			uses, err = workload.ExtractWith(within, workloadExtractors(extractors))
-		}
-		if err == nil {
-			err = checkCount(uses)
-		}
-		if err != nil {
-			return nil, unreadable{err}
-		}
-		images := make([]policy.Image, 0, len(uses))
-		for _, use := range uses {
-			ref, err := p.images.memory.parse(use.Image)
-			if err != nil {
-				return nil, unreadable{fmt.Errorf("%s: %w", use.Pointer, err)}
-			}
-			images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
-		}
-		return images, nil
-	}
+	}, p.images.memory.parse)
 }
 
 // validate evaluates the validation rules on the object after mutation, and records their

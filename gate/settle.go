@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/extract"
 )
 
 // settle turns the decisions about one image into an answer. No other code applies a
@@ -192,7 +193,7 @@ func (o *Outcome) markUnchecked() {
 // isOverridable reports whether images that an Allow matches are allowed although a rule
 // could not be evaluated. An image reference that cannot be parsed is not.
 func isOverridable(rule *policy.RuleResult) bool {
-	_, is := errors.AsType[unreadable](rule.Err)
+	_, is := errors.AsType[extract.Unreadable](rule.Err)
 	return !is
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
 	generated "github.com/quaymaster/quaymaster/policy/dialect/kyverno/generate/record"
+	"github.com/quaymaster/quaymaster/policy/extract"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/webhook/configuration"
 	"github.com/quaymaster/quaymaster/webhook/metrics"
@@ -159,37 +159,7 @@ type objectImages struct{}
 
 // Finder returns a finder of the images of an object. An unreadable object is an error.
 func (objectImages) Finder(object map[string]any) policy.Finder {
-	parsed := sync.OnceValues(func() (workload.Object, error) { return parseContent(object) })
-	return func(extractors []policy.Extractor) ([]policy.Image, error) {
-		within, err := parsed()
-		if err != nil {
-			return nil, err
-		}
-		uses, err := workload.Extract(within)
-		if len(extractors) > 0 {
-			uses, err = workload.ExtractWith(within, imagePlaces(extractors))
-		}
-		if err != nil {
-			return nil, err
-		}
-		var images []policy.Image
-		for _, use := range uses {
-			ref, err := image.Parse(use.Image)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", use.Pointer, err)
-			}
-			images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
-		}
-		return images, nil
-	}
-}
-
-func imagePlaces(extractors []policy.Extractor) []workload.Extractor {
-	list := make([]workload.Extractor, len(extractors))
-	for i, e := range extractors {
-		list[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
-	}
-	return list
+	return extract.Finder(func() (workload.Object, error) { return parseContent(object) }, image.Parse)
 }
 
 // observer implements background.Observer.

@@ -2,13 +2,13 @@ package evaluation
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/extract"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/workload"
@@ -257,28 +257,7 @@ func Words(reasons []policy.Reason) string {
 
 // finder finds the images of an object for rules that are evaluated outside of the gate.
 func finder(object workload.Object) policy.Finder {
-	return func(extractors []policy.Extractor) ([]policy.Image, error) {
-		uses, err := workload.Extract(object)
-		if len(extractors) > 0 {
-			places := make([]workload.Extractor, len(extractors))
-			for i, e := range extractors {
-				places[i] = workload.Extractor{Name: e.Name, Path: e.Path, Value: e.Value, Key: e.Key, Transform: e.Transform}
-			}
-			uses, err = workload.ExtractWith(object, places)
-		}
-		if err != nil {
-			return nil, err
-		}
-		var images []policy.Image
-		for _, use := range uses {
-			ref, err := image.Parse(use.Image)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", use.Pointer, err)
-			}
-			images = append(images, policy.Image{Container: use.Container, Role: string(use.Role), Pointer: use.Pointer, Ref: ref})
-		}
-		return images, nil
-	}
+	return extract.Finder(func() (workload.Object, error) { return object, nil }, image.Parse)
 }
 
 // Join adds the results of policies that were evaluated later.
