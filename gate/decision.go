@@ -12,6 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/internal/tagdigest"
 	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -78,7 +79,7 @@ func (b *batch) plan(ctx context.Context, request Request) *objectEvaluation {
 	p.subject.Time = p.started
 	if err := p.mutate(ctx, b.snapshot.Policies); err != nil {
 		p.images.reasons = append(p.images.reasons, policy.Reason{
-			Code: policy.Malformed, Message: err.Error(), Hint: "correct the mutation rules that match it, or write the object as they would leave it",
+			Code: policy.Malformed, Message: err.Error(), Hint: hint.CorrectMutation,
 		})
 		return p
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/internal/oldobject"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/extract"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -98,6 +99,6 @@ func (f *images) malformed(pointer string, err error) {
 		return
 	}
 	f.reasons = append(f.reasons, policy.Reason{
-		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: "write the image as [registry/]repository[:tag][@digest]",
+		Code: policy.Malformed, Path: pointer, Message: err.Error(), Hint: hint.Of(policy.Malformed),
 	})
 }

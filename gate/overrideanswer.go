@@ -8,6 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/set"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -38,7 +39,7 @@ func (p *objectEvaluation) overrule(v *Verdict) {
 			reason = policy.LookReason(gap, overridesPath)
 		}
 		reason.Message = "an override denies " + of + ", and whether this image is concerned is not known: " + reason.Message
-		reason.Hint = "try again, name the image by digest, or confine the override to namespaces"
+		reason.Hint = hint.ConfineOverride
 		if v.Result != Deny {
 			v.fail(reason)
 		}

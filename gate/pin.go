@@ -8,6 +8,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -73,19 +74,19 @@ func (p pins) lacksDigest(check *policy.Check, t checkEvaluation) (policy.Reason
 		return policy.Reason{}, false
 	case check.Image.Ambiguous:
 		reason.Message += ": which place of the object holds the image is not known"
-		reason.Hint = "name the image by digest"
+		reason.Hint = hint.NameDigest
 	case p.isTransformed(asWritten(check.Image)):
 		reason.Message += ": the policy makes the reference from another text, which cannot be replaced"
-		reason.Hint = "name the image by digest, or set verifyDigest: false"
+		reason.Hint = hint.NoVerifyDigest
 	case pinning == PinNever:
 		reason.Message += ": the policy pins images, and the object cannot be changed here"
-		reason.Hint = "name the image by digest"
+		reason.Hint = hint.NameDigest
 		if t.isResolved() {
-			reason.Hint = "write " + t.image.result.Pinned.Written()
+			reason.Hint = hint.Write(t.image.result.Pinned.Written())
 		}
 	case pinning == PinDone:
 		reason.Message += ": the mutating webhook did not run, or another one changed the image afterwards"
-		reason.Hint = "check that the mutating webhook configuration is there and matches the object, or name the image by digest"
+		reason.Hint = hint.PinByWebhook
 	default:
 		return policy.Reason{}, false
 	}
@@ -140,7 +141,7 @@ func (p pins) pin(out *Outcome) {
 			}
 		}
 		v.Warnings = append(v.Warnings, policy.Reason{
-			Code: policy.NotPinned, Path: v.Image.Pointer, Message: err.Error(), Hint: "name the image by digest",
+			Code: policy.NotPinned, Path: v.Image.Pointer, Message: err.Error(), Hint: hint.NameDigest,
 		})
 	}
 }
@@ -183,7 +184,7 @@ func (p pins) notPinned(v *Verdict) {
 	if !pins && proves {
 		v.Reasons = append(v.Reasons, policy.Reason{
 			Code: policy.NotPinned, Message: "the tag is not pinned, and the runtime may see another digest than the proved one",
-			Hint: "name the image by digest, or let the policy pin it (mutateDigest)",
+			Hint: hint.Of(policy.NotPinned),
 		})
 	}
 }
@@ -203,7 +204,7 @@ func (v *Verdict) disagree(check *policy.Check) {
 	v.Reasons = []policy.Reason{{
 		Code: policy.Contradiction, Path: check.Entry,
 		Message: "the tag resolves to different digests with different credentials",
-		Hint:    "try again; if it stays so, name the image by digest",
+		Hint:    hint.DigestIfPersists,
 	}}
 }
 
@@ -225,7 +226,7 @@ func (p pins) pinsLast(check *policy.Check, t checkEvaluation, decision policy.D
 		return decision
 	}
 	reason := policy.LookReason(&image.Error{Kind: image.Unavailable, Op: "resolve", On: written.Ref.String(), Err: errLast}, check.Entry)
-	reason.Hint = "name the image by digest, or try again when the registry answers"
+	reason.Hint = hint.DigestOrRetry
 	return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 }
 

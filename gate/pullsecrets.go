@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/workload"
 )
 
@@ -38,7 +39,7 @@ func (p *objectEvaluation) lookForSecrets(ctx context.Context, secrets PullSecre
 
 // lacksSecret returns the reason why a pod cannot be given a Secret, nil if it can.
 func lacksSecret(ctx context.Context, secrets PullSecrets, name string, subject *policy.Subject) *policy.Reason {
-	reason := policy.Reason{Code: policy.NoPullSecret, Hint: "create the Secret in the namespace, or give it to the service account"}
+	reason := policy.Reason{Code: policy.NoPullSecret, Hint: hint.PullSecret}
 	if !maySetSecrets(subject) {
 		reason.Message = "the mirror wants the pull secret " + name + ", and the pull secrets of a pod that exists cannot be changed"
 		return &reason

@@ -13,6 +13,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/image/mirror"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 )
 
 // redirects reports whether a target is chosen for a route. For a template, or an object
@@ -206,12 +207,12 @@ func (v *Verdict) asksProof() bool {
 // judged.
 func (m mirrors) unrouted(v *Verdict, w *mirrorPlan) {
 	reason := policy.Reason{
-		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + w.err.Error(), Hint: "try again; if it stays so, check the mirror's selectors",
+		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + w.err.Error(), Hint: hint.MirrorSelectors,
 	}
 	denies := m.set.Denies()
 	switch {
 	case len(w.origins) > 0:
-		denies, reason.Hint = true, "let fewer registries share a target, as by {host} in its location"
+		denies, reason.Hint = true, hint.FewerSources
 	case w.route != nil:
 		denies = w.route.Otherwise == mirror.Deny
 	}
@@ -230,7 +231,7 @@ func (p pins) stay(v *Verdict, route *mirror.Route, silent bool) {
 	}
 	said := policy.Reason{
 		Code: policy.NotMirrored, Path: route.Mirror, Message: "it stays at " + v.Image.Ref.Registry() + ": " + v.Redirect.words(),
-		Hint: "run \"quaymaster mirror " + v.Image.Ref.Written() + "\" for what each target answers",
+		Hint: hint.ExplainMirror(v.Image.Ref.Written()),
 	}
 	switch {
 	case route.Otherwise != mirror.Deny:
@@ -244,7 +245,7 @@ func (p pins) stay(v *Verdict, route *mirror.Route, silent bool) {
 	said.Code, said.Message = policy.NoMirror, "no mirror qualifies, and the mapping does not leave it at "+v.Image.Ref.Registry()+": "+v.Redirect.words()
 	if p.pinning() == PinDone {
 		said.Message = "it was not redirected: the mutating webhook did not run, or another one changed the image afterwards"
-		said.Hint = "check that the mutating webhook configuration is there and matches the object"
+		said.Hint = hint.MirrorByWebhook
 	}
 	if silent {
 		v.fail(said)
@@ -287,7 +288,7 @@ func (p *objectEvaluation) redirected(one *pending) {
 		v.Result, v.Pin = Deny, false
 		v.Reasons = []policy.Reason{{
 			Code: policy.NoMirror, Path: route.Mirror, Message: "the mapping does not leave it at " + v.Image.Ref.Registry() + ", and nobody can change the object here",
-			Hint: "write " + r.Target.String(),
+			Hint: hint.Write(r.Target.String()),
 		}}
 		return
 	}
@@ -317,7 +318,7 @@ func (v *Verdict) compare(route *mirror.Route, source func(policy.Image) image.D
 	v.Warnings = append(v.Warnings, policy.Reason{
 		Code: policy.MirrorDiffers, Path: route.Mirror, Expected: v.Pinned.Digest().String(), Found: other.String(),
 		Message: "the tag " + v.Image.Ref.Tag() + " resolves to another digest at the " + strings.ToLower(side),
-		Hint:    "bring the mirror up to date, or name the image by digest",
+		Hint:    hint.MirrorOutdated,
 	})
 }
 

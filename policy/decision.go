@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -59,7 +60,7 @@ func (d Decision) WithDigest() Decision {
 	return d.Lacking(Reason{
 		Code: MissingDigest, Path: c.Entry,
 		Message: "missing digest for " + c.Image.Ref.Written(),
-		Hint:    "name the image by digest, or let the policy pin it (mutateDigest)",
+		Hint:    hint.Of(MissingDigest),
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/hint"
 )
 
 // Judge makes the final decision of a rule with expressions over verified claims. The gate
@@ -99,7 +100,7 @@ func Require(decisions []Decision) {
 		d.Reasons = []Reason{{
 			Code: Unverified, Path: d.Check.Entry,
 			Message: "no policy proved a signature or an attestation of it, and this one requires that",
-			Hint:    "let an expression verify the image, or say required: false",
+			Hint:    hint.Of(Unverified),
 		}}
 	}
 }

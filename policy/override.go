@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -122,12 +123,12 @@ type Overruling struct {
 
 // Reason names the deciding override, the matched property, the justification and the expiry.
 func (o *Overruling) Reason() Reason {
-	code, verb, hint := OverrideAllowed, "allows", ""
+	code, verb, next := OverrideAllowed, "allows", ""
 	if o.Override.Effect == OverrideDeny {
-		code, verb, hint = OverrideDenied, "denies", "ask the author of the override; it expires, or is removed with: kubectl delete imageoverride "+o.Override.Name
+		code, verb, next = OverrideDenied, "denies", hint.RemoveOverride(o.Override.Name)
 	}
 	text := fmt.Sprintf("the override %s %s %s until %s: %s", o.Override.Name, verb, o.By, o.Override.end(), cmp.Or(o.Override.Reason, "no reason can be read"))
-	return Reason{Code: code, Path: o.Override.ID(), Message: text, Hint: hint}
+	return Reason{Code: code, Path: o.Override.ID(), Message: text, Hint: next}
 }
 
 func (o *Override) end() string {

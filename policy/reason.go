@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/policy/hint"
 )
 
 // Code is the machine-readable result of a check. Codes are a contract. Every verify.Code is one,
@@ -83,32 +84,29 @@ var ErrCrowdedOut = errors.New("not looked at: the other images that were asked 
 
 // LookReason returns the reason for an error; the error itself names the operation that failed.
 func LookReason(err error, path string) Reason {
-	reason := Reason{Path: path, Message: err.Error()}
-	if _, fetched := errors.AsType[image.Failure](err); !fetched {
-		reason.Code, reason.Hint = CannotProve, "check the keys and trusted roots that the policy names"
-		if errors.Is(err, ErrCrowdedOut) {
-			reason.Code, reason.Hint = TooMuch, "try again, name fewer images together, or allow more time (--timeout)"
-		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			reason.Code, reason.Hint = TimedOut, "try again, or allow more time (--timeout)"
-		}
-		return reason
-	}
-	kind := image.KindOf(err)
-	if kind == image.Unavailable && image.ByCredential(err) {
-		kind = image.Refused // the registry did answer: see image.Attributed
-	}
-	switch kind {
-	case image.NotFound:
-		reason.Code, reason.Hint = ImageNotFound, "check the name and the tag"
-	case image.Refused:
-		reason.Code, reason.Hint = AccessRefused, "log in to the registry, or give a pull secret that may read the repository"
-	case image.Bound:
-		reason.Code, reason.Hint = TooMuch, "remove needless evidence from the registry, or ask its publisher"
-	case image.Corrupt:
-		reason.Code, reason.Hint = Contradiction, "ask another registry; a proxy or the registry itself may be at fault"
-	default:
-		reason.Code, reason.Hint = Unavailable, "retry; if it persists, check the registry and network connectivity"
+	reason := Reason{Code: lookCode(err), Path: path, Message: err.Error()}
+	reason.Hint = hint.Of(reason.Code)
+	if reason.Code == TooMuch && errors.Is(err, ErrCrowdedOut) {
+		reason.Hint = hint.FewerImages
 	}
 	return reason
+}
+
+func lookCode(err error) Code {
+	_, fetched := errors.AsType[image.Failure](err)
+	switch kind := image.KindOf(err); {
+	case !fetched && errors.Is(err, context.DeadlineExceeded):
+		return TimedOut
+	case !fetched && errors.Is(err, ErrCrowdedOut), fetched && kind == image.Bound:
+		return TooMuch
+	case !fetched:
+		return CannotProve
+	case kind == image.NotFound:
+		return ImageNotFound
+	case kind == image.Refused, kind == image.Unavailable && image.ByCredential(err): // see image.Attributed
+		return AccessRefused
+	case kind == image.Corrupt:
+		return Contradiction
+	}
+	return Unavailable
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
 	"github.com/quaymaster/quaymaster/workload"
 )
@@ -232,4 +233,19 @@ func compareSteps(a, b string) int {
 		return cmp.Compare(m, n)
 	}
 	return strings.Compare(a, b)
+}
+
+// advised returns the reasons, each with its hint.
+func advised(reasons []policy.Reason) []policy.Reason {
+	if reasons == nil {
+		return nil
+	}
+	out := make([]policy.Reason, len(reasons))
+	for i, r := range reasons {
+		if r.Hint == "" {
+			r.Hint = hint.Of(r.Code)
+		}
+		out[i] = r
+	}
+	return out
 }

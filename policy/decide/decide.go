@@ -7,6 +7,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -43,7 +44,7 @@ func evaluate(check *policy.Check, ask answers) policy.Decision {
 	if !check.NeedsProof() && check.Required {
 		return policy.Decision{Check: check, Result: policy.Fail, Reasons: []policy.Reason{{
 			Code: policy.PolicyError, Path: check.Entry, Message: "the policy requires a verification and has no attestors",
-			Hint: "name attestors, or say required: false if only the digest matters",
+			Hint: hint.NameAttestors,
 		}}}
 	}
 	if !check.NeedsProof() {

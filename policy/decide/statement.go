@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/verify"
 )
 
@@ -162,7 +163,7 @@ func (g *agreement) miss(fact verify.Fact, why string) {
 	}
 	g.misses = append(g.misses, policy.Reason{
 		Code: policy.ConditionFailed, Path: g.path, Message: why, Where: where,
-		Hint: "read the statement with: cosign download attestation",
+		Hint: hint.ReadStatement,
 	})
 }
 
@@ -176,7 +177,7 @@ func denied(check *policy.Check, predicates [][]any) judgement {
 			return judgement{result: policy.Fail, reasons: []policy.Reason{{
 				Code: policy.TooMuch, Path: check.Entry + ".validate.deny",
 				Message: fmt.Sprintf("more than %d combinations of statements", maxCombinations),
-				Hint:    "remove stale attestations from the registry",
+				Hint:    hint.FewerStale,
 			}}}
 		}
 	}

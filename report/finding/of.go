@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/report"
 )
 
@@ -96,7 +97,7 @@ func (m *record) add(f Finding, reasons []policy.Reason) {
 		})
 	}
 	if len(f.Reasons) == 0 {
-		f.Reasons = []policy.Reason{{Code: policy.Internal, Message: "no reason was given; this is a defect", Hint: report.Hint(policy.Internal)}}
+		f.Reasons = []policy.Reason{{Code: policy.Internal, Message: "no reason was given; this is a defect", Hint: hint.Of(policy.Internal)}}
 	}
 	if f.Position == nil {
 		f.Position = m.object.Position
@@ -311,7 +312,7 @@ func (m *record) unasked(r *report.Rule) (Status, []policy.Reason) {
 			return Warn, []policy.Reason{warning}
 		}
 	}
-	reasons := []policy.Reason{{Code: policy.PolicyError, Message: r.Error, Hint: report.Hint(policy.PolicyError)}}
+	reasons := []policy.Reason{{Code: policy.PolicyError, Message: r.Error, Hint: hint.Of(policy.PolicyError)}}
 	if m.Result.Admits() {
 		return Warn, reasons
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/report"
 	"github.com/quaymaster/quaymaster/report/finding"
 )
@@ -144,8 +145,8 @@ func (m *maker) rule(f finding.Finding) int {
 	if code == policy.Excepted || f.Status == finding.Note {
 		made.Configuration.Level = "note"
 	}
-	if hint := report.Hint(code); hint != "" {
-		made.Help = &message{hint}
+	if next := hint.Of(code); next != "" {
+		made.Help = &message{next}
 	}
 	m.run.Tool.Driver.Rules = append(m.run.Tool.Driver.Rules, made)
 	return at

@@ -8,6 +8,7 @@ import (
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 )
 
 // Reason returns the reason for an error of a step.
@@ -44,7 +45,7 @@ func Reasons(ctx context.Context, reasons []policy.Reason) []policy.Reason {
 	reasons = slices.Clone(reasons)
 	for i := range reasons {
 		if r := &reasons[i]; r.Code == policy.TimedOut {
-			r.Code, r.Message, r.Hint = policy.TooMuch, tookLong+": "+r.Message, "make the object smaller, or ask who wrote the policy"
+			r.Code, r.Message, r.Hint = policy.TooMuch, tookLong+": "+r.Message, hint.SmallerObject
 		}
 	}
 	return reasons

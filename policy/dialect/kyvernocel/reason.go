@@ -6,6 +6,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/image"
 	"github.com/quaymaster/quaymaster/policy"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 )
 
@@ -23,7 +24,7 @@ func Reasons(err error, path string) (reasons []policy.Reason, faulty bool) {
 	default:
 		return []policy.Reason{{
 			Code: policy.PolicyError, Path: path, Message: "the expression cannot be evaluated: " + err.Error(),
-			Hint: "correct the policy's expression",
+			Hint: hint.CorrectExpression,
 		}}, true
 	}
 	return reasons, false

@@ -12,7 +12,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/gate"
 	"github.com/quaymaster/quaymaster/policy"
-	"github.com/quaymaster/quaymaster/report"
+	"github.com/quaymaster/quaymaster/policy/hint"
 )
 
 // MaxField bounds each untrusted text in a denial, in bytes.
@@ -102,7 +102,7 @@ func Fix(r policy.Reason) string {
 	if r.Hint != "" {
 		return r.Hint
 	}
-	return report.Hint(r.Code)
+	return hint.Of(r.Code)
 }
 
 // Codes returns the distinct codes of an outcome that does not allow, sorted: those of the object,

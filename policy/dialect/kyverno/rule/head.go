@@ -9,6 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/match"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/internal/document"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/condition"
@@ -147,7 +148,7 @@ func Undecided(err error) *Answer {
 // ReasonOf puts an error into words.
 func ReasonOf(err error) policy.Reason {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return policy.Reason{Code: policy.TimedOut, Message: err.Error(), Hint: "try again, or allow more time (--timeout)"}
+		return policy.Reason{Code: policy.TimedOut, Message: err.Error(), Hint: hint.Of(policy.TimedOut)}
 	}
 	return policy.Reason{Code: policy.PolicyError, Message: err.Error()}
 }

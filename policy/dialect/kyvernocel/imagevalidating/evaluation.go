@@ -10,6 +10,7 @@ import (
 
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyvernocel"
+	"github.com/quaymaster/quaymaster/policy/hint"
 	"github.com/quaymaster/quaymaster/policy/lang/cel"
 	"github.com/quaymaster/quaymaster/verify"
 )
@@ -254,7 +255,7 @@ func (h *imageEvaluation) search(ctx context.Context, of []int, best *outcome) *
 		if tried == maxChoices {
 			best.reasons = append(best.reasons, policy.Reason{
 				Code: policy.TooMuch, Path: "spec.validations", Message: fmt.Sprintf("more than %d combinations of statements", maxChoices),
-				Hint: "remove stale attestations from the registry",
+				Hint: hint.FewerStale,
 			})
 			return best
 		}

@@ -1,0 +1,94 @@
+// Package hint provides the recommended next steps of reasons: one for each reason code, and those for
+// one cause of a code. Registry errors and findings about mirrors have hints of their own, in
+// packages registry and image/mirror.
+package hint
+
+// Of returns the hint for a reason code; empty for a code in favour of an image.
+func Of[C ~string](code C) string { return byCode[string(code)] }
+
+// Hints for one cause, in place of the code's.
+const (
+	FewerImages       = "retry, name fewer images together, or allow more time (--timeout)"
+	SmallerObject     = "make the object smaller, or ask who wrote the policy"
+	FewerStale        = "remove stale attestations from the registry"
+	ReadStatement     = "read the statement with: cosign download attestation"
+	NameAttestors     = "name attestors, or say required: false if only the digest matters"
+	CorrectExpression = "correct the policy's expression"
+	CorrectMutation   = "correct the mutation rules that match it, or write the object as they would leave it"
+
+	NameDigest       = "name the image by digest"
+	NoVerifyDigest   = "name the image by digest, or set verifyDigest: false"
+	PinByWebhook     = "check that the mutating webhook configuration is there and matches the object, or name the image by digest"
+	DigestIfPersists = "retry; if it persists, name the image by digest"
+	DigestOrRetry    = "name the image by digest, or retry when the registry answers"
+
+	MirrorSelectors = "retry; if it persists, check the mirror's selectors"
+	FewerSources    = "let fewer registries share a target, as by {host} in its location"
+	MirrorByWebhook = "check that the mutating webhook configuration is there and matches the object"
+	MirrorOutdated  = "bring the mirror up to date, or name the image by digest"
+	PullSecret      = "create the Secret in the namespace, or give it to the service account"
+	ConfineOverride = "retry, name the image by digest, or confine the override to namespaces"
+)
+
+// Write recommends a reference in place of the written one.
+func Write(ref string) string { return "write " + ref }
+
+// ExplainMirror recommends the command that explains why an image is not redirected.
+func ExplainMirror(ref string) string {
+	return "run \"quaymaster mirror " + ref + "\" for what each target answers"
+}
+
+// RemoveOverride recommends how to end an override.
+func RemoveOverride(name string) string {
+	return "ask the author of the override; it expires, or is removed with: kubectl delete imageoverride " + name
+}
+
+// byCode has the hint of every code of a denial or an error, as docs/reason-codes.md explains it.
+var byCode = map[string]string{
+	"unsigned":             "sign the image with a key or identity that the policy names. If it was signed, its tag may have moved since: cosign tree IMAGE lists what this digest has",
+	"no-attestation":       "attach the attestation in the build, signed by one of the policy's signers; cosign tree IMAGE lists the existing ones",
+	"condition-failed":     "compare the statement with the condition: rebuild the image so that it holds, or correct the policy",
+	"denied-by-condition":  "read the policy's deny condition against the statements; a new build must not meet it",
+	"violated":             "change the object as the rule requires; quaymaster apply POLICY -r FILE shows every rule's result for a file",
+	"missing-digest":       "name the image by digest, or let the policy pin it (mutateDigest)",
+	"not-pinned":           "name the image by digest, or let the policy pin it (mutateDigest)",
+	"unverified":           "let an expression of the policy verify the image, or say required: false",
+	"too-few-signers":      "let the missing signers sign the same digest; two signatures by one key count once",
+	"image-not-found":      "check the name and the tag",
+	"access-refused":       "log in to the registry, or give a pull secret that may read the repository",
+	"registry-unavailable": "retry; if it persists, check the registry and network connectivity",
+	"bound-reached":        "remove needless evidence from the registry, or ask its publisher",
+	"contradiction":        "ask another registry; a proxy or the registry itself may be at fault",
+	"policy-error":         "correct the reported part of the policy; until then the policy protects nothing by itself",
+	"cannot-prove":         "check the keys and trusted roots that the policy names",
+	"timed-out":            "retry; if it persists, increase --timeout, or use a mirror closer to the cluster",
+	"override-denied":      "ask the author of the override that the message names; it expires, and until then another image is needed",
+	"not-mirrored":         "quaymaster mirror IMAGE shows what each target answered; copy the image there by digest, or leave it",
+	"no-mirror":            "copy the image to a target of the mapping by digest, or let the mapping fall back (otherwise: Source)",
+	"mirror-differs":       "bring the mirror up to date, or name the image by digest; the digest that counts was used",
+	"stale":                "bring the registry back, or mirror the image; cached verifications are used for as long as the policy allows (quaymaster.dev/stale-if-error)",
+	"no-pull-secret":       "create the Secret in the object's namespace, or take it from the mapping's pull secrets",
+	"internal-error":       "this is a defect of quaymaster: please report it with the output of quaymaster explain",
+	"malformed-reference":  "write the image as [registry/]repository[:tag][@digest]",
+
+	"wrong-key":           "sign the image with the policy's key; if the key was changed on purpose, change the policy",
+	"wrong-identity":      "let the identity that the policy names sign; if the found one is right and known to you, change the policy",
+	"wrong-extension":     "build from the source that the policy names; a fork or another branch signs under its own name",
+	"wrong-annotation":    "sign again with the annotations that the policy asks for (cosign sign -a KEY=VALUE)",
+	"wrong-digest":        "sign this digest; a signature was copied here from another image",
+	"wrong-predicate":     "attest with the predicate type that the policy names",
+	"wrong-format":        "sign with a tool in a format that this authority supports (cosign for keys and identities, notation for its trust stores)",
+	"bad-signature":       "sign again, and find out how the signed bytes or the signature were changed",
+	"malformed":           "remove the broken evidence and sign again",
+	"untrusted-chain":     "give the certificate authority that issued the signer's certificate (--trusted-root, --certificate-chain, or in the policy), or sign with one that is trusted",
+	"expired-certificate": "sign again, with a timestamp or log entry from within the certificate's lifetime",
+	"no-log-entry":        "sign with a transparency log (cosign's default), or ask for none: --insecure-ignore-tlog, or rekor.ignoreTlog in a policy",
+	"bad-log-entry":       "give the policy the public key of the log that was used, or sign with the log that it trusts",
+	"no-sct":              "sign with a certificate authority that logs its certificates, or let the policy ask for no timestamp of one",
+	"bad-sct":             "give the policy the key of the certificate log that was used",
+	"no-timestamp":        "sign with a timestamp authority or a transparency log that provides the time",
+	"bad-timestamp":       "give the policy the timestamp authority's certificates, or sign again with the one that it trusts",
+	"outside-validity":    "sign again with an authority that is valid now; this one was retired",
+	"expired":             "signature expired; sign the image again",
+	"revoked":             "sign again with a certificate that is not revoked, and find out why this one was",
+}
