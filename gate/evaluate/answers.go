@@ -74,13 +74,6 @@ func (a *answers) has(key claimQuery) bool {
 	return ok
 }
 
-// of returns the answer so far.
-func (a *answers) of(key claimQuery) policy.Answer {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.known[key]
-}
-
 // about returns the answers about one digest.
 func (a *answers) about(digest image.Digest) policy.Answers {
 	return func(q policy.Question) policy.Answer {
@@ -130,24 +123,12 @@ func (a *answers) dropOld(key claimQuery) bool {
 	return true
 }
 
-// markStale records the verification time of a stale entry that is used.
-func (a *answers) markStale(key claimQuery, at time.Time) {
+// isUnresponsive reports whether a query has no facts because no registry answered at all.
+func (a *answers) isUnresponsive(key claimQuery) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stale == nil {
-		a.stale = map[claimQuery]time.Time{}
-	}
-	a.stale[key] = at
-}
-
-// staleSince returns the verification time of the oldest stale entry in use; zero for none.
-func (a *answers) staleSince() (oldest time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, at := range a.stale {
-		oldest = claims.Earlier(oldest, at)
-	}
-	return oldest
+	answer := a.known[key]
+	return len(answer.Facts) == 0 && len(answer.Gaps) > 0 && !slices.ContainsFunc(answer.Gaps, func(gap error) bool { return !deadline.IsUnresponsive(gap) })
 }
 
 // isIncomplete reports whether a repository of the query's answer was not read to the end now: it

@@ -96,47 +96,16 @@ func New(config Config) (*Evaluator, error) {
 // Begin notifies the observer that a phase begins.
 func (e *Evaluator) Begin(ctx context.Context, phase Phase) (context.Context, func()) {
 	if e.Observer == nil {
-		return ctx, unobserved
+		return ctx, func() {}
 	}
 	return e.Observer.Begin(ctx, phase)
 }
-
-func unobserved() {}
 
 // hit notifies the observer of a cache hit.
 func (e *Evaluator) hit(layer claims.Layer) {
 	if e.Observer != nil {
 		e.Observer.Asked(layer, true)
 	}
-}
-
-// maxStale is the maximum age of stale entries: the shortest time of the policies involved. It is
-// zero where no verification is required, since the registry alone resolves the tag then.
-func (e *Evaluator) maxStale(checks []*policy.Check) time.Duration {
-	if e.Stale == nil || len(checks) == 0 {
-		return 0
-	}
-	window := policy.MaxStale
-	for _, check := range checks {
-		own := *e.Stale
-		if check.Policy != nil && check.Policy.StaleIfError != nil {
-			own = *check.Policy.StaleIfError
-		}
-		window = min(window, own)
-	}
-	return window
-}
-
-// staleShare is the share of the remaining time in which a registry must answer a request
-// that has a stale entry: the rest of the evaluation needs time, too.
-const staleShare = 3
-
-// inBrief leaves time for going on without an answer.
-func inBrief(ctx context.Context) (context.Context, context.CancelFunc) {
-	if end, ok := ctx.Deadline(); ok {
-		return context.WithTimeout(ctx, time.Until(end)/staleShare)
-	}
-	return context.WithCancel(ctx)
 }
 
 // apart returns a name that separates a caller from the shared requests of others, from

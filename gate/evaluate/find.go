@@ -7,8 +7,10 @@ package evaluate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/quaymaster/quaymaster/attest"
 	"github.com/quaymaster/quaymaster/gate/claims"
@@ -31,6 +33,55 @@ type Found struct {
 	// why it could not be completed.
 	Subject image.Pinned
 	Err     error
+}
+
+// repository is an evidence repository.
+type repository struct {
+	name image.Repository
+	open func(context.Context, image.Repository) (Registry, error) // nil: registry is set
+	// isFallback: facts of an earlier repository may be cached for the same query, and this
+	// repository's facts are added to them.
+	isFallback bool
+	// rest reports that a registry did not answer recently; nil: unknown.
+	rest func(registry string) (why string, resting bool)
+
+	once     sync.Once
+	registry Registry
+	err      error
+}
+
+// session returns the registry with the credentials for the repository.
+func (r *repository) session(ctx context.Context) (Registry, error) {
+	if r.rest != nil {
+		if why, resting := r.rest(r.name.Registry()); resting {
+			return nil, &image.Error{Kind: image.Unavailable, Op: "look for evidence in", On: r.name.String(), Err: errors.New(why)}
+		}
+	}
+	if r.open != nil {
+		r.once.Do(func() { r.registry, r.err = r.open(ctx, r.name) })
+	}
+	return r.registry, r.err
+}
+
+// search answers the claim queries about one reference.
+type search struct {
+	*Evaluator
+	prover     Prover
+	generation string     // of the prover
+	own        repository // of the image
+	statements string     // the evidence repository that is searched first: statements are cached for it alone
+	answers    answers
+	window     time.Duration // maximum age of stale facts
+	bypass     bool          // no cached claim answers a query
+}
+
+// pendingQuery is a claim query with a resolved authority and no cached answer.
+type pendingQuery struct {
+	Query
+	key      claimQuery
+	query    claims.Query
+	at       *repository
+	registry Registry // for the repository
 }
 
 // Find searches a repository for all evidence about subject that the queries can use. The

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quaymaster/quaymaster/gate/claims"
-	"github.com/quaymaster/quaymaster/gate/internal/deadline"
 	"github.com/quaymaster/quaymaster/gate/internal/panics"
 	"github.com/quaymaster/quaymaster/gate/internal/tagdigest"
 	"github.com/quaymaster/quaymaster/gate/redirect"
@@ -24,15 +22,6 @@ type Target struct {
 	Scope string
 }
 
-// Resolved is the digest of a reference.
-type Resolved struct {
-	image.Pinned
-	// IsStale: the registry does not answer, and Pinned is the digest that was verified for the
-	// tag At that time.
-	IsStale bool
-	At      time.Time
-}
-
 // resolver resolves one reference.
 type resolver struct {
 	*Evaluator
@@ -43,48 +32,7 @@ type resolver struct {
 	evidence []image.Repository
 }
 
-// resolve resolves the reference, or uses the digest last verified for its tag, less than window
-// ago, where the registry does not answer.
-func (r *resolver) resolve(ctx context.Context, window time.Duration) (Resolved, error) {
-	last, ok := r.stale(window)
-	if !ok {
-		pinned, err := r.current(ctx)
-		return Resolved{Pinned: pinned}, err
-	}
-	here := claims.Location{Repository: r.ref.Repository(), Scope: r.scope}
-	if !r.Claims.IsSilent(here) {
-		brief, done := inBrief(ctx)
-		defer done()
-		pinned, err := r.current(brief)
-		if err == nil || !deadline.IsUnresponsive(err) {
-			if err != nil && image.KindOf(err) == image.NotFound {
-				r.keep(image.Descriptor{})
-			}
-			return Resolved{Pinned: pinned}, err
-		}
-		r.Claims.NoteSilence(here)
-	}
-	pinned, err := tagdigest.Of(ctx).Verify(r.ref.Pin(last.Descriptor))
-	return Resolved{Pinned: pinned, IsStale: true, At: last.At}, err
-}
-
-// stale returns the digest last verified for the tag. Where a mirror's target resolves tags, the
-// mirror configuration decides about its failures.
-func (r *resolver) stale(window time.Duration) (claims.Verified, bool) {
-	if window == 0 || !r.isTag() || r.target != nil {
-		return claims.Verified{}, false
-	}
-	return r.Claims.Tags().Stale(r.tagKey(), window)
-}
-
-func (r *resolver) tagKey() claims.Tag {
-	return claims.Tag{Scope: r.scope, Reference: r.ref.String()}
-}
-
 func (r *resolver) isTag() bool { return r.ref.Digest().IsZero() }
-
-// keep caches a verified digest of the tag; the zero descriptor records that the tag is gone.
-func (r *resolver) keep(descriptor image.Descriptor) { r.Claims.Tags().Keep(r.tagKey(), descriptor) }
 
 // tagScope is the scope of the tag's digest: the credentials, and the side that resolves the tag.
 func (r *resolver) tagScope() string {

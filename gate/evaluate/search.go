@@ -3,10 +3,7 @@ package evaluate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
-	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,55 +15,6 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
-
-// repository is an evidence repository.
-type repository struct {
-	name image.Repository
-	open func(context.Context, image.Repository) (Registry, error) // nil: registry is set
-	// isFallback: facts of an earlier repository may be cached for the same query, and this
-	// repository's facts are added to them.
-	isFallback bool
-	// rest reports that a registry did not answer recently; nil: unknown.
-	rest func(registry string) (why string, resting bool)
-
-	once     sync.Once
-	registry Registry
-	err      error
-}
-
-// session returns the registry with the credentials for the repository.
-func (r *repository) session(ctx context.Context) (Registry, error) {
-	if r.rest != nil {
-		if why, resting := r.rest(r.name.Registry()); resting {
-			return nil, &image.Error{Kind: image.Unavailable, Op: "look for evidence in", On: r.name.String(), Err: errors.New(why)}
-		}
-	}
-	if r.open != nil {
-		r.once.Do(func() { r.registry, r.err = r.open(ctx, r.name) })
-	}
-	return r.registry, r.err
-}
-
-// search answers the claim queries about one reference.
-type search struct {
-	*Evaluator
-	prover     Prover
-	generation string     // of the prover
-	own        repository // of the image
-	statements string     // the evidence repository that is searched first: statements are cached for it alone
-	answers    answers
-	window     time.Duration // maximum age of stale facts
-	bypass     bool          // no cached claim answers a query
-}
-
-// pendingQuery is a claim query with a resolved authority and no cached answer.
-type pendingQuery struct {
-	Query
-	key      claimQuery
-	query    claims.Query
-	at       *repository
-	registry Registry // for the repository
-}
 
 // run answers the queries about one digest: from the cache, then from the shared store and
 // other replicas, else by one search in each evidence repository and one verification for
@@ -94,7 +42,7 @@ func (s *search) run(ctx context.Context, at *repository, pinned image.Pinned, q
 	if len(missing) > 0 {
 		missing = s.askReplicas(ctx, missing, s.Claims.AskStore)
 		missing = s.askReplicas(ctx, missing, s.Claims.AskPeers)
-		s.findOrStale(ctx, pinned, missing)
+		s.findOrStale(ctx, missing, func(ctx context.Context, these []*pendingQuery) { s.find(ctx, pinned, these) })
 	}
 }
 
@@ -280,53 +228,4 @@ func (s *search) findIn(ctx context.Context, pinned image.Pinned, group []*pendi
 		}
 		s.add(pending.at, pending.key, found[i])
 	}
-}
-
-// findOrStale searches for evidence, and uses stale facts where the registry does not
-// answer.
-func (s *search) findOrStale(ctx context.Context, pinned image.Pinned, missing []*pendingQuery) {
-	known := s.stale(missing)
-	if len(known) == 0 {
-		s.find(ctx, pinned, missing)
-		return
-	}
-	rest := slices.DeleteFunc(slices.Clone(missing), func(pending *pendingQuery) bool {
-		_, isKnown := known[pending]
-		return isKnown && s.Claims.IsSilent(pending.query.Location())
-	})
-	if len(rest) > 0 {
-		brief, done := inBrief(ctx)
-		s.find(brief, pinned, rest)
-		done()
-	}
-	for pending, before := range known {
-		if slices.Contains(rest, pending) {
-			if answer := s.answers.of(pending.key); len(answer.Facts) > 0 || !allUnresponsive(answer.Gaps) {
-				continue
-			}
-			s.Claims.NoteSilence(pending.query.Location())
-		}
-		s.answers.set(pending.key, before.Answer)
-		s.answers.markOld(pending.key)
-		s.answers.markStale(pending.key, before.At)
-	}
-}
-
-// stale returns the stale facts of queries that are not too old.
-func (s *search) stale(missing []*pendingQuery) map[*pendingQuery]claims.Entry {
-	if s.window == 0 || s.bypass {
-		return nil
-	}
-	known := map[*pendingQuery]claims.Entry{}
-	for _, pending := range missing {
-		if before, ok := s.Claims.Stale(pending.query, s.window); ok {
-			known[pending] = before
-		}
-	}
-	return known
-}
-
-// allUnresponsive reports whether no registry answered at all.
-func allUnresponsive(gaps []error) bool {
-	return len(gaps) > 0 && !slices.ContainsFunc(gaps, func(gap error) bool { return !deadline.IsUnresponsive(gap) })
 }

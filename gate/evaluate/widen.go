@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -128,11 +127,8 @@ func (e *Evaluation) searchFallbacks(ctx context.Context) {
 
 // searchFallback searches a repository for missing claims, in a share of the remaining time.
 func (e *Evaluation) searchFallback(ctx context.Context, at *repository) {
-	if end, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/3)
-		defer cancel()
-	}
+	ctx, done := inBrief(ctx)
+	defer done()
 	e.search.run(ctx, at, e.result.Pinned, e.anywhere())
 	e.decide(context.WithoutCancel(ctx)) // a deadline here applies to this repository alone
 	e.widen(ctx, at)
