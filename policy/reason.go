@@ -77,10 +77,10 @@ type Reason struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// ErrCrowdedOut means that an image was not verified because the other images of the same request
+// ErrCrowdedOut means that the time passed before an image was begun, mostly because the other images of the request
 // used all the time. It does not count as an unresponsive registry: the author of an object
 // controls its other images.
-var ErrCrowdedOut = errors.New("not looked at: the other images that were asked about with it took all the time")
+var ErrCrowdedOut = errors.New("not verified: the time for the request passed before its turn")
 
 // LookReason returns the reason for an error; the error itself names the operation that failed.
 func LookReason(err error, path string) Reason {

@@ -10,7 +10,6 @@ import (
 	"github.com/quaymaster/quaymaster/gate/claims"
 	"github.com/quaymaster/quaymaster/gate/content"
 	"github.com/quaymaster/quaymaster/image"
-	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/verify"
 )
 

@@ -58,7 +58,7 @@ var byCode = map[string]string{
 	"access-refused":       "log in to the registry, or give a pull secret that may read the repository",
 	"registry-unavailable": "retry; if it persists, check the registry and network connectivity",
 	"bound-reached":        "remove needless evidence from the registry, or ask its publisher",
-	"contradiction":        "ask another registry; a proxy or the registry itself may be at fault",
+	"contradiction":        "push the image again, or ask another registry: the image, a proxy or the registry may be at fault",
 	"policy-error":         "correct the reported part of the policy; until then the policy protects nothing by itself",
 	"cannot-prove":         "check the keys and trusted roots that the policy names",
 	"timed-out":            "retry; if it persists, increase --timeout, or use a mirror closer to the cluster",
