@@ -36,9 +36,12 @@ type Fact struct {
 
 // Signer identifies the signer: a key or the identity of a certificate.
 type Signer struct {
-	// ID is equal for all signatures of one signer, whatever term of an authority they met;
-	// thresholds count it once. If it is empty, the other fields identify the signer.
+	// ID is equal for all signatures of one identity, whatever term of an authority they met. If it
+	// is empty, the other fields identify the signer.
 	ID string `json:"-"`
+	// Key is the fingerprint of the key that signed, also where a certificate identifies the signer.
+	// Thresholds count signatures with the same ID or Key once.
+	Key string `json:"-"`
 	// KeyFingerprint is the SHA-256 of the PKIX public key in hexadecimal, for
 	// keys.
 	KeyFingerprint string `json:"keyFingerprint,omitempty"`

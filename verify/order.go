@@ -23,13 +23,6 @@ func sameStatement(a, b Fact) bool {
 		string(a.Statement.Predicate) == string(b.Statement.Predicate) && sameSigner(a.Signer, b.Signer)
 }
 
-func sameSigner(a, b Signer) bool {
-	if a.ID != "" || b.ID != "" {
-		return a.ID == b.ID
-	}
-	return a.KeyFingerprint == b.KeyFingerprint && a.Subject == b.Subject && a.Issuer == b.Issuer
-}
-
 // Latest returns the facts with the latest time of Times, or all if none has a time. Beside a
 // statement with a trusted time, one without any is not known to be later.
 func Latest(facts []Fact) []Fact {

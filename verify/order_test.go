@@ -25,9 +25,9 @@ func statement(signer, text string, at int64) verify.Fact {
 func TestLatest(t *testing.T) {
 	other := statement("a", "old", 1)
 	other.Statement.PredicateType = "sbom"
-	certified := func(id string, at int64) verify.Fact {
-		fact := statement("a", "same", at)
-		fact.Signer.ID = id
+	certified := func(id, key string, at int64) verify.Fact {
+		fact := statement("", "same", at)
+		fact.Signer.ID, fact.Signer.Key = id, key
 		return fact
 	}
 	for _, c := range []struct {
@@ -45,8 +45,9 @@ func TestLatest(t *testing.T) {
 		{"an old one that is logged again", []verify.Fact{statement("a", "old", 3), statement("a", "new", 2), statement("a", "old", 1)}, []int64{1, 2, 1}, []int{1}},
 		{"one without a time that is logged elsewhere", []verify.Fact{statement("a", "old", 0), statement("a", "old", 1)}, []int64{1, 1}, []int{0, 1}},
 		{"the same text by another signer", []verify.Fact{statement("a", "same", 2), statement("b", "same", 1)}, []int64{2, 1}, []int{0}},
-		{"the same text by another certificate", []verify.Fact{certified("x", 2), certified("y", 1)}, []int64{2, 1}, []int{0}},
-		{"the same text by one certificate", []verify.Fact{certified("x", 2), certified("x", 1)}, []int64{1, 1}, []int{0, 1}},
+		{"the same text by another certificate", []verify.Fact{certified("x", "k", 2), certified("y", "l", 1)}, []int64{2, 1}, []int{0}},
+		{"the same text by another certificate of one key", []verify.Fact{certified("x", "k", 2), certified("y", "k", 1)}, []int64{1, 1}, []int{0, 1}},
+		{"the same text by one identity with two keys", []verify.Fact{certified("x", "k", 2), certified("x", "l", 1)}, []int64{1, 1}, []int{0, 1}},
 		{"the same text of another type", []verify.Fact{statement("a", "old", 2), other}, []int64{2, 1}, []int{0}},
 		{"signatures without a statement", []verify.Fact{{SignedAt: time.Unix(1, 0)}, {SignedAt: time.Unix(2, 0)}}, []int64{1, 2}, []int{1}},
 	} {

@@ -33,6 +33,7 @@ type sharedFact struct {
 	Format      attest.Format     `json:"format"`
 	Role        attest.Role       `json:"role"`
 	SignerID    string            `json:"signerID,omitempty"`
+	SignerKey   string            `json:"signerKey,omitempty"`
 	Signer      verify.Signer     `json:"signer"`
 	Statement   *sharedStatement  `json:"statement,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -77,7 +78,7 @@ func encode(key Key, answer Entry, now time.Time) ([]byte, error) {
 
 func shareFact(fact verify.Fact) sharedFact {
 	out := sharedFact{
-		Subject: fact.Subject, Format: fact.Format, Role: fact.Role, SignerID: fact.Signer.ID, Signer: fact.Signer,
+		Subject: fact.Subject, Format: fact.Format, Role: fact.Role, SignerID: fact.Signer.ID, SignerKey: fact.Signer.Key, Signer: fact.Signer,
 		Annotations: fact.Annotations, Entries: fact.Entries, SignedAt: fact.SignedAt, Expires: fact.Expires, Notes: fact.Notes,
 		Via: fact.Origin.Via, Manifest: fact.Origin.Manifest,
 	}
@@ -128,7 +129,7 @@ func (s sharedFact) fact() (verify.Fact, error) {
 		Annotations: s.Annotations, Entries: s.Entries, SignedAt: s.SignedAt, Expires: s.Expires, Notes: s.Notes,
 		Origin: attest.Origin{Via: s.Via, Manifest: s.Manifest},
 	}
-	fact.Signer.ID = s.SignerID
+	fact.Signer.ID, fact.Signer.Key = s.SignerID, s.SignerKey
 	if s.Repository != "" {
 		repository, err := image.ParseRepository(s.Repository)
 		if err != nil {

@@ -41,7 +41,8 @@ func (t *matching) count() int {
 	if t.isOne() {
 		return 1
 	}
-	return len(t.match())
+	_, count := t.match()
+	return count
 }
 
 // facts returns one fact for each counted authority, and all of a counted set's.
@@ -53,50 +54,24 @@ func (t *matching) facts() []verify.Fact {
 		return t.members[0].facts[:1:1]
 	}
 	var facts []verify.Fact
-	owner := t.match()
-	for i, member := range t.members {
-		for _, fact := range member.facts {
-			if counted, ok := owner[signerID(fact)]; !ok || counted != i {
-				continue
-			}
-			if member.set != nil {
-				facts = append(facts, member.set...)
-			} else {
-				facts = append(facts, fact)
-			}
-			break
+	positions, _ := t.match()
+	for i, at := range positions {
+		switch member := t.members[i]; {
+		case at < 0:
+		case member.set != nil:
+			facts = append(facts, member.set...)
+		default:
+			facts = append(facts, member.facts[at])
 		}
 	}
 	return facts
 }
 
-// match returns a largest matching of signers to members, by augmenting paths.
-func (t *matching) match() map[string]int {
-	owner := map[string]int{}
-	for i := range t.members {
-		t.assign(i, owner, map[string]bool{})
+// match returns for each member the position of the fact that counts, -1 for none, and their number.
+func (t *matching) match() (positions []int, count int) {
+	members := make([][]verify.Fact, len(t.members))
+	for i, member := range t.members {
+		members[i] = member.facts
 	}
-	return owner
-}
-
-func (t *matching) assign(i int, owner map[string]int, tried map[string]bool) bool {
-	for _, fact := range t.members[i].facts {
-		id := signerID(fact)
-		if tried[id] {
-			continue
-		}
-		tried[id] = true
-		if other, taken := owner[id]; !taken || t.assign(other, owner, tried) {
-			owner[id] = i
-			return true
-		}
-	}
-	return false
-}
-
-func signerID(f verify.Fact) string {
-	if f.Signer.ID != "" {
-		return f.Signer.ID
-	}
-	return f.Signer.KeyFingerprint + "\x00" + f.Signer.Issuer + "\x00" + f.Signer.Subject
+	return verify.Counted(members)
 }

@@ -136,11 +136,12 @@ func (p *proof) conclude(ctx context.Context) (verify.Fact, error) {
 		return verify.Fact{}, err
 	}
 	leaf := p.signed.info.CertificateChain[0]
+	key := verify.Fingerprint(leaf.PublicKey, leaf.RawSubjectPublicKeyInfo)
 	fact := verify.Fact{
 		Subject:     p.subject.Digest(),
 		Format:      attest.Notation,
 		Role:        attest.Signature,
-		Signer:      verify.Signer{Subject: leaf.Subject.String(), Issuer: leaf.Issuer.String()},
+		Signer:      verify.Signer{Key: key, Subject: leaf.Subject.String(), Issuer: leaf.Issuer.String()},
 		Annotations: p.signed.target.Annotations,
 		SignedAt:    signedAt,
 		Expires:     p.expires(),

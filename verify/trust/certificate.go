@@ -50,6 +50,8 @@ type Summary struct {
 	Extensions map[string]string
 	// Name and IssuerName are the distinguished names.
 	Name, IssuerName string
+	// Key is the fingerprint of the public key.
+	Key string
 }
 
 // Summarize parses a certificate. It refuses one with extensions that cannot be parsed, or with
@@ -60,6 +62,7 @@ func Summarize(c *x509.Certificate) (Summary, error) {
 		Extensions: make(map[string]string),
 		Name:       c.Subject.String(),
 		IssuerName: c.Issuer.String(),
+		Key:        verify.Fingerprint(c.PublicKey, c.RawSubjectPublicKeyInfo),
 	}
 	for _, extension := range c.Extensions {
 		oid := extension.Id.String()
@@ -125,7 +128,7 @@ func subjects(c *x509.Certificate) []string {
 // Signer returns the holder of the certificate: for Fulcio's, the subject that an identity
 // matched; for others, the distinguished name.
 func (s Summary) Signer(subject string) verify.Signer {
-	signer := verify.Signer{ID: s.id(), Subject: subject, Issuer: s.Issuer, Extensions: s.named()}
+	signer := verify.Signer{ID: s.id(), Key: s.Key, Subject: subject, Issuer: s.Issuer, Extensions: s.named()}
 	if subject == "" {
 		signer.Subject = s.Name
 		if signer.Subject == "" && len(s.Subjects) > 0 {

@@ -190,7 +190,8 @@ func (e *evaluation) count(i int, attestors []int, kind int) (cel.Count, error) 
 			e.missed[i] = append(e.missed[i], one)
 		}
 	}
-	lower := int64(signers(met))
+	_, counted := verify.Counted(met) // a signature counts once, however many attestors accept it
+	lower := int64(counted)
 	return cel.Count{Lower: lower, Upper: lower + int64(open), Gaps: gaps}, nil
 }
 

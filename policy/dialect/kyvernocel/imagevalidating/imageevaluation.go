@@ -269,34 +269,3 @@ func (s *statement) decode(artifact bool) (any, error) {
 	}
 	return s.payload, nil
 }
-
-// signers returns the greatest number of attestors that have a signer of their own: a signature
-// counts once, however many attestors accept it.
-func signers(facts [][]verify.Fact) int {
-	if len(facts) < 2 {
-		return len(facts)
-	}
-	owner := map[string]int{}
-	var assign func(i int, tried map[string]bool) bool
-	assign = func(i int, tried map[string]bool) bool {
-		for _, fact := range facts[i] {
-			id := cmp.Or(fact.Signer.ID, fact.Signer.KeyFingerprint+"\x00"+fact.Signer.Issuer+"\x00"+fact.Signer.Subject)
-			if tried[id] {
-				continue
-			}
-			tried[id] = true
-			if other, taken := owner[id]; !taken || assign(other, tried) {
-				owner[id] = i
-				return true
-			}
-		}
-		return false
-	}
-	count := 0
-	for i := range facts {
-		if assign(i, map[string]bool{}) {
-			count++
-		}
-	}
-	return count
-}
