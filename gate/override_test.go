@@ -209,6 +209,32 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
+// TestDeniedKeyOfACertificate: a denied key is denied where a policy identifies it by its certificate, too.
+func TestDeniedKeyOfACertificate(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	signer := must(h.Sigstore.Keyless(verifytest.Identity{Email: "a@example.com", Issuer: "https://issuer.example", NoSCT: true}))(t)
+	built := h.Build("org/app", "v1", "app")
+	must(0, h.SignLegacy(built, verifytest.Claim{Signer: signer, NoLog: true}, nil))(t)
+	rule := signedBy(h.key)
+	rule.check.Requirements[0].Members[0].Authority = &verify.Authority{
+		Name: "certificate", Certificate: &verify.Certificate{Leaf: signer.CertificatePEM(), CT: verify.CT{Ignore: true}}, Log: verify.Log{Ignore: true},
+	}
+	for _, c := range []struct {
+		reason, match string
+		want          gate.Result
+	}{
+		{"the key", keyOf(signer), gate.Deny},
+		{"another key", keyOf(h.stranger), gate.Allow},
+	} {
+		g := h.overridden(t, []policy.Rule{rule}, []string{an("a", "Deny", c.match)})
+		for turn := range 2 { // the second time from the cache
+			if out := decide(t, g, built.Name); out.Result != c.want {
+				t.Errorf("%s, turn %d: %s, want %s: %+v", c.reason, turn, out.Result, c.want, out.Verdicts[0].Reasons)
+			}
+		}
+	}
+}
+
 // What an index in an index lists is found, and one that hides too much is not admitted.
 func TestOverrideOfNestedIndexes(t *testing.T) {
 	y := newOverrideYard(t)

@@ -106,6 +106,7 @@ func TestOverrideSigner(t *testing.T) {
 	}{
 		{"the key", verify.Signer{KeyFingerprint: "ab"}, true, false},
 		{"another key", verify.Signer{KeyFingerprint: "cd"}, false, false},
+		{"a certificate of the key", verify.Signer{Key: "ab", Issuer: "x", Subject: "x"}, true, false},
 		{"the identity", verify.Signer{Issuer: "i", Subject: "sub"}, false, true},
 		{"another subject", verify.Signer{Issuer: "i", Subject: "x"}, false, false},
 		{"another issuer", verify.Signer{Issuer: "x", Subject: "sub"}, false, false},
@@ -119,7 +120,8 @@ func TestOverrideSigner(t *testing.T) {
 	if !strings.Contains(byKey.String(), "ab") || !strings.Contains(byName.String(), "s*") {
 		t.Errorf("they are called %q and %q", byKey.String(), byName.String())
 	}
-	if !byKey.MayBe(key) || byKey.MayBe(keyless) || byName.MayBe(key) || !byName.MayBe(keyless) {
+	certificate := &verify.Authority{Certificate: &verify.Certificate{}}
+	if !byKey.MayBe(certificate) || !byName.MayBe(certificate) || !byKey.MayBe(key) || byKey.MayBe(keyless) || byName.MayBe(key) || !byName.MayBe(keyless) {
 		t.Error("who an authority may prove is another one")
 	}
 }

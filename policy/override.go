@@ -65,17 +65,19 @@ type OverrideSigner struct {
 	Authority *verify.Authority
 }
 
-// Is reports whether a verified claim has this signer.
+// Is reports whether a verified claim has this signer. A key is the signer whatever certificate it has: a
+// leaked key must not pass by its certificate.
 func (s *OverrideSigner) Is(signer verify.Signer) bool {
 	if s.KeyFingerprint != "" {
-		return s.KeyFingerprint == signer.KeyFingerprint
+		return s.KeyFingerprint == signer.KeyFingerprint || s.KeyFingerprint == signer.Key
 	}
 	return signer.KeyFingerprint == "" && s.Identity.Match(signer.Issuer, []string{signer.Subject})
 }
 
-// MayBe reports whether a claim that an authority verifies may have this signer.
+// MayBe reports whether a claim that an authority verifies may have this signer. The keys of short-lived
+// certificates are used once, and no override names them.
 func (s *OverrideSigner) MayBe(authority *verify.Authority) bool {
-	return (s.KeyFingerprint != "") == (authority.Key != nil)
+	return s.KeyFingerprint != "" && authority.Keyless == nil || s.KeyFingerprint == "" && authority.Key == nil
 }
 
 // String returns a short name.
