@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,19 @@ func TestSignersCountOnce(t *testing.T) {
 		"@new", "{certificates: {cert: "+quoted(certificate(t, v.Signer, "new"))+", rekor: {ignoreTlog: true}, ctlog: {ignoreSCT: true}}}",
 		"@other", "{certificates: {cert: "+quoted(certificate(t, v.Second, "other"))+", rekor: {ignoreTlog: true}, ctlog: {ignoreSCT: true}}}",
 	)
+	admits := func(reason string, policies spelling, want string) {
+		t.Helper()
+		g, err := v.Gate(compile(t, with, v, policies, enforce, "")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, built := range images {
+			outcome := g.Decide(t.Context(), podOf(t, built.Name))
+			if (outcome.Result == gate.Allow) != slices.Contains(strings.Fields(want), name) {
+				t.Errorf("%s; image %s: %s, want it of %q alone: %+v", reason, name, outcome.Result, want, against(outcome))
+			}
+		}
+	}
 	for _, c := range []struct{ reason, attestors, want string }{
 		{"one of two keys", "[{count: 1, entries: [{@key}, @second]}]", "key twice second keys key-and-identity prod apart together"},
 		{"both keys", "[{entries: [{@key}, @second]}]", "keys prod"},
@@ -96,16 +110,14 @@ func TestSignersCountOnce(t *testing.T) {
 		{"annotations by two entries for one key", "[{count: 2, entries: [{@key, annotations: {env: prod}}, {@key, annotations: {team: a}}]}]", ""},
 		{"an annotation by one of two keys", "[{count: 2, entries: [{@key, annotations: {env: prod}}, @second]}]", "prod"},
 	} {
-		policies := compile(t, with, v, kyverno("ClusterPolicy", "", []string{"attestors: " + names.Replace(c.attestors)}), enforce, "")
-		g, err := v.Gate(policies...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, built := range images {
-			outcome := g.Decide(t.Context(), podOf(t, built.Name))
-			if want := " " + c.want + " "; (outcome.Result == gate.Allow) != strings.Contains(want, " "+name+" ") {
-				t.Errorf("%s; image %s: %s, want it of %q alone: %+v", c.reason, name, outcome.Result, c.want, against(outcome))
-			}
-		}
+		admits(c.reason, kyverno("ClusterPolicy", "", []string{"attestors: " + names.Replace(c.attestors)}), c.want)
+	}
+	for _, c := range []struct{ reason, certificate, want string }{
+		{"a key and its certificate, by an expression", certificate(t, v.Signer, "new"), ""},
+		{"a key and the certificate of another, by an expression", certificate(t, v.Second, "other"), "keys prod"},
+	} {
+		admits(c.reason, imageValidating("  attestors:\n  - {name: key, cosign: {key: {data: KEY}, ctlog: {insecureIgnoreTlog: true}}}\n" +
+			"  - {name: certificate, cosign: {certificate: {cert: {value: " + quoted(c.certificate) + "}}, ctlog: {insecureIgnoreTlog: true, insecureIgnoreSCT: true}}}\n" +
+			"  validations: [{expression: 'images.containers.all(i, verifyImageSignatures(i, [attestors.key, attestors.certificate]) == 2)'}]\n")[0], c.want)
 	}
 }
