@@ -2,7 +2,11 @@
 // again.
 package oldobject
 
-import "github.com/quaymaster/quaymaster/workload"
+import (
+	"path"
+
+	"github.com/quaymaster/quaymaster/workload"
+)
 
 // Object is the old object of an update, with its images. The zero value has no images.
 type Object struct {
@@ -10,11 +14,21 @@ type Object struct {
 	images map[location]bool
 }
 
-// location is where a pod specification has an image, by name: a container that
-// moved in its list is the same, one that became an init container is not.
-type location struct {
-	role            workload.Role
-	container, text string
+// location is where an object has an image, by name: a container that moved in its list is the same. One
+// that became an init container is not, nor is one of another pod specification of a custom resource.
+type location struct{ list, container, text string }
+
+// locate returns the location of an image. Without a name, it is the place in the list.
+func locate(use workload.Use) location {
+	at := location{list: use.Pointer, container: use.Container, text: use.Text}
+	if use.Container == "" {
+		return at
+	}
+	at.list = path.Dir(path.Dir(use.Pointer))
+	if use.Role == workload.Volume { // .../volumes/0/image/reference
+		at.list = path.Dir(at.list)
+	}
+	return at
 }
 
 // Of reads an object's state before an update. The images of an object of another kind, or of one
@@ -30,7 +44,7 @@ func Of(old, updated workload.Object) Object {
 	}
 	f.images = make(map[location]bool, len(uses))
 	for _, use := range uses {
-		f.images[location{use.Role, use.Container, use.Text}] = true
+		f.images[locate(use)] = true
 	}
 	return f
 }
@@ -38,9 +52,9 @@ func Of(old, updated workload.Object) Object {
 // IsZero reports whether there is no old object of the same kind.
 func (f Object) IsZero() bool { return f.object.IsZero() }
 
-// Ran reports whether the object had the same text under the same name and role.
+// Ran reports whether the object had the same text at the same location.
 func (f Object) Ran(use workload.Use) bool {
-	return f.images[location{use.Role, use.Container, use.Text}]
+	return f.images[locate(use)]
 }
 
 // At returns the values at the pointers of extractors, by pointer.

@@ -42,6 +42,33 @@ func TestRan(t *testing.T) {
 	}
 }
 
+// TestRanInCustomResource: a custom resource may have several pod specifications, and containers without a name.
+func TestRanInCustomResource(t *testing.T) {
+	const head = "{apiVersion: example.com/v1, kind: Custom, metadata: {name: a}, spec: "
+	old := head + "{template: {spec: {containers: [{name: a, image: nginx}, {image: redis}], volumes: [{name: v, image: {reference: data}}]}}}}"
+	for _, c := range []struct {
+		reason, updated string
+		want            bool
+	}{
+		{"the same container", head + "{template: {spec: {containers: [{name: a, image: nginx}]}}}}", true},
+		{"another place in the list", head + "{template: {spec: {containers: [{name: b, image: b}, {name: a, image: nginx}]}}}}", true},
+		{"another pod specification", head + "{containers: [{name: a, image: nginx}]}}", false},
+		{"without a name, in its place", head + "{template: {spec: {containers: [{name: a, image: nginx}, {image: redis}]}}}}", true},
+		{"without a name, in another place", head + "{template: {spec: {containers: [{image: redis}]}}}}", false},
+		{"the same volume", head + "{template: {spec: {volumes: [{name: w, image: {reference: w}}, {name: v, image: {reference: data}}]}}}}", true},
+		{"another volume", head + "{template: {spec: {volumes: [{name: w, image: {reference: data}}]}}}}", false},
+	} {
+		updated := read(t, c.updated)
+		uses, err := workload.Extract(updated)
+		if err != nil || len(uses) == 0 {
+			t.Fatal(c.reason, uses, err)
+		}
+		if got := Of(read(t, old), updated).Ran(uses[len(uses)-1]); got != c.want {
+			t.Errorf("%s: got %t", c.reason, got)
+		}
+	}
+}
+
 func TestNone(t *testing.T) {
 	updated := read(t, pod)
 	uses, err := workload.Extract(updated)
