@@ -196,7 +196,7 @@ func (b *bench) object(text string) map[string]any {
 	return copied(object)
 }
 
-// namespace makes a Namespace, as the mutating door lets one in that a user makes;
+// namespace makes a Namespace, as the mutating endpoint lets one in that a user makes;
 // without a user there is no record.
 func (b *bench) namespace(name, user string) {
 	b.t.Helper()

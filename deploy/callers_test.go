@@ -14,7 +14,7 @@ import (
 )
 
 // examples returns the documents, by kind, that docs/gateway.md gives for closing
-// the doors; what has no kind is under "".
+// the endpoints; what has no kind is under "".
 func examples(t *testing.T) map[string][]byte {
 	t.Helper()
 	content, err := os.ReadFile("../docs/gateway.md")
@@ -69,9 +69,9 @@ func reaches(policies []*networking.NetworkPolicy, port, address string, labels 
 	return false
 }
 
-// TestWhoReachesTheDoors: with the policy of the documentation in place of the one
-// that is shipped, a pod reaches no door, and the API server and replicas do.
-func TestWhoReachesTheDoors(t *testing.T) {
+// TestWhoReachesTheEndpoints: with the policy of the documentation in place of the one
+// that is shipped, a pod reaches no endpoint, and the API server and replicas do.
+func TestWhoReachesTheEndpoints(t *testing.T) {
 	var closed networking.NetworkPolicy
 	if err := strict.UnmarshalStrict(examples(t)["NetworkPolicy"], &closed); err != nil {
 		t.Fatal(err)
@@ -100,10 +100,10 @@ func TestWhoReachesTheDoors(t *testing.T) {
 		{"its address of IPv6", "fd00:10:244::8", map[string]string{"app.kubernetes.io/name": "shop"}, true, false},
 	} {
 		if got := reaches(shipped, "webhook", row.address, row.labels); got != row.open {
-			t.Errorf("as installed, %s reaches the doors: %t", row.reason, got)
+			t.Errorf("as installed, %s reaches the endpoints: %t", row.reason, got)
 		}
 		if got := reaches(after, "webhook", row.address, row.labels); got != row.shut {
-			t.Errorf("closed, %s reaches the doors: %t", row.reason, got)
+			t.Errorf("closed, %s reaches the endpoints: %t", row.reason, got)
 		}
 	}
 }

@@ -356,7 +356,7 @@ func TestConfigurationFits(t *testing.T) {
 }
 
 // TestInstallLeavesOutWhatIsNotForAll: neither definitions that belong only where those of
-// the engine that they come from are absent, nor rights for a door that is closed unless
+// the engine that they come from are absent, nor rights for an endpoint that is closed unless
 // it is turned on.
 func TestInstallLeavesOutWhatIsNotForAll(t *testing.T) {
 	content, err := os.ReadFile("install.yaml")
@@ -373,7 +373,7 @@ func TestInstallLeavesOutWhatIsNotForAll(t *testing.T) {
 			}
 		case *rbac.ClusterRole:
 			if strings.HasSuffix(o.Name, "-tokenreview") {
-				t.Errorf("%s: it is for a door that is closed unless it is turned on", o.Name)
+				t.Errorf("%s: it is for an endpoint that is closed unless it is turned on", o.Name)
 			}
 		}
 	}

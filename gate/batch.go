@@ -46,25 +46,25 @@ type accessKey struct {
 
 // evaluationOf returns the image evaluation of a check's reference under its credentials, which
 // checks of other containers, objects and policies share.
-func (b *batch) evaluationOf(ctx context.Context, check *policy.Check, w *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
-	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, mirrorPlan: w.key()}
-	t, ok := b.checks[key]
+func (b *batch) evaluationOf(ctx context.Context, check *policy.Check, plan *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
+	key := accessKey{ref: asWritten(check.Image).Ref, credentials: credentialsKey(check.Credentials), identity: identityKey, mirrorPlan: plan.key()}
+	evaluation, ok := b.checks[key]
 	if !ok {
-		t.image, t.err = b.open(ctx, key, w, Access{Credentials: check.Credentials, Workload: identity})
-		b.checks[key] = t
+		evaluation.image, evaluation.err = b.open(ctx, key, plan, Access{Credentials: check.Credentials, Workload: identity})
+		b.checks[key] = evaluation
 	}
-	if t.err == nil {
-		t.at = t.image.Add(check)
+	if evaluation.err == nil {
+		evaluation.at = evaluation.image.Add(check)
 	}
-	return t
+	return evaluation
 }
 
 // open opens a session, and returns the image evaluation of all sessions that see the same.
-func (b *batch) open(ctx context.Context, by accessKey, about *mirrorPlan, access Access) (*imageEvaluation, error) {
+func (b *batch) open(ctx context.Context, by accessKey, plan *mirrorPlan, access Access) (*imageEvaluation, error) {
 	var evidence []image.Repository
 	ref, key := by.ref, evaluationKey{ref: by.ref.String(), mirrorPlan: by.mirrorPlan}
-	if about != nil {
-		evidence, access.Workload = about.evidence, withSecrets(access.Workload, about.secrets)
+	if plan != nil {
+		evidence, access.Workload = plan.evidence, withSecrets(access.Workload, plan.secrets)
 		key.identity = by.identity
 	}
 	session, err := b.gate.registries.Open(ctx, access, ref.Repository())
@@ -72,29 +72,29 @@ func (b *batch) open(ctx context.Context, by accessKey, about *mirrorPlan, acces
 		return nil, fmt.Errorf("credentials: %w", deadline.Mark(ctx, err))
 	}
 	key.scope = session.Scope()
-	w, ok := b.evaluations[key]
+	evaluation, ok := b.evaluations[key]
 	if !ok {
-		w = &imageEvaluation{ref: ref, session: session}
+		evaluation = &imageEvaluation{ref: ref, session: session}
 		reference := evaluate.Reference{Ref: ref, Registry: session, Prover: b.snapshot.Prover}
 		if len(evidence) > 0 {
-			reference.Evidence, reference.Open = evidence, b.opener(w, access)
+			reference.Evidence, reference.Open = evidence, b.opener(evaluation, access)
 			if chooser := b.gate.options.chooser; chooser != nil {
 				reference.Rest = chooser.Rest
 			}
 		}
-		w.Evaluation = b.gate.memory.evaluator.Evaluate(reference)
-		b.evaluations[key] = w
-		b.order = append(b.order, w)
+		evaluation.Evaluation = b.gate.memory.evaluator.Evaluate(reference)
+		b.evaluations[key] = evaluation
+		b.order = append(b.order, evaluation)
 	}
-	return w, nil
+	return evaluation, nil
 }
 
 // opener returns a function that opens the evidence repositories of an image evaluation.
-func (b *batch) opener(w *imageEvaluation, access Access) func(context.Context, image.Repository) (evaluate.Registry, error) {
+func (b *batch) opener(evaluation *imageEvaluation, access Access) func(context.Context, image.Repository) (evaluate.Registry, error) {
 	return func(ctx context.Context, repository image.Repository) (evaluate.Registry, error) {
 		session, err := b.gate.registries.Open(ctx, access, repository)
 		if err == nil {
-			w.opened(session)
+			evaluation.opened(session)
 		}
 		return session, err
 	}
@@ -126,12 +126,12 @@ func (b *batch) run(ctx context.Context, progress func(done, total int)) {
 		}
 	}
 	var open []*imageEvaluation
-	for _, w := range b.order {
-		if result, ok := w.Cached(ctx); ok {
-			w.result = result
+	for _, evaluation := range b.order {
+		if result, ok := evaluation.Cached(ctx); ok {
+			evaluation.result = result
 			finish()
 		} else {
-			open = append(open, w)
+			open = append(open, evaluation)
 		}
 	}
 	b.runAll(ctx, open, finish)
@@ -150,7 +150,7 @@ func (b *batch) runAll(ctx context.Context, evaluations []*imageEvaluation, fini
 		result     *evaluate.Result
 	}
 	done := make(chan finished, len(evaluations))
-	for _, w := range evaluations {
+	for _, evaluation := range evaluations {
 		go func() {
 			select {
 			case slots <- struct{}{}:
@@ -158,11 +158,11 @@ func (b *batch) runAll(ctx context.Context, evaluations []*imageEvaluation, fini
 			case <-ctx.Done():
 			}
 			if ctx.Err() != nil {
-				done <- finished{w, w.Refuse(policy.ErrCrowdedOut)}
+				done <- finished{evaluation, evaluation.Refuse(policy.ErrCrowdedOut)}
 				return
 			}
-			w.begun.Store(true)
-			done <- finished{w, w.Run(ctx)}
+			evaluation.begun.Store(true)
+			done <- finished{evaluation, evaluation.Run(ctx)}
 		}()
 	}
 	over := ctx.Done()
@@ -181,32 +181,33 @@ func (b *batch) runAll(ctx context.Context, evaluations []*imageEvaluation, fini
 	}
 }
 
-// plain returns the image evaluation that only resolves a reference of which no check asks
-// anything.
-func (b *batch) plain(ctx context.Context, ref image.Ref, about *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
-	key := accessKey{ref: ref, identity: identityKey, mirrorPlan: about.key()}
-	t, ok := b.checks[key]
+// plain returns the image evaluation of a reference by the workload's own identity, without adding
+// a check. Checks that open the same session may share the evaluation; without them it only
+// resolves the reference.
+func (b *batch) plain(ctx context.Context, ref image.Ref, plan *mirrorPlan, identity workload.Identity, identityKey string) checkEvaluation {
+	key := accessKey{ref: ref, identity: identityKey, mirrorPlan: plan.key()}
+	evaluation, ok := b.checks[key]
 	if !ok {
-		t.image, t.err = b.open(ctx, key, about, Access{Workload: identity})
-		b.checks[key] = t
+		evaluation.image, evaluation.err = b.open(ctx, key, plan, Access{Workload: identity})
+		b.checks[key] = evaluation
 	}
-	return t
+	return evaluation
 }
 
 // newTargetRequest prepares to ask a route's targets.
 func (b *batch) newTargetRequest(route *mirror.Route, identity workload.Identity, identityKey string) *targetRequest {
-	a := &targetRequest{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
+	request := &targetRequest{sessions: map[image.Repository]Session{}, failed: map[image.Repository]error{}}
 	access := Access{Workload: withSecrets(identity, route.PullSecrets)}
 	if route.Resolve == mirror.Target {
-		a.Scope = " at " + route.Mirror + " of " + b.snapshot.Mirrors.Hash() + " for " + identityKey
+		request.Scope = " at " + route.Mirror + " of " + b.snapshot.Mirrors.Hash() + " for " + identityKey
 	}
 	open := func(ctx context.Context, repository image.Repository) (redirect.Session, error) {
-		if known, err := a.opened(repository); known != nil || err != nil {
+		if known, err := request.opened(repository); known != nil || err != nil {
 			return known, err
 		}
 		session, err := b.gate.registries.Open(ctx, access, repository) // unlocked: it may wait
-		return a.keep(repository, session, err)
+		return request.keep(repository, session, err)
 	}
-	a.Pending = b.gate.options.chooser.Pending(redirect.Request{Route: route, Open: open})
-	return a
+	request.Pending = b.gate.options.chooser.Pending(redirect.Request{Route: route, Open: open})
+	return request
 }

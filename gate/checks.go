@@ -49,22 +49,22 @@ func (c *checks) judge(ctx context.Context) {
 
 // given is the judge's input for one check of the plan.
 func (c *checks) given(i int) policy.Given {
-	check, t := &c.Checks[i], c.evaluations[i]
+	check, evaluation := &c.Checks[i], c.evaluations[i]
 	switch {
-	case t.err != nil:
-		return evaluate.Unasked(check, t.err)
-	case t.image == nil: // it asks nothing
+	case evaluation.err != nil:
+		return evaluate.Unasked(check, evaluation.err)
+	case evaluation.image == nil: // it asks nothing
 		return evaluate.Unqueried(check)
-	case t.image.result == nil:
-		return evaluate.Unasked(check, t.image.unfinished())
+	case evaluation.image.result == nil:
+		return evaluate.Unasked(check, evaluation.image.unfinished())
 	}
-	return t.image.result.Given(t.at)
+	return evaluation.image.result.Given(evaluation.at)
 }
 
 // judgedOn keeps a judge from passing an image without its required digest, and reports
 // where the index was verified instead of the child.
 func (c *checks) judgedOn(i int, decision policy.Decision, given policy.Given) policy.Decision {
-	check, t := &c.Checks[i], c.evaluations[i]
+	check, evaluation := &c.Checks[i], c.evaluations[i]
 	switch {
 	case decision.Result != policy.Pass:
 	case given.Err != nil && check.NeedsDigest():
@@ -73,8 +73,8 @@ func (c *checks) judgedOn(i int, decision policy.Decision, given policy.Given) p
 		if _, fetched := errors.AsType[image.Failure](given.Err); fetched {
 			decision.Reasons[0] = policy.LookReason(given.Err, check.Entry)
 		}
-	case t.image != nil && given.Err == nil:
-		return t.image.result.Judged(t.at, decision)
+	case evaluation.image != nil && given.Err == nil:
+		return evaluation.image.result.Judged(evaluation.at, decision)
 	}
 	return decision
 }
@@ -95,8 +95,8 @@ func (c *checks) judgedAs(i int) policy.Decision {
 func (c *checks) incomplete(open map[*imageEvaluation]bool) bool {
 	found := false
 	for i, decision := range c.judged {
-		if w := c.evaluations[i].image; w.isPartial() && decision.Result != policy.Pass {
-			open[w], found = true, true
+		if evaluation := c.evaluations[i].image; evaluation.isPartial() && decision.Result != policy.Pass {
+			open[evaluation], found = true, true
 		}
 	}
 	for _, result := range c.Results {
@@ -104,8 +104,8 @@ func (c *checks) incomplete(open map[*imageEvaluation]bool) bool {
 			continue
 		}
 		for i := range c.judged {
-			if w := c.evaluations[i].image; w.isPartial() {
-				open[w], found = true, true
+			if evaluation := c.evaluations[i].image; evaluation.isPartial() {
+				open[evaluation], found = true, true
 			}
 		}
 	}
@@ -114,21 +114,21 @@ func (c *checks) incomplete(open map[*imageEvaluation]bool) bool {
 
 // decide judges one check of the plan.
 func (c *checks) decide(i int, pins pins) policy.Decision {
-	check, t := &c.Checks[i], c.evaluations[i]
+	check, evaluation := &c.Checks[i], c.evaluations[i]
 	undecided := func(reason policy.Reason) policy.Decision {
 		return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 	}
 	switch {
 	case check.Judge != nil:
-		return pins.pinsLast(check, t, c.judgedAs(i))
-	case t.err != nil:
-		return undecided(deadline.Reason(t.err, check.Entry))
-	case t.image == nil:
+		return pins.withdrawStale(check, evaluation, c.judgedAs(i))
+	case evaluation.err != nil:
+		return undecided(deadline.Reason(evaluation.err, check.Entry))
+	case evaluation.image == nil:
 		return decide.Check(check, nil)
-	case t.image.result == nil:
-		return undecided(policy.LookReason(t.image.unfinished(), check.Entry))
+	case evaluation.image.result == nil:
+		return undecided(policy.LookReason(evaluation.image.unfinished(), check.Entry))
 	}
-	return pins.pinsLast(check, t, t.image.result.Decide(t.at))
+	return pins.withdrawStale(check, evaluation, evaluation.image.result.Decide(evaluation.at))
 }
 
 // evaluationsOf returns the evaluations of an image, and whether one of them requires verification.
@@ -139,8 +139,8 @@ func (c *checks) evaluationsOf(found policy.Image) (proves bool, evaluations []c
 			continue
 		}
 		proves = proves || check.NeedsProof()
-		if t := c.evaluations[i]; t.image != nil || t.err != nil {
-			evaluations = append(evaluations, t)
+		if evaluation := c.evaluations[i]; evaluation.image != nil || evaluation.err != nil {
+			evaluations = append(evaluations, evaluation)
 		}
 	}
 	return proves, evaluations
@@ -178,7 +178,7 @@ func (b *batch) judge(ctx context.Context, plans []*objectEvaluation) {
 			continue
 		}
 		p.checks.judge(ctx)
-		if wanting := p.checks.incomplete(open); wanting {
+		if isIncomplete := p.checks.incomplete(open); isIncomplete {
 			again = append(again, p)
 		}
 	}
@@ -186,10 +186,10 @@ func (b *batch) judge(ctx context.Context, plans []*objectEvaluation) {
 		return
 	}
 	evaluations := make([]*imageEvaluation, 0, len(open))
-	for _, w := range b.order {
-		if open[w] {
-			w.result = nil
-			evaluations = append(evaluations, w)
+	for _, evaluation := range b.order {
+		if open[evaluation] {
+			evaluation.result = nil
+			evaluations = append(evaluations, evaluation)
 		}
 	}
 	b.runAll(ctx, evaluations, func() {})

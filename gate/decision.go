@@ -23,8 +23,9 @@ func (g *Gate) Decide(ctx context.Context, request Request) Outcome {
 
 // DecideAll evaluates objects together, by one snapshot: a reference that several of them
 // use is resolved and verified once. The outcomes are in the order of the requests.
-// Progress, if given, is called after each reference with the number of finished ones,
-// from one goroutine at a time.
+// Progress, if given, is called in the caller's goroutine after each image evaluation, with the
+// numbers of finished ones and of all. Not counted are evaluations that do not end in time, and those
+// that judges and overrides add.
 func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(done, total int)) []Outcome {
 	outcomes := make([]Outcome, len(requests))
 	ctx, cancel := context.WithTimeout(ctx, g.options.timeout)
@@ -38,17 +39,17 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 		return outcomes
 	}
 
-	trip := newBatch(g, snapshot)
+	batch := newBatch(g, snapshot)
 	plans := make([]*objectEvaluation, len(requests))
 	broken := make([]error, len(requests))
 	for i, request := range requests {
-		broken[i] = panics.Catch(func() { plans[i] = trip.plan(ctx, request) })
+		broken[i] = panics.Catch(func() { plans[i] = batch.plan(ctx, request) })
 	}
-	trip.run(ctx, progress)
-	trip.judge(ctx, plans)
-	asked := waittime.Begin(ctx)
-	err = errors.Join(panics.Catch(func() { trip.override(ctx, plans) }), panics.Catch(func() { trip.redirect(ctx, plans) }))
-	asked()
+	batch.run(ctx, progress)
+	batch.judge(ctx, plans)
+	done := waittime.Begin(ctx)
+	err = errors.Join(panics.Catch(func() { batch.override(ctx, plans) }), panics.Catch(func() { batch.redirect(ctx, plans) }))
+	done()
 	if err != nil {
 		for i := range broken {
 			broken[i] = errors.Join(broken[i], err)
@@ -56,7 +57,7 @@ func (g *Gate) DecideAll(ctx context.Context, requests []Request, progress func(
 	}
 	for i, request := range requests {
 		if broken[i] == nil {
-			broken[i] = panics.Catch(func() { outcomes[i] = plans[i].settle(ctx, trip) })
+			broken[i] = panics.Catch(func() { outcomes[i] = plans[i].settle(ctx, batch) })
 		}
 		if broken[i] != nil {
 			outcomes[i] = failed(request, policy.Reason{Code: policy.Internal, Message: broken[i].Error()})
@@ -162,9 +163,9 @@ func (p *objectEvaluation) settle(ctx context.Context, b *batch) Outcome {
 // cost sums the cost of the object's references, each once.
 func (p *objectEvaluation) cost() Cost {
 	total := Cost{RateLimitRemaining: -1}
-	for i, t := range p.checks.evaluations {
-		if t.image != nil && !slices.ContainsFunc(p.checks.evaluations[:i], func(before checkEvaluation) bool { return before.image == t.image }) {
-			total = total.Add(t.image.cost())
+	for i, evaluation := range p.checks.evaluations {
+		if evaluation.image != nil && !slices.ContainsFunc(p.checks.evaluations[:i], func(before checkEvaluation) bool { return before.image == evaluation.image }) {
+			total = total.Add(evaluation.image.cost())
 		}
 	}
 	return p.overrideCost(p.mirrors.cost(total))

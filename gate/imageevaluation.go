@@ -44,29 +44,29 @@ type imageEvaluation struct {
 }
 
 // unfinished returns the reason why an unfinished evaluation has no result.
-func (w *imageEvaluation) unfinished() error {
-	if !w.begun.Load() {
+func (e *imageEvaluation) unfinished() error {
+	if !e.begun.Load() {
 		return policy.ErrCrowdedOut
 	}
 	return errUnfinished
 }
 
 // isPartial reports whether the cache alone answered in part; false for nil.
-func (w *imageEvaluation) isPartial() bool { return w != nil && w.result != nil && w.result.IsPartial }
+func (e *imageEvaluation) isPartial() bool { return e != nil && e.result != nil && e.result.IsPartial }
 
 // opened notes a session for its costs.
-func (w *imageEvaluation) opened(session Session) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.others = append(w.others, session)
+func (e *imageEvaluation) opened(session Session) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.others = append(e.others, session)
 }
 
 // cost is the cost of the sessions so far.
-func (w *imageEvaluation) cost() Cost {
-	total := w.session.Cost()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, session := range w.others {
+func (e *imageEvaluation) cost() Cost {
+	total := e.session.Cost()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, session := range e.others {
 		total = total.Add(session.Cost())
 	}
 	return total

@@ -24,8 +24,8 @@ func (p *objectEvaluation) verdict(found policy.Image) Verdict {
 	var evaluations []checkEvaluation // of the decisions
 	var stale time.Time               // verification time of the oldest fact in use
 	var differs *policy.Check         // its credentials resolve another digest
-	firm := false                     // the digest is that of a check which enforces
-	byLast := false                   // the digest comes from a stale entry
+	enforced := false                 // the digest is that of a check which enforces
+	isStale := false                  // the digest comes from a stale entry
 	for i := range p.checks.Checks {
 		check := &p.checks.Checks[i]
 		if check.Image.Pointer != found.Pointer {
@@ -33,18 +33,18 @@ func (p *objectEvaluation) verdict(found policy.Image) Verdict {
 		}
 		v.Decisions = append(v.Decisions, p.checks.decide(i, p.pins()))
 		evaluations = append(evaluations, p.checks.evaluations[i])
-		w := p.checks.evaluations[i].image
-		if w == nil || w.result == nil {
+		evaluation := p.checks.evaluations[i].image
+		if evaluation == nil || evaluation.result == nil {
 			continue
 		}
-		v.Cost, v.Duration = w.cost(), w.result.Duration
-		stale = claims.Earlier(stale, w.result.StaleSince())
-		byLast = byLast || w.result.IsStale && check.NeedsProof() && !check.Action.Admits()
+		v.Cost, v.Duration = evaluation.cost(), evaluation.result.Duration
+		stale = claims.Earlier(stale, evaluation.result.StaleSince())
+		isStale = isStale || evaluation.result.IsStale && check.NeedsProof() && !check.Action.Admits()
 		switch {
-		case w.result.Err != nil || asWritten(check.Image).Ref != found.Ref:
-		case v.Pinned.IsZero() || !firm && !check.Action.Admits():
-			v.Pinned, firm = w.result.Pinned, !check.Action.Admits()
-		case v.Pinned.Digest() != w.result.Pinned.Digest() && !check.Action.Admits():
+		case evaluation.result.Err != nil || asWritten(check.Image).Ref != found.Ref:
+		case v.Pinned.IsZero() || !enforced && !check.Action.Admits():
+			v.Pinned, enforced = evaluation.result.Pinned, !check.Action.Admits()
+		case v.Pinned.Digest() != evaluation.result.Pinned.Digest() && !check.Action.Admits():
 			differs = check
 		}
 	}
@@ -55,8 +55,8 @@ func (p *objectEvaluation) verdict(found policy.Image) Verdict {
 	p.mirrors.of(v.Image.Ref).resolved(&v)
 	settle(&v)
 	p.overrule(&v)
-	if byLast {
-		p.pins().pinLast(&v)
+	if isStale {
+		p.pins().pinStale(&v)
 	}
 	if differs != nil && v.Result == Allow {
 		v.disagree(differs)

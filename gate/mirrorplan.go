@@ -73,24 +73,24 @@ func (m mirrors) of(ref image.Ref) *mirrorPlan {
 }
 
 func (m mirrors) planFor(ref image.Ref) *mirrorPlan {
-	w := &mirrorPlan{}
-	w.origins, w.err = m.set.Trace(ref)
-	if len(w.origins) > 0 {
-		w.name = "copy"
-		for _, origin := range w.origins {
-			w.evidence, w.secrets = union(w.evidence, origin.Evidence), union(w.secrets, origin.PullSecrets)
+	plan := &mirrorPlan{}
+	plan.origins, plan.err = m.set.Trace(ref)
+	if len(plan.origins) > 0 {
+		plan.name = "copy"
+		for _, origin := range plan.origins {
+			plan.evidence, plan.secrets = union(plan.evidence, origin.Evidence), union(plan.secrets, origin.PullSecrets)
 		}
-		w.evidence = union(w.evidence, []image.Repository{ref.Repository()})
-		return w
+		plan.evidence = union(plan.evidence, []image.Repository{ref.Repository()})
+		return plan
 	}
-	w.route, w.err = m.set.Route(ref, m.about)
+	plan.route, plan.err = m.set.Route(ref, m.about)
 	switch {
-	case w.route != nil:
-		w.name, w.evidence, w.secrets = w.route.Mirror, w.route.Evidence, w.route.PullSecrets
-	case w.err == nil:
+	case plan.route != nil:
+		plan.name, plan.evidence, plan.secrets = plan.route.Mirror, plan.route.Evidence, plan.route.PullSecrets
+	case plan.err == nil:
 		return nil
 	}
-	return w
+	return plan
 }
 
 // named returns images under all the names by which they are judged: a copy has the names
@@ -101,11 +101,11 @@ func (m mirrors) named(images []policy.Image) []policy.Image {
 	}
 	all := slices.Clip(images)
 	for _, found := range images {
-		w := m.of(found.Ref)
-		if w == nil {
+		plan := m.of(found.Ref)
+		if plan == nil {
 			continue
 		}
-		for _, origin := range w.origins {
+		for _, origin := range plan.origins {
 			copied := found
 			copied.Ref, copied.Copy = origin.Ref, found.Ref
 			all = append(all, copied)
@@ -127,32 +127,32 @@ func (m mirrors) planOf(i policy.Image) *mirrorPlan { return m.of(asWritten(i).R
 
 // cost adds the cost of requests to targets.
 func (m mirrors) cost(total Cost) Cost {
-	for _, w := range m.plans {
-		if w == nil {
+	for _, plan := range m.plans {
+		if plan == nil {
 			continue
 		}
-		if w.digest != nil && len(w.digest.Checks()) == 0 {
-			total = total.Add(w.digest.cost())
+		if plan.digest != nil && len(plan.digest.Checks()) == 0 {
+			total = total.Add(plan.digest.cost())
 		}
-		if w.targets != nil {
-			total = total.Add(w.targets.cost())
+		if plan.targets != nil {
+			total = total.Add(plan.targets.cost())
 		}
 	}
 	return total
 }
 
 // key names a plan among those of one snapshot.
-func (w *mirrorPlan) key() string {
-	if w == nil {
+func (plan *mirrorPlan) key() string {
+	if plan == nil {
 		return ""
 	}
-	return w.name
+	return plan.name
 }
 
 // resolved fills in the digest of an image that no check asks about.
-func (w *mirrorPlan) resolved(v *Verdict) {
-	if w == nil || w.digest == nil || !v.Pinned.IsZero() || w.digest.result == nil || w.digest.result.Err != nil {
+func (plan *mirrorPlan) resolved(v *Verdict) {
+	if plan == nil || plan.digest == nil || !v.Pinned.IsZero() || plan.digest.result == nil || plan.digest.result.Err != nil {
 		return
 	}
-	v.Pinned, v.Cost, v.Duration = w.digest.result.Pinned, w.digest.cost(), w.digest.result.Duration
+	v.Pinned, v.Cost, v.Duration = plan.digest.result.Pinned, plan.digest.cost(), plan.digest.result.Duration
 }

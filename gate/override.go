@@ -73,14 +73,14 @@ func (p *objectEvaluation) spare() bool {
 func (p *objectEvaluation) startOverride(ctx context.Context, b *batch, found policy.Image, inspections map[*imageEvaluation]*inspection) *overridden {
 	one := &overridden{plan: p, image: found}
 	denies := p.overriding.WantsDigest(policy.OverrideDeny)
-	add := func(w *imageEvaluation) {
-		if slices.ContainsFunc(one.evaluations, func(in *inspection) bool { return in.evaluation == w }) {
+	add := func(evaluation *imageEvaluation) {
+		if slices.ContainsFunc(one.evaluations, func(in *inspection) bool { return in.evaluation == evaluation }) {
 			return
 		}
-		in := inspections[w]
+		in := inspections[evaluation]
 		if in == nil {
-			in = &inspection{evaluation: w}
-			inspections[w] = in
+			in = &inspection{evaluation: evaluation}
+			inspections[evaluation] = in
 		}
 		in.digests = in.digests || denies
 		in.signers = in.signers || p.overriding.WantsSigner(policy.OverrideDeny)
@@ -88,19 +88,19 @@ func (p *objectEvaluation) startOverride(ctx context.Context, b *batch, found po
 	}
 	known := false
 	_, evaluations := p.checks.evaluationsOf(found)
-	for _, t := range evaluations {
-		if t.image != nil {
-			add(t.image)
-			known = known || t.image.ref == found.Ref
+	for _, evaluation := range evaluations {
+		if evaluation.image != nil {
+			add(evaluation.image)
+			known = known || evaluation.image.ref == found.Ref
 		}
 	}
 	if known || !denies && !p.overriding.WantsDigest(policy.OverrideAllow) {
 		return one
 	}
-	if t := b.plain(ctx, found.Ref, p.mirrors.of(found.Ref), p.identity, identityKey(p.identity)); t.err == nil {
-		add(t.image)
+	if evaluation := b.plain(ctx, found.Ref, p.mirrors.of(found.Ref), p.identity, identityKey(p.identity)); evaluation.err == nil {
+		add(evaluation.image)
 	} else {
-		one.err = t.err
+		one.err = evaluation.err
 	}
 	return one
 }
@@ -117,7 +117,7 @@ func (in *inspection) inspect(ctx context.Context) {
 
 // proveAllowed verifies the signers of Allows, for images that are not allowed otherwise.
 func (b *batch) proveAllowed(ctx context.Context, open []*overridden) {
-	trip := newBatch(b.gate, b.snapshot)
+	batch := newBatch(b.gate, b.snapshot)
 	for _, one := range open {
 		p := one.plan
 		if !p.overriding.WantsSigner(policy.OverrideAllow) {
@@ -135,10 +135,10 @@ func (b *batch) proveAllowed(ctx context.Context, open []*overridden) {
 		if len(v.Decisions) > 0 {
 			check.Credentials = v.Decisions[0].Check.Credentials
 		}
-		one.proof = trip.evaluationOf(ctx, check, p.mirrors.planOf(one.image), p.identity, identityKey(p.identity)).image
+		one.proof = batch.evaluationOf(ctx, check, p.mirrors.planOf(one.image), p.identity, identityKey(p.identity)).image
 	}
-	if len(trip.order) > 0 {
-		trip.run(ctx, nil)
+	if len(batch.order) > 0 {
+		batch.run(ctx, nil)
 	}
 }
 
@@ -148,13 +148,13 @@ func (p *objectEvaluation) overrideCost(total Cost) Cost {
 	for _, one := range p.overridden {
 		evaluations := []*imageEvaluation{one.proof}
 		for _, in := range one.evaluations {
-			if w := p.mirrors.of(one.image.Ref); len(in.evaluation.Checks()) == 0 && (w == nil || w.digest != in.evaluation) {
+			if plan := p.mirrors.of(one.image.Ref); len(in.evaluation.Checks()) == 0 && (plan == nil || plan.digest != in.evaluation) {
 				evaluations = append(evaluations, in.evaluation)
 			}
 		}
-		for _, w := range evaluations {
-			if w != nil && !slices.Contains(seen, w) {
-				seen, total = append(seen, w), total.Add(w.cost())
+		for _, evaluation := range evaluations {
+			if evaluation != nil && !slices.Contains(seen, evaluation) {
+				seen, total = append(seen, evaluation), total.Add(evaluation.cost())
 			}
 		}
 	}

@@ -127,7 +127,7 @@ func TestOverrides(t *testing.T) {
 		{"the same by digest", signed, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, y.good.ByDigest(), gate.Deny, denied, false},
 		{"another digest is denied", signed, []string{an("a", "Deny", digests(y.bad))}, gate.PinHere, y.good.Name, gate.Allow, policy.Verified, true},
 		{"a digest of which no policy speaks", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinHere, y.good.Name, gate.Deny, denied, false},
-		{"the same by digest, at a door that pins nothing", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinNever, y.good.ByDigest(), gate.Deny, denied, false},
+		{"the same by digest, at an endpoint that pins nothing", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinNever, y.good.ByDigest(), gate.Deny, denied, false},
 		{"the same by tag there", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinNever, y.good.Name, gate.Deny, denied, false},
 		{"by the second call", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinDone, y.good.ByDigest(), gate.Deny, denied, false},
 		{"in a template", nil, []string{an("a", "Deny", digests(y.good))}, gate.PinLater, y.good.Name, gate.Deny, denied, false},
@@ -286,7 +286,7 @@ func TestOverrideEnds(t *testing.T) {
 	}
 }
 
-// A door that knows no namespace does not know either whether a Deny for some holds.
+// An endpoint that knows no namespace does not know either whether a Deny for some holds.
 func TestOverrideWithoutNamespace(t *testing.T) {
 	y := newOverrideYard(t)
 	for _, c := range []struct {

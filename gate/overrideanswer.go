@@ -58,7 +58,7 @@ func (p *objectEvaluation) overrule(v *Verdict) {
 func (v *Verdict) denied(said *policy.Overruling) {
 	reason := said.Reason()
 	if said.Doubtful {
-		reason.Message = "in some namespaces, and nobody says in which this is to run, " + reason.Message
+		reason.Message = "in some namespaces, and the request names none, " + reason.Message
 		v.fail(reason)
 		return
 	}
@@ -100,9 +100,9 @@ func (o *overridden) fillIn(v *Verdict) {
 	for _, in := range o.evaluations {
 		evaluations = append(evaluations, in.evaluation)
 	}
-	for _, w := range evaluations {
-		if w != nil && v.Pinned.IsZero() && w.result != nil && w.result.Err == nil && w.ref == v.Image.Ref {
-			v.Pinned, v.Cost, v.Duration = w.result.Pinned, w.cost(), w.result.Duration
+	for _, evaluation := range evaluations {
+		if evaluation != nil && v.Pinned.IsZero() && evaluation.result != nil && evaluation.result.Err == nil && evaluation.ref == v.Image.Ref {
+			v.Pinned, v.Cost, v.Duration = evaluation.result.Pinned, evaluation.cost(), evaluation.result.Duration
 		}
 	}
 }
@@ -144,8 +144,8 @@ func (o *overridden) toAllow(v *Verdict) set.Overridden {
 		return about
 	}
 	about.Digests = []image.Digest{v.Pinned.Digest()}
-	if w := o.proof; w != nil && w.result != nil && w.result.Err == nil && w.result.Pinned.Digest() == v.Pinned.Digest() {
-		about.Facts = w.result.Facts()
+	if proof := o.proof; proof != nil && proof.result != nil && proof.result.Err == nil && proof.result.Pinned.Digest() == v.Pinned.Digest() {
+		about.Facts = proof.result.Facts()
 	}
 	return about
 }
@@ -153,8 +153,8 @@ func (o *overridden) toAllow(v *Verdict) set.Overridden {
 // namesOf returns an image's own name and those that it is a copy of.
 func (m mirrors) namesOf(found policy.Image) []image.Ref {
 	names := []image.Ref{found.Ref}
-	if w := m.of(found.Ref); w != nil {
-		for _, origin := range w.origins {
+	if plan := m.of(found.Ref); plan != nil {
+		for _, origin := range plan.origins {
 			names = append(names, origin.Ref)
 		}
 	}
@@ -181,17 +181,17 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 	gap = o.err
 	known := false
 	for _, in := range o.evaluations {
-		w := in.evaluation
+		evaluation := in.evaluation
 		switch {
-		case w.result == nil:
+		case evaluation.result == nil:
 			gap = errUnfinished
-		case w.result.Err != nil:
-			gap = w.result.Err
+		case evaluation.result.Err != nil:
+			gap = evaluation.result.Err
 		case in.digests && (!in.finished || in.err != nil):
 			return append(all, in.children...), cmp.Or(in.err, error(errUnfinished))
 		default:
-			all = append(union(all, []image.Digest{w.result.Pinned.Digest()}), in.children...)
-			known = known || w.ref == o.image.Ref
+			all = append(union(all, []image.Digest{evaluation.result.Pinned.Digest()}), in.children...)
+			known = known || evaluation.ref == o.image.Ref
 		}
 	}
 	if known {
@@ -203,7 +203,7 @@ func (o *overridden) digests() (all []image.Digest, gap error) {
 // signed returns the facts that the policies' claim queries verified for the image, and an
 // error if a denied signer may have been missed.
 func (o *overridden) signed() (facts []verify.Fact, gap error) {
-	asked := func(check *policy.Check) bool {
+	mayBeDenied := func(check *policy.Check) bool {
 		return slices.ContainsFunc(check.Questions(), func(q policy.Question) bool { return o.plan.overriding.MayBeDenied(q.Authority) })
 	}
 	for i := range o.plan.checks.Results {
@@ -213,21 +213,21 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 		}
 	}
 	for i := range o.plan.checks.Checks {
-		check, t := &o.plan.checks.Checks[i], o.plan.checks.evaluations[i]
-		if check.Image.Pointer == o.image.Pointer && t.image == nil && asked(check) {
-			gap = cmp.Or(t.err, errNotPinned)
+		check, evaluation := &o.plan.checks.Checks[i], o.plan.checks.evaluations[i]
+		if check.Image.Pointer == o.image.Pointer && evaluation.image == nil && mayBeDenied(check) {
+			gap = cmp.Or(evaluation.err, errNotPinned)
 		}
 	}
 	for _, in := range o.evaluations {
-		w := in.evaluation
+		evaluation := in.evaluation
 		switch {
-		case !slices.ContainsFunc(w.Checks(), asked):
-		case w.result == nil || w.result.Err == nil && !in.finished:
+		case !slices.ContainsFunc(evaluation.Checks(), mayBeDenied):
+		case evaluation.result == nil || evaluation.result.Err == nil && !in.finished:
 			gap = errUnfinished
-		case w.result.Err != nil:
-			gap = w.result.Err
+		case evaluation.result.Err != nil:
+			gap = evaluation.result.Err
 		default:
-			more, lacks := w.result.AllFacts(o.plan.overriding.MayBeDenied)
+			more, lacks := evaluation.result.AllFacts(o.plan.overriding.MayBeDenied)
 			facts, gap = append(facts, more...), cmp.Or(gap, lacks)
 		}
 	}

@@ -44,9 +44,9 @@ func (p pins) pinning() Pinning {
 
 // withDigest withdraws a pass where the reference stays a tag and the policy requires a
 // digest, and adds that reason to a failure.
-func (p pins) withDigest(decision policy.Decision, t checkEvaluation) policy.Decision {
+func (p pins) withDigest(decision policy.Decision, evaluation checkEvaluation) policy.Decision {
 	decision = decision.WithDigest()
-	reason, lacks := p.lacksDigest(decision.Check, t)
+	reason, lacks := p.lacksDigest(decision.Check, evaluation)
 	if !lacks {
 		return decision
 	}
@@ -54,7 +54,7 @@ func (p pins) withDigest(decision policy.Decision, t checkEvaluation) policy.Dec
 		switch {
 		case decision.Check.Policy.FailOpen && mayFailOpen(decision):
 			return decision // where it could not be verified a moment ago, it could not be pinned either
-		case p.pinningOf(decision.Check) == PinNever && !t.isResolved():
+		case p.pinningOf(decision.Check) == PinNever && !evaluation.isResolved():
 			return decision // there is no digest to write: that is the cause to report
 		}
 	}
@@ -63,7 +63,7 @@ func (p pins) withDigest(decision policy.Decision, t checkEvaluation) policy.Dec
 
 // lacksDigest returns why a reference stays a tag where the policy pins and verifies
 // digests; false where it is pinned here or later.
-func (p pins) lacksDigest(check *policy.Check, t checkEvaluation) (policy.Reason, bool) {
+func (p pins) lacksDigest(check *policy.Check, evaluation checkEvaluation) (policy.Reason, bool) {
 	if check.Skip != "" || !check.MutateDigest || !check.VerifyDigest || !check.Image.Ref.Digest().IsZero() {
 		return policy.Reason{}, false
 	}
@@ -81,8 +81,8 @@ func (p pins) lacksDigest(check *policy.Check, t checkEvaluation) (policy.Reason
 	case pinning == PinNever:
 		reason.Message += ": the policy pins images, and the object cannot be changed here"
 		reason.Hint = hint.NameDigest
-		if t.isResolved() {
-			reason.Hint = hint.Write(t.image.result.Pinned.Written())
+		if evaluation.isResolved() {
+			reason.Hint = hint.Write(evaluation.image.result.Pinned.Written())
 		}
 	case pinning == PinDone:
 		reason.Message += ": the mutating webhook did not run, or another one changed the image afterwards"
@@ -94,8 +94,8 @@ func (p pins) lacksDigest(check *policy.Check, t checkEvaluation) (policy.Reason
 }
 
 // isResolved reports whether the digest that a reference resolves to is known.
-func (t checkEvaluation) isResolved() bool {
-	return t.image != nil && t.image.result != nil && !t.image.result.Pinned.IsZero()
+func (e checkEvaluation) isResolved() bool {
+	return e.image != nil && e.image.result != nil && !e.image.result.Pinned.IsZero()
 }
 
 // canPin reports whether the tag is replaced by the known digest.
@@ -213,11 +213,11 @@ func (p *objectEvaluation) pins() pins {
 	return pins{own: p.request.Pinning, bare: p.subject.Bare, uses: p.images.uses}
 }
 
-// pinsLast withdraws a pass by a tag's stale digest where the tag is not replaced: the
+// withdrawStale withdraws a pass by a tag's stale digest where the tag is not replaced: the
 // runtime resolves the tag at the registry itself, and may get another digest. The pods of
 // a template are evaluated when they are created.
-func (p pins) pinsLast(check *policy.Check, t checkEvaluation, decision policy.Decision) policy.Decision {
-	if decision.Result != policy.Pass || t.image == nil || !t.image.result.IsStale || !check.NeedsProof() {
+func (p pins) withdrawStale(check *policy.Check, evaluation checkEvaluation, decision policy.Decision) policy.Decision {
+	if decision.Result != policy.Pass || evaluation.image == nil || !evaluation.image.result.IsStale || !check.NeedsProof() {
 		return decision
 	}
 	written := asWritten(check.Image)
@@ -225,16 +225,16 @@ func (p pins) pinsLast(check *policy.Check, t checkEvaluation, decision policy.D
 	if pinning == PinHere && !written.Ambiguous && !p.isTransformed(written) || pinning == PinLater && !p.bare {
 		return decision
 	}
-	reason := policy.LookReason(&image.Error{Kind: image.Unavailable, Op: "resolve", On: written.Ref.String(), Err: errLast}, check.Entry)
+	reason := policy.LookReason(&image.Error{Kind: image.Unavailable, Op: "resolve", On: written.Ref.String(), Err: errStaleUnpinned}, check.Entry)
 	reason.Hint = hint.DigestOrRetry
 	return policy.Decision{Check: check, Result: policy.Indeterminate, Reasons: []policy.Reason{reason}}
 }
 
-var errLast = errors.New("the registry does not answer, and the tag cannot be pinned here to the digest that it was last proved by")
+var errStaleUnpinned = errors.New("the registry does not answer, and the tag cannot be pinned here to the digest that it was last proved by")
 
-// pinLast pins a tag to the digest last verified for it, independent of the policies'
+// pinStale pins a tag to the digest last verified for it, independent of the policies'
 // pinning.
-func (p pins) pinLast(v *Verdict) {
+func (p pins) pinStale(v *Verdict) {
 	if v.Result != Allow || v.Pin || !p.canPin(v) {
 		return
 	}

@@ -40,31 +40,31 @@ func (p *objectEvaluation) planMirrors(ctx context.Context, b *batch, identityKe
 		return
 	}
 	for _, found := range p.images.list {
-		w := p.mirrors.of(found.Ref)
-		if found.Unchanged || w == nil || w.route == nil || !p.pins().asks(w.route) || p.pins().isTransformed(found) {
+		plan := p.mirrors.of(found.Ref)
+		if found.Unchanged || plan == nil || plan.route == nil || !p.pins().asks(plan.route) || p.pins().isTransformed(found) {
 			continue
 		}
 		proves, evaluations := p.checks.evaluationsOf(found)
-		if w.route.When == mirror.Verified && !proves {
+		if plan.route.When == mirror.Verified && !proves {
 			continue
 		}
-		if w.targets == nil { // another container may have the same image
-			w.targets = b.newTargetRequest(w.route, p.identity, identityKey)
-			w.targets.Chooses = p.pins().redirects(w.route)
+		if plan.targets == nil { // another container may have the same image
+			plan.targets = b.newTargetRequest(plan.route, p.identity, identityKey)
+			plan.targets.Chooses = p.pins().redirects(plan.route)
 		}
-		for _, t := range evaluations {
-			if t.err == nil {
-				t.image.SetTarget(&w.targets.Target)
+		for _, evaluation := range evaluations {
+			if evaluation.err == nil {
+				evaluation.image.SetTarget(&plan.targets.Target)
 			}
 		}
-		if len(evaluations) > 0 || w.digest != nil {
+		if len(evaluations) > 0 || plan.digest != nil {
 			continue
 		}
-		if t := b.plain(ctx, found.Ref, w, p.identity, identityKey); t.err == nil {
-			w.digest = t.image
-			w.digest.SetTarget(&w.targets.Target)
+		if evaluation := b.plain(ctx, found.Ref, plan, p.identity, identityKey); evaluation.err == nil {
+			plan.digest = evaluation.image
+			plan.digest.SetTarget(&plan.targets.Target)
 		} else {
-			w.err = t.err
+			plan.err = evaluation.err
 		}
 	}
 }
@@ -139,19 +139,19 @@ func (one *pending) choose(ctx context.Context) {
 // target; it returns what is still to be requested.
 func (p *objectEvaluation) seekTarget(i int) *pending {
 	v := p.conclude(i)
-	w := p.mirrors.of(v.Image.Ref)
+	plan := p.mirrors.of(v.Image.Ref)
 	switch {
-	case w == nil || v.Image.Unchanged:
+	case plan == nil || v.Image.Unchanged:
 		return nil
-	case w.err != nil:
-		p.mirrors.unrouted(&p.verdicts[i], w)
+	case plan.err != nil:
+		p.mirrors.unrouted(&p.verdicts[i], plan)
 		return nil
-	case len(w.origins) > 0:
+	case len(plan.origins) > 0:
 		return nil
 	}
-	route := w.route
+	route := plan.route
 	v.Redirect = &Redirect{Mirror: route.Mirror}
-	unasked := w.targets == nil || route.When == mirror.Verified && !v.asksProof()
+	unasked := plan.targets == nil || route.When == mirror.Verified && !v.asksProof()
 	switch {
 	case p.pins().pinning() == PinDone:
 		v.Redirect.Why = "the object is redirected before it comes here"
@@ -167,12 +167,12 @@ func (p *objectEvaluation) seekTarget(i int) *pending {
 	case unasked:
 		v.Redirect.Why = "no policy asks for a proof of the image, and when is Verified"
 	case v.Pinned.IsZero():
-		v.Redirect.Why = "its digest is not known: " + w.unresolved()
+		v.Redirect.Why = "its digest is not known: " + plan.unresolved()
 	case route.When == mirror.Verified && !v.proved():
 		v.Redirect.Why = "the image was not proved, and when is Verified"
 	default:
 		p.verdicts[i] = v
-		return &pending{plan: p, at: i, targets: w.targets}
+		return &pending{plan: p, at: i, targets: plan.targets}
 	}
 	p.pins().stay(&v, route, !unasked && v.Pinned.IsZero())
 	p.verdicts[i] = v
@@ -180,14 +180,14 @@ func (p *objectEvaluation) seekTarget(i int) *pending {
 }
 
 // unresolved returns the reason why there is no digest.
-func (w *mirrorPlan) unresolved() string {
-	if w.digest == nil {
+func (plan *mirrorPlan) unresolved() string {
+	if plan.digest == nil {
 		return "nobody resolved it"
 	}
-	if w.digest.result == nil {
+	if plan.digest.result == nil {
 		return errUnfinished.Error()
 	}
-	return fmt.Sprint(w.digest.result.Err)
+	return fmt.Sprint(plan.digest.result.Err)
 }
 
 // proved reports whether a policy has verified the image.
@@ -205,16 +205,16 @@ func (v *Verdict) asksProof() bool {
 // unrouted records that an entry which names the image could not be evaluated. That is an
 // error where the entry may deny, and always for a copy: only some of its names were
 // judged.
-func (m mirrors) unrouted(v *Verdict, w *mirrorPlan) {
+func (m mirrors) unrouted(v *Verdict, plan *mirrorPlan) {
 	reason := policy.Reason{
-		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + w.err.Error(), Hint: hint.MirrorSelectors,
+		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + plan.err.Error(), Hint: hint.MirrorSelectors,
 	}
 	denies := m.set.Denies()
 	switch {
-	case len(w.origins) > 0:
+	case len(plan.origins) > 0:
 		denies, reason.Hint = true, hint.FewerSources
-	case w.route != nil:
-		denies = w.route.Otherwise == mirror.Deny
+	case plan.route != nil:
+		denies = plan.route.Otherwise == mirror.Deny
 	}
 	if !denies {
 		v.Warnings = append(v.Warnings, reason)
@@ -324,15 +324,15 @@ func (v *Verdict) compare(route *mirror.Route, source func(policy.Image) image.D
 
 // atSource returns the digest that the source's tag resolves to, if it was requested.
 func (p *objectEvaluation) atSource(found policy.Image) image.Digest {
-	w := p.mirrors.of(found.Ref).digest
-	if w == nil {
+	evaluation := p.mirrors.of(found.Ref).digest
+	if evaluation == nil {
 		_, evaluations := p.checks.evaluationsOf(found)
-		if i := slices.IndexFunc(evaluations, func(t checkEvaluation) bool { return t.image != nil }); i >= 0 {
-			w = evaluations[i].image
+		if i := slices.IndexFunc(evaluations, func(check checkEvaluation) bool { return check.image != nil }); i >= 0 {
+			evaluation = evaluations[i].image
 		}
 	}
-	if w == nil || w.result == nil {
+	if evaluation == nil || evaluation.result == nil {
 		return image.Digest{}
 	}
-	return w.AtSource()
+	return evaluation.AtSource()
 }

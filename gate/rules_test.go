@@ -34,18 +34,18 @@ func (r renaming) Mutate(_ context.Context, about policy.Case) policy.Mutated {
 	return policy.Mutated{Result: policy.Pass, Object: object}
 }
 
-// wanting is a validation that wants all images to hold a text.
-type wanting struct {
+// requiring is a validation that requires a text in all images.
+type requiring struct {
 	text   string
 	action policy.Action
 	result policy.Result // of a failure
 	seen   *[]string
 }
 
-func (wanting) Name() string             { return "want" }
-func (wanting) Targets() []policy.Target { return nil }
+func (requiring) Name() string             { return "want" }
+func (requiring) Targets() []policy.Target { return nil }
 
-func (w wanting) Validate(_ context.Context, about policy.Case) policy.Validated {
+func (w requiring) Validate(_ context.Context, about policy.Case) policy.Validated {
 	found, err := about.Find(nil)
 	if err != nil {
 		return policy.Validated{Result: policy.Indeterminate, Reasons: []policy.Reason{policy.LookReason(err, "")}}
@@ -87,16 +87,16 @@ func TestOrder(t *testing.T) {
 		{"a validation could not be asked", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Indeterminate, gate.Error, "", []string{pinned}, 0},
 		{"a validation audits", gate.StageAll, elsewhere(app.Name), "nothing", policy.Audit, policy.Fail, gate.Allow, pinned, []string{pinned}, 1},
 		{"an unknown action denies", gate.StageAll, elsewhere(app.Name), "nothing", "Perhaps", policy.Fail, gate.Deny, "", []string{pinned}, 0},
-		{"the mutating door validates nothing", gate.StageMutate, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Allow, pinned, nil, 0},
+		{"the mutating endpoint validates nothing", gate.StageMutate, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Allow, pinned, nil, 0},
 		{"and proves", gate.StageMutate, elsewhere(bad.Name), "", policy.Enforce, policy.Fail, gate.Deny, "", nil, 0},
 		{"it leaves images alone where others pin", gate.StageMutateObject, elsewhere(bad.Name), "nothing", policy.Enforce, policy.Fail, gate.Allow, bad.Name, nil, 0},
-		{"the validating door changes nothing", gate.StageValidate, pinned, "@sha256", policy.Enforce, policy.Fail, gate.Allow, "", []string{pinned}, 0},
+		{"the validating endpoint changes nothing", gate.StageValidate, pinned, "@sha256", policy.Enforce, policy.Fail, gate.Allow, "", []string{pinned}, 0},
 		{"and validates", gate.StageValidate, pinned, "nothing", policy.Enforce, policy.Fail, gate.Deny, "", []string{pinned}, 0},
 	} {
 		var seen []string
 		g := h.gateWith(t, &policy.Policy{
 			Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)},
-			ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{renaming{"origin/", "copies/"}}, Validations: []policy.Validation{wanting{row.want, row.action, row.failure, &seen}}},
+			ObjectRules: policy.ObjectRules{Mutations: []policy.Mutation{renaming{"origin/", "copies/"}}, Validations: []policy.Validation{requiring{row.want, row.action, row.failure, &seen}}},
 		})
 		request := pod(t, row.image)
 		request.Stage = row.stage
@@ -177,13 +177,13 @@ func TestOnlyImages(t *testing.T) {
 		answer  gate.Result
 	}{
 		{"an image", must(gate.ForImage(app.Name, "default"))(t), gate.Allow},
-		{"images of a door", must(gate.ForImages("default", "", []string{app.Name}))(t), gate.Allow},
+		{"images of an endpoint", must(gate.ForImages("default", "", []string{app.Name}))(t), gate.Allow},
 		{"a pod", pod(t, app.Name), gate.Deny},
 	} {
 		var seen []string
 		g := h.gateWith(t, &policy.Policy{
 			Kind: "Test", Name: "test", Hash: "1", Rules: []policy.Rule{signedBy(h.key)},
-			ObjectRules: policy.ObjectRules{Validations: []policy.Validation{wanting{"nothing", policy.Enforce, policy.Fail, &seen}}},
+			ObjectRules: policy.ObjectRules{Validations: []policy.Validation{requiring{"nothing", policy.Enforce, policy.Fail, &seen}}},
 		})
 		if out := g.Decide(t.Context(), row.request); out.Result != row.answer {
 			t.Errorf("%s: %s %v", row.reason, out.Result, out.Reasons)

@@ -141,7 +141,7 @@ type fixture struct {
 	returned chan error
 }
 
-// start runs a server with the doors; change may alter it before it listens.
+// start runs a server with the endpoints; change may alter it before it listens.
 func start(t *testing.T, endpoints map[string]Endpoint, change func(*Server), with ...Option) *fixture {
 	t.Helper()
 	f := &fixture{ca: newAuthority(t, "server authority"), log: &journal{}, returned: make(chan error, 1)}

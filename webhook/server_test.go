@@ -97,12 +97,12 @@ func TestCallers(t *testing.T) {
 		{"the API server's certificate", callers.leaf(t, "kube-apiserver", client), "/mutate", 200},
 		{"none", nil, "/mutate", 403},
 		{"of the authority, but with another name", callers.leaf(t, "intruder", client), "/mutate", 403},
-		{"the right name, of another door's authority", peers.leaf(t, "kube-apiserver", client), "/mutate", 403},
+		{"the right name, of another endpoint's authority", peers.leaf(t, "kube-apiserver", client), "/mutate", 403},
 		{"the right name, of a foreign authority", foreign.leaf(t, "kube-apiserver", client), "/mutate", 0},
 		{"the right name, for servers", callers.leaf(t, "kube-apiserver", x509.ExtKeyUsageServerAuth), "/mutate", 0},
-		{"a door without names takes any of its authority", peers.leaf(t, "anybody", client), "/peers", 200},
+		{"an endpoint without names takes any of its authority", peers.leaf(t, "anybody", client), "/peers", 200},
 		{"but none of another's", callers.leaf(t, "kube-apiserver", client), "/peers", 403},
-		{"a door that asks for nothing", nil, "/open", 200},
+		{"an endpoint that asks for nothing", nil, "/open", 200},
 		{"takes one that is known elsewhere", peers.leaf(t, "anybody", client), "/open", 200},
 	} {
 		for _, http2 := range []bool{false, true} {
@@ -230,7 +230,7 @@ func TestTooManyConnections(t *testing.T) {
 	f := start(t, map[string]Endpoint{"/mutate": {Handler: saying("here")}}, nil)
 	limitedListener, ok := f.server.listening.endpoints.(*limitedListener)
 	if !ok {
-		t.Fatalf("the doors listen by %T", f.server.listening.endpoints)
+		t.Fatalf("the endpoints listen by %T", f.server.listening.endpoints)
 	}
 	inside := f.client(t, true, nil)
 	if _, _, err := get(t, inside, f.url("/mutate")); err != nil {
@@ -247,7 +247,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// TestStrangersLeaveRoomForRequests: whoever has as many requests behind a door as it can,
+// TestStrangersLeaveRoomForRequests: whoever has as many requests behind an endpoint as it can,
 // that of another address gets in; one that is turned away holds nothing, nor one that ended.
 func TestStrangersLeaveRoomForRequests(t *testing.T) {
 	hold := make(chan struct{})
@@ -395,22 +395,22 @@ func TestWhoLeavesMakesRoom(t *testing.T) {
 	}
 }
 
-// TestWithoutDoors: a process that answers nobody listens for probes alone.
-func TestWithoutDoors(t *testing.T) {
+// TestWithoutEndpoints: a process that answers nobody listens for probes alone.
+func TestWithoutEndpoints(t *testing.T) {
 	for _, endpoints := range []map[string]Endpoint{nil, {"/mutate": {Handler: saying("here")}}} {
 		f := start(t, endpoints, nil)
 		if at := f.server.Address(); (at != nil) != (len(endpoints) > 0) {
-			t.Errorf("with %d doors they are at %v", len(endpoints), at)
+			t.Errorf("with %d endpoints they are at %v", len(endpoints), at)
 		}
 		if response, _, err := get(t, http.DefaultClient, "http://"+f.server.PlainAddress().String()+"/healthz"); err != nil || response.StatusCode != http.StatusOK {
-			t.Errorf("with %d doors: %v, %v", len(endpoints), response, err)
+			t.Errorf("with %d endpoints: %v, %v", len(endpoints), response, err)
 		}
 		if err := f.server.Listen(t.Context()); err == nil {
 			t.Error("it listens twice")
 		}
 		f.stop()
 		if err := <-f.returned; err != nil {
-			t.Errorf("after a drain with %d doors: %v", len(endpoints), err)
+			t.Errorf("after a drain with %d endpoints: %v", len(endpoints), err)
 		}
 		close(f.returned)
 	}
@@ -480,7 +480,7 @@ func TestNewRefuses(t *testing.T) {
 		{"a path without a slash", func(c *Config) { c.Endpoints = map[string]Endpoint{"mutate": {Handler: saying("")}} }, nil},
 		{"a path that catches all", func(c *Config) { c.Endpoints = map[string]Endpoint{"/": {Handler: saying("")}} }, nil},
 		{"a path with a method", func(c *Config) { c.Endpoints = map[string]Endpoint{"/a b": {Handler: saying("")}} }, nil},
-		{"a door without a handler", func(c *Config) { c.Endpoints = map[string]Endpoint{"/mutate": {}} }, nil},
+		{"an endpoint without a handler", func(c *Config) { c.Endpoints = map[string]Endpoint{"/mutate": {}} }, nil},
 		{"a check without a name", func(c *Config) { c.Checks = []Check{{Ready: func() error { return nil }}} }, nil},
 		{"a check without a function", func(c *Config) { c.Checks = []Check{{Name: "trust"}} }, nil},
 		{"a check by the name of the drain", func(c *Config) { c.Checks = []Check{{Name: drain, Ready: func() error { return nil }}} }, nil},

@@ -100,7 +100,7 @@ func (e *Evaluation) Add(check *policy.Check) int {
 // Checks returns the checks in the order of their positions.
 func (e *Evaluation) Checks() []*policy.Check { return e.result.checks }
 
-// SetTarget sets the mirror whose targets are asked.
+// SetTarget sets the mirror whose targets are requested; target must not be nil.
 func (e *Evaluation) SetTarget(target *Target) {
 	e.target, e.resolver.target, e.content.target = target, nil, nil
 	if target.Route.Resolve == mirror.Target && e.resolver.isTag() {
@@ -121,7 +121,7 @@ func (e *Evaluation) AtSource() image.Digest {
 }
 
 // Cached does the part of Run that the cache can answer, and reports whether that suffices: the
-// digest, and facts that meet each check. It never blocks.
+// digest, and facts that meet each check. It may wait for known keys that are looked up again.
 func (e *Evaluation) Cached(ctx context.Context) (result *Result, ok bool) {
 	started := e.Now()
 	if err := panics.Catch(func() { ok = e.cached(ctx) }); err != nil {

@@ -58,7 +58,7 @@ func (f *fleet) Open(_ context.Context, repository image.Repository) (redirect.S
 	case !ok:
 		return nil, errors.New("an unknown target was opened: " + repository.String())
 	case t.panics == "open":
-		panic("at the door")
+		panic("at the endpoint")
 	}
 	return session{f, t}, t.unopened
 }
@@ -140,22 +140,22 @@ func filling(r *mirror.Route) {
 	}
 }
 
-// ledger is a Health that remembers what it is told.
-type ledger struct {
+// recordingHealth is a Health that records its reports.
+type recordingHealth struct {
 	mu      sync.Mutex
 	resting map[string]string
 	told    []string
 	trips   bool // what is silent rests
 }
 
-func (h *ledger) Rest(registry string) (string, bool) {
+func (h *recordingHealth) Rest(registry string) (string, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	why, resting := h.resting[registry]
 	return why, resting
 }
 
-func (h *ledger) Told(registry string, err error) {
+func (h *recordingHealth) Told(registry string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	kind := string(image.KindOf(err))
@@ -168,7 +168,7 @@ func (h *ledger) Told(registry string, err error) {
 	}
 }
 
-func (h *ledger) tellings() string {
+func (h *recordingHealth) tellings() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	told := strings.Join(h.told, ", ")

@@ -33,7 +33,7 @@ func TestResolve(t *testing.T) {
 		{"one cannot be opened", []*target{{panics: "open"}}, "", image.Digest{}, image.Unavailable, "failed", ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			h := &ledger{resting: map[string]string{test.resting: "silence"}}
+			h := &recordingHealth{resting: map[string]string{test.resting: "silence"}}
 			bubble(t, test.targets, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 				for name, change := range map[string]func(*mirror.Route){"verified": byTarget, "always": func(r *mirror.Route) { byTarget(r); always(r) }} {
 					q := f.question(":v1", change)

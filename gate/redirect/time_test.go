@@ -159,7 +159,7 @@ func TestHealthIsTold(t *testing.T) {
 		{"no credential", &target{unopened: errors.New("no secret")}, time.Minute, "", ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			h := &ledger{}
+			h := &recordingHealth{}
 			bubble(t, []*target{test.target}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 				c.Choose(within(t, test.left), f.question(":v1"), nil, wanted)
 				synctest.Wait()
@@ -191,7 +191,7 @@ func TestResting(t *testing.T) {
 		{"all, always, filling", "m1 m2", fills, "m1.example/app:v1@wanted", "chosen resting", ""},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
-			h := &ledger{resting: map[string]string{}}
+			h := &recordingHealth{resting: map[string]string{}}
 			for name := range strings.FieldsSeq(test.resting) {
 				h.resting[name+".example"] = "connection refused"
 			}
@@ -221,7 +221,7 @@ func TestResting(t *testing.T) {
 // TestADeadFirstTargetCostsItsTimeoutOnce: then nothing, however much it is known to
 // have.
 func TestADeadFirstTargetCostsItsTimeoutOnce(t *testing.T) {
-	h := &ledger{resting: map[string]string{}, trips: true}
+	h := &recordingHealth{resting: map[string]string{}, trips: true}
 	bubble(t, []*target{{tag: wanted}, {tag: wanted}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		c.Choose(t.Context(), f.question("@"+wanted.String()), nil, wanted)
 		f.targets["m1.example/app"].hangs = true
@@ -244,7 +244,7 @@ func TestADeadFirstTargetCostsItsTimeoutOnce(t *testing.T) {
 // TestSilenceInBetween: who stops answering between its tag and its digest is not
 // asked again.
 func TestSilenceInBetween(t *testing.T) {
-	h := &ledger{resting: map[string]string{}}
+	h := &recordingHealth{resting: map[string]string{}}
 	bubble(t, []*target{{tag: stale, has: []image.Digest{wanted}}}, func(t *testing.T, c *redirect.Chooser, f *fleet) {
 		q := f.question(":v1")
 		early := c.Begin(t.Context(), q)

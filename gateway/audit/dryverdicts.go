@@ -71,7 +71,7 @@ func (d DryVerdicts) Run(ctx context.Context) {
 		}
 	}
 	d.Metrics.SetDryVerdicts(denied, len(list)-denied)
-	line := fmt.Sprintf("dry verdicts: %d objects looked at in %s, beside what %s of %d workloads: %d verdicts differ, of which %d deny now",
+	line := fmt.Sprintf("dry verdicts: %d objects evaluated in %s, compared with %s of %d workloads: %d verdicts differ, of which %d deny now",
 		known.Objects(), time.Since(began).Round(time.Millisecond), from, known.Known(), len(list), denied)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -120,16 +120,16 @@ func (d DryVerdicts) round(ctx context.Context, into report.Sink) (scan.Summary,
 func (d DryVerdicts) previous(ctx context.Context, into *dryrun.Comparison) (string, error) {
 	failed := readAllReports(ctx, d.Reports, func(results []result.Result) { into.Before(results...) })
 	if into.Known() > 0 {
-		return "reports say", failed
+		return "the reports", failed
 	}
 	if d.Decisions == "" {
-		return "nobody says (there are neither reports nor a decision log)", failed
+		return "no verdicts (there are neither reports nor a decision log)", failed
 	}
 	err := recall.Decided(recall.Source{Folder: d.Decisions}, d.ByID, func(decided report.Decided) error {
 		into.Before(result.Of(decided)...)
 		return ctx.Err()
 	})
-	return "the decision log says", errors.Join(failed, err)
+	return "the decision log", errors.Join(failed, err)
 }
 
 // readAllReports reads the gateway's reports of every served API.

@@ -98,7 +98,7 @@ type tried struct {
 // results. It ends early when policies have changed.
 func (t *Analysis) round(ctx context.Context, changed <-chan struct{}) error {
 	c := t.config
-	ledger, version, err := c.Approvals.load(ctx)
+	approvals, version, err := c.Approvals.load(ctx)
 	now := time.Now()
 	there, all, failed := c.Effective.approvable(c.Catalog)
 	if failed != nil {
@@ -107,9 +107,9 @@ func (t *Analysis) round(ctx context.Context, changed <-chan struct{}) error {
 	unwritten := err != nil
 	switch {
 	case errors.Is(err, errNone), errors.Is(err, errDamaged):
-		ledger = c.Effective.approvals.Load()
-		if ledger == nil { // the guard starts: existing policies are approved
-			ledger = rollout.New(versionsOf(there)...)
+		approvals = c.Effective.approvals.Load()
+		if approvals == nil { // the guard starts: existing policies are approved
+			approvals = rollout.New(versionsOf(there)...)
 			c.Log.Info("the guard begins: the policies that are there are approved", slog.Int("policies", len(there)), slog.String("since", err.Error()))
 		}
 	case err != nil:
@@ -118,18 +118,18 @@ func (t *Analysis) round(ctx context.Context, changed <-chan struct{}) error {
 	var plain []rollout.Version
 	var waiting []string
 	for id, each := range there {
-		before, known := ledger.Before(id)
+		before, known := approvals.Before(id)
 		switch {
 		case known && before.Hash == each.version.Hash:
-		case ledger.Of(each.version, now) == rollout.Itself:
+		case approvals.Of(each.version, now) == rollout.Itself:
 			plain = append(plain, each.version)
 		default:
 			waiting = append(waiting, id)
 		}
 	}
 	maps.DeleteFunc(t.of, func(id string, _ tried) bool { return !slices.Contains(waiting, id) })
-	next := ledger.Approve(plain...).There(now, all...)
-	if !next.Equal(ledger) || unwritten {
+	next := approvals.Approve(plain...).There(now, all...)
+	if !next.Equal(approvals) || unwritten {
 		if err := c.Approvals.save(ctx, next, version); err != nil {
 			return err
 		}
@@ -190,15 +190,15 @@ func (t *Analysis) inOrder(waiting []string, there map[string]candidate) []strin
 
 // approve stores the approval of a version.
 func (t *Analysis) approve(ctx context.Context, v rollout.Version) error {
-	ledger, version, err := t.config.Approvals.load(ctx)
+	approvals, version, err := t.config.Approvals.load(ctx)
 	if err != nil {
 		return err
 	}
-	ledger = ledger.Approve(v)
-	if err := t.config.Approvals.save(ctx, ledger, version); err != nil {
+	approvals = approvals.Approve(v)
+	if err := t.config.Approvals.save(ctx, approvals, version); err != nil {
 		return err
 	}
-	t.config.approve("", ledger)
+	t.config.approve("", approvals)
 	return nil
 }
 

@@ -58,9 +58,9 @@ func newAnalysis(t *testing.T, secret []byte) *Analysis {
 	}, nil)
 }
 
-// TestLedgerIsDamaged: the leader writes it anew, with what it knows; where it knows nothing,
+// TestApprovalsAreDamaged: the leader writes it anew, with what it knows; where it knows nothing,
 // all that is there is approved, as without the guard. What a later version wrote is left.
-func TestLedgerIsDamaged(t *testing.T) {
+func TestApprovalsAreDamaged(t *testing.T) {
 	later, err := rollout.New().Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -91,9 +91,9 @@ func TestLedgerIsDamaged(t *testing.T) {
 			if err := tries.round(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			ledger, _, err := tries.config.Approvals.load(t.Context())
-			if err != nil || ledger.Of(v, time.Now()) != row.want || !ledger.Equal(now.approvals.Load()) {
-				t.Errorf("it is %s, want %s; %v", ledger.Of(v, time.Now()), row.want, err)
+			approvals, _, err := tries.config.Approvals.load(t.Context())
+			if err != nil || approvals.Of(v, time.Now()) != row.want || !approvals.Equal(now.approvals.Load()) {
+				t.Errorf("it is %s, want %s; %v", approvals.Of(v, time.Now()), row.want, err)
 			}
 		})
 	}

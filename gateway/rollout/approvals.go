@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// approvalSecret contains the ledger: a Secret, since the gateway may create Secrets anyway.
+	// approvalSecret contains the approvals: a Secret, since the gateway may create Secrets anyway.
 	approvalSecret = "quaymaster-guard"
 	approvalEntry  = "policies"
 	// approvalWait is how long a start waits for the approvals from the API server. After that
-	// every policy is in force, and the guard starts when the ledger is loaded.
+	// every policy is in force, and the guard starts when the approvals are loaded.
 	approvalWait  = 10 * time.Second
 	approvalRetry = time.Second
 	// approvalTimeout bounds one request.
@@ -31,10 +31,10 @@ const (
 
 var (
 	// errNone means that no policy was ever approved.
-	errNone = errors.New("there is no ledger")
-	// errDamaged means that the ledger is invalid. The leader replaces it: otherwise no policy
-	// would be approved until it is deleted manually.
-	errDamaged = errors.New("it is made anew")
+	errNone = errors.New("there are no approvals")
+	// errDamaged means that the approvals are invalid. The leader replaces them: otherwise no policy
+	// would be approved until they are deleted manually.
+	errDamaged = errors.New("the leader replaces it")
 )
 
 // Store keeps the approvals in a Secret of the cluster.
@@ -55,21 +55,21 @@ func (s Store) load(ctx context.Context) (*rollout.Approvals, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("secret %s: %w", approvalSecret, err)
 	}
-	ledger, err := rollout.Decode(secret.Data[approvalEntry])
+	approvals, err := rollout.Decode(secret.Data[approvalEntry])
 	if err != nil && !errors.Is(err, rollout.ErrVersion) {
 		return nil, secret.ResourceVersion, fmt.Errorf("secret %s: %w: %w", approvalSecret, errDamaged, err)
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("secret %s: %w", approvalSecret, err)
 	}
-	return ledger, secret.ResourceVersion, nil
+	return approvals, secret.ResourceVersion, nil
 }
 
-// save writes the ledger over a version; an empty version means that there is none.
-func (s Store) save(ctx context.Context, ledger *rollout.Approvals, version string) error {
+// save writes the approvals over a version; an empty version means that there is none.
+func (s Store) save(ctx context.Context, approvals *rollout.Approvals, version string) error {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
-	text, err := ledger.Encode()
+	text, err := approvals.Encode()
 	if err != nil {
 		return err
 	}
@@ -111,13 +111,13 @@ func (a *Approvals) Run(ctx context.Context) error {
 		return nil
 	}
 	gateway.WatchObject(ctx, c.Approvals.secrets, approvalSecret, c.Log, func() {
-		ledger, _, err := c.Approvals.load(ctx)
+		approvals, _, err := c.Approvals.load(ctx)
 		switch {
 		case errors.Is(err, errNone): // the loaded approvals stay valid
 		case err != nil:
 			c.failed("rollout approvals cannot be read; the loaded ones stay in use", err)
-		case !ledger.Equal(c.Effective.approvals.Load()):
-			c.approve("", ledger)
+		case !approvals.Equal(c.Effective.approvals.Load()):
+			c.approve("", approvals)
 		}
 	})
 	return nil
@@ -128,12 +128,12 @@ func (a *Approvals) Run(ctx context.Context) error {
 func (c Config) firstApprovals(ctx context.Context) bool {
 	began := time.Now()
 	for {
-		ledger, _, err := c.Approvals.load(ctx)
+		approvals, _, err := c.Approvals.load(ctx)
 		if ctx.Err() != nil {
 			return false
 		}
 		if err == nil || errors.Is(err, errNone) {
-			c.approve(Source, ledger)
+			c.approve(Source, approvals)
 			return true
 		}
 		if lasting := apierrors.IsForbidden(err) || errors.Is(err, rollout.ErrVersion); lasting || time.Since(began) > approvalWait {

@@ -43,8 +43,8 @@ type Events interface {
 }
 
 // approve puts approvals into force.
-func (c Config) approve(source string, ledger *rollout.Approvals) {
-	c.Effective.approvals.Store(ledger)
+func (c Config) approve(source string, approvals *rollout.Approvals) {
+	c.Effective.approvals.Store(approvals)
 	c.Policies.Republish(source)
 }
 

@@ -99,22 +99,22 @@ func (f *Effective) Of(key string, text []byte, p *policy.Policy) *policy.Policy
 	if audits(f.sources, key) {
 		return policy.Audited(p, BySetting)
 	}
-	ledger := f.approvals.Load()
-	if ledger == nil {
+	approvals := f.approvals.Load()
+	if approvals == nil {
 		return p
 	}
 	v, err := f.version(p, text)
 	if err != nil {
 		return p // it is broken, and denies the named images
 	}
-	standing := ledger.Of(v, time.Now())
+	standing := approvals.Of(v, time.Now())
 	made := p
 	switch standing {
 	case rollout.Itself:
 	case rollout.Audited:
 		made = policy.Audited(p, ByRollout)
 	case rollout.Previous:
-		made = f.previous(key, p, ledger)
+		made = f.previous(key, p, approvals)
 		if made == nil {
 			made, standing = p, rollout.Itself
 		}
@@ -129,8 +129,8 @@ func (f *Effective) Of(key string, text []byte, p *policy.Policy) *policy.Policy
 }
 
 // previous is the previously approved version, compiled; nil if that is no longer possible.
-func (f *Effective) previous(key string, p *policy.Policy, ledger *rollout.Approvals) *policy.Policy {
-	before, _ := ledger.Before(p.ID())
+func (f *Effective) previous(key string, p *policy.Policy, approvals *rollout.Approvals) *policy.Policy {
+	before, _ := approvals.Before(p.ID())
 	f.mu.Lock()
 	made, known := f.previousOf[before.Hash]
 	f.mu.Unlock()
@@ -246,7 +246,7 @@ func (f *Effective) Merged(beside func([]*policy.Policy) ([]*policy.Policy, erro
 	}
 }
 
-// approvable returns the versions that the ledger may contain, with their policies, by ID, and
+// approvable returns the versions that the approvals may contain, with their policies, by ID, and
 // all existing versions. Policies that audit because of their source are only in the latter; they
 // are evaluated when that ends.
 func (f *Effective) approvable(of *catalog.Catalog) (found map[string]candidate, there []rollout.Version, failed error) {

@@ -75,8 +75,8 @@ func TestAudits(t *testing.T) {
 	}
 }
 
-// TestInForce: without a ledger a policy is itself, and with one a change waits behind what
-// was approved, which is compiled again from what the ledger kept.
+// TestInForce: without approvals a policy is itself, and with them a change waits behind what
+// was approved, which is compiled again from the text in the approvals.
 func TestInForce(t *testing.T) {
 	now, found := newCatalog(t, nil)
 	const key = kinds.FromCluster + "/clusterpolicies/signed"

@@ -46,9 +46,9 @@ func (d *Review) Analyze(ctx context.Context, raw []byte) (warnings []string, er
 	if audits(now.sources, kinds.FromCluster+"/") {
 		return []string{"quaymaster: this policy only audits: the setting policies.audit names the cluster's policies"}, nil
 	}
-	ledger := now.approvals.Load()
+	approvals := now.approvals.Load()
 	v, err := rollout.Read(entry.Policy, raw)
-	if err != nil || ledger.Of(v, time.Now()) == rollout.Itself {
+	if err != nil || approvals.Of(v, time.Now()) == rollout.Itself {
 		return nil, err
 	}
 	until := time.Now().Add(reviewTime)

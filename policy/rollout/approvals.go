@@ -26,7 +26,7 @@ const (
 	goneGrace = 10 * time.Minute
 )
 
-// ErrVersion reports that a later version of this product wrote a ledger.
+// ErrVersion reports that a later version of this product wrote the approvals.
 var ErrVersion = errors.New("it was written by a later version")
 
 // Approved is the version of a policy that was approved last.
@@ -38,7 +38,7 @@ type Approved struct {
 	Text []byte `json:"text,omitempty"`
 	// Gone: there is no such policy at the moment. It may come back.
 	Gone bool `json:"gone,omitempty"`
-	// GoneAt is since when, in seconds of Unix time; zero in ledgers that earlier versions
+	// GoneAt is since when, in seconds of Unix time; zero in approvals that earlier versions
 	// wrote: long ago.
 	GoneAt int64 `json:"goneAt,omitempty"`
 }
@@ -68,10 +68,10 @@ const (
 	Audited  Effect = "audited"  // the version, which denies nothing
 )
 
-// New returns a ledger that approves versions.
+// New returns approvals of versions.
 func New(versions ...Version) *Approvals { return (*Approvals)(nil).Approve(versions...) }
 
-// Of returns which version is active in place of a version. Where the ledger records that
+// Of returns which version is active in place of a version. Where the approvals record that
 // another one was active but lacks its text, it is the given version: enforcement is not
 // weakened. A version that comes long after the deletion of the policy of its name counts
 // as new.
@@ -100,7 +100,7 @@ func (l *Approvals) Before(id string) (Approved, bool) {
 	return found, ok
 }
 
-// Approve returns a ledger with these versions.
+// Approve returns the approvals with these versions.
 func (l *Approvals) Approve(versions ...Version) *Approvals {
 	made := &Approvals{approved: map[string]Approved{}}
 	if l != nil {
@@ -116,7 +116,7 @@ func (l *Approvals) Approve(versions ...Version) *Approvals {
 	return made
 }
 
-// There returns a ledger updated by the list of existing policies. Deleted ones are kept,
+// There returns the approvals updated by the list of existing policies. Deleted ones are kept,
 // up to a bound: one that comes back unchanged is active at once. They stay deleted where
 // another policy has their name since.
 func (l *Approvals) There(now time.Time, versions ...Version) *Approvals {
@@ -149,7 +149,7 @@ func (l *Approvals) There(now time.Time, versions ...Version) *Approvals {
 	return made
 }
 
-// Equal reports whether two ledgers say the same.
+// Equal reports whether two approvals are the same.
 func (l *Approvals) Equal(other *Approvals) bool {
 	if l == nil || other == nil {
 		return l == other
@@ -159,17 +159,17 @@ func (l *Approvals) Equal(other *Approvals) bool {
 	})
 }
 
-// encoded is a ledger as it is written.
+// encoded is the approvals as they are written.
 type encoded struct {
 	Version  int                 `json:"version"`
 	Policies map[string]Approved `json:"policies"`
 }
 
-// Encode encodes a ledger, compressed. If it exceeds the bound, the longest texts are left
+// Encode encodes the approvals, compressed. If the text exceeds the bound, the longest texts are left
 // out.
 func (l *Approvals) Encode() ([]byte, error) {
 	if l == nil {
-		return nil, errors.New("held: there is no ledger")
+		return nil, errors.New("rollout: there are no approvals")
 	}
 	out := encoded{Version: formatVersion, Policies: maps.Clone(l.approved)}
 	longest := slices.SortedFunc(maps.Keys(out.Policies), func(a, b string) int { return len(out.Policies[b].Text) - len(out.Policies[a].Text) })
@@ -179,7 +179,7 @@ func (l *Approvals) Encode() ([]byte, error) {
 			return text, err
 		}
 		if begin == len(longest) {
-			return nil, fmt.Errorf("held: %d policies take more than %d bytes", len(longest), MaxEncoded)
+			return nil, fmt.Errorf("rollout: %d policies take more than %d bytes", len(longest), MaxEncoded)
 		}
 		end := min(len(longest), begin+max(1, (len(longest)-begin)/4))
 		for _, id := range longest[begin:end] {
@@ -195,7 +195,7 @@ func (e encoded) compress() ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	if err := errors.Join(json.NewEncoder(w).Encode(e), w.Close()); err != nil {
-		return nil, fmt.Errorf("held: write the ledger: %w", err)
+		return nil, fmt.Errorf("rollout: write the approvals: %w", err)
 	}
 	return b.Bytes(), nil
 }
@@ -205,28 +205,28 @@ func (e encoded) compress() ([]byte, error) {
 func Decode(text []byte) (*Approvals, error) {
 	r, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("held: read the ledger: %w", err)
+		return nil, fmt.Errorf("rollout: read the approvals: %w", err)
 	}
 	plain, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
 	if err != nil {
-		return nil, fmt.Errorf("held: read the ledger: %w", err)
+		return nil, fmt.Errorf("rollout: read the approvals: %w", err)
 	}
 	if len(plain) > maxDecoded {
-		return nil, fmt.Errorf("held: the ledger exceeds the bound of %d bytes", maxDecoded)
+		return nil, fmt.Errorf("rollout: the approvals exceed the bound of %d bytes", maxDecoded)
 	}
 	var in encoded
 	if err := json.Unmarshal(plain, &in); err != nil {
-		return nil, fmt.Errorf("held: read the ledger: %w", err)
+		return nil, fmt.Errorf("rollout: read the approvals: %w", err)
 	}
 	if in.Version > formatVersion {
-		return nil, fmt.Errorf("held: the ledger has version %d: %w", in.Version, ErrVersion)
+		return nil, fmt.Errorf("rollout: the approvals have version %d: %w", in.Version, ErrVersion)
 	}
 	if in.Version != formatVersion || in.Policies == nil {
-		return nil, errors.New("held: the content is no ledger")
+		return nil, errors.New("rollout: the content is not a list of approvals")
 	}
 	for id, a := range in.Policies {
 		if id == "" || a.Hash == "" {
-			return nil, errors.New("held: the ledger has an entry without a name or a hash")
+			return nil, errors.New("rollout: the approvals have an entry without a name or a hash")
 		}
 	}
 	return &Approvals{approved: in.Policies}, nil

@@ -110,10 +110,10 @@ func TestStanding(t *testing.T) {
 	accepted, loosened := version("a", "2"), version("a", "2")
 	accepted.Accepted, loosened.Enforcing = true, false
 	for _, c := range []struct {
-		ledger *rollout.Approvals
-		v      rollout.Version
-		want   rollout.Effect
-		reason string
+		approvals *rollout.Approvals
+		v         rollout.Version
+		want      rollout.Effect
+		reason    string
 	}{
 		{known, version("a", "1"), rollout.Itself, "approved"},
 		{known, version("a", "2"), rollout.Previous, "a change: what was approved stays"},
@@ -125,7 +125,7 @@ func TestStanding(t *testing.T) {
 		{nil, version("new", "1"), rollout.Itself, "nothing is known"},
 		{rollout.New(), version("new", "1"), rollout.Audited, "there was nothing when the guard began"},
 	} {
-		if got := c.ledger.Of(c.v, day); got != c.want {
+		if got := c.approvals.Of(c.v, day); got != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
 		}
 	}
@@ -152,12 +152,12 @@ func TestNameIsUsedAgain(t *testing.T) {
 	}
 	const grace = 10 * time.Minute
 	for _, c := range []struct {
-		reason string
-		ledger *rollout.Approvals
-		v      rollout.Version
-		after  time.Duration // since it went
-		want   rollout.Effect
-		next   rollout.Effect // once it is noted that it is there
+		reason    string
+		approvals *rollout.Approvals
+		v         rollout.Version
+		after     time.Duration // since it went
+		want      rollout.Effect
+		next      rollout.Effect // once it is noted that it is there
 	}{
 		{"replaced by force", gone, made("2", time.Second), time.Second, rollout.Previous, rollout.Previous},
 		{"the last moment", gone, made("2", grace), grace, rollout.Previous, rollout.Previous},
@@ -176,10 +176,10 @@ func TestNameIsUsedAgain(t *testing.T) {
 		{"an earlier version noted it, and the same comes back", earlier, made("1", time.Second), time.Second, rollout.Itself, rollout.Itself},
 	} {
 		now := day.Add(c.after)
-		if got := c.ledger.Of(c.v, now); got != c.want {
+		if got := c.approvals.Of(c.v, now); got != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
 		}
-		noted := c.ledger.There(now, c.v)
+		noted := c.approvals.There(now, c.v)
 		if got := noted.Of(c.v, now.Add(24*time.Hour)); got != c.next {
 			t.Errorf("%s: %s once it is noted, want %s", c.reason, got, c.next)
 		}
@@ -227,9 +227,9 @@ func TestGoneAt(t *testing.T) {
 		t.Errorf("it is read as another: %v", err)
 	}
 	for _, c := range []struct {
-		reason string
-		ledger *rollout.Approvals
-		same   bool
+		reason    string
+		approvals *rollout.Approvals
+		same      bool
 	}{
 		{"later it is still since then", gone.There(day.Add(time.Hour)), true},
 		{"another came by its name", gone.There(day.Add(time.Hour), version("a", "2")), true},
@@ -237,7 +237,7 @@ func TestGoneAt(t *testing.T) {
 		{"it was noted in the future", l.There(day.Add(time.Hour)).There(day), true},
 		{"it came back, and went later", gone.There(day, version("a", "1")).There(day.Add(time.Hour)), false},
 	} {
-		if c.ledger.Equal(gone) != c.same {
+		if c.approvals.Equal(gone) != c.same {
 			t.Errorf("%s: the same %t", c.reason, !c.same)
 		}
 	}
@@ -324,7 +324,7 @@ func zipped(text string) []byte {
 	return b.Bytes()
 }
 
-// TestDecodeRefuses: what is damaged, or of a later version, is no ledger.
+// TestDecodeRefuses: what is damaged, or of a later version, is refused.
 func TestDecodeRefuses(t *testing.T) {
 	const good = `{"version":1,"policies":{"a":{"hash":"1"}}}`
 	if _, err := rollout.Decode(zipped(good)); err != nil {
@@ -370,10 +370,10 @@ func FuzzDecode(f *testing.F) {
 
 func Example() {
 	approved := rollout.Version{ID: "ClusterPolicy/signed", Hash: "1", Enforcing: true, Text: []byte("{}")}
-	ledger := rollout.New(approved)
+	approvals := rollout.New(approved)
 	changed := approved
 	changed.Hash = "2"
 	now := time.Now()
-	fmt.Println(ledger.Of(approved, now), ledger.Of(changed, now), ledger.Approve(changed).Of(changed, now))
+	fmt.Println(approvals.Of(approved, now), approvals.Of(changed, now), approvals.Approve(changed).Of(changed, now))
 	// Output: itself previous itself
 }

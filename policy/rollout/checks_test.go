@@ -10,8 +10,8 @@ import (
 	"github.com/quaymaster/quaymaster/policy/rollout"
 )
 
-// TestLedgerOfNothing: one that is not there knows nothing, and is no other.
-func TestLedgerOfNothing(t *testing.T) {
+// TestApprovalsOfNothing: one that is not there knows nothing, and is no other.
+func TestApprovalsOfNothing(t *testing.T) {
 	var none *rollout.Approvals
 	if before, known := none.Before("a"); known || before.Hash != "" {
 		t.Errorf("it knows %+v", before)
@@ -24,7 +24,7 @@ func TestLedgerOfNothing(t *testing.T) {
 	}
 }
 
-// TestEqual: two ledgers that differ in anything are two.
+// TestEqual: two approvals that differ in anything are two.
 func TestEqual(t *testing.T) {
 	one := rollout.New(version("a", "1"))
 	if !one.Equal(rollout.New(version("a", "1"))) {

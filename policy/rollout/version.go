@@ -39,14 +39,14 @@ type Version struct {
 // Read returns a document's version. It refuses anything but a JSON or YAML object.
 func Read(p *policy.Policy, text []byte) (Version, error) {
 	if p == nil {
-		return Version{}, errors.New("held: want a policy")
+		return Version{}, errors.New("rollout: want a policy")
 	}
 	var document map[string]any
 	if err := yaml.Unmarshal(text, &document); err != nil { // JSON is YAML, too
-		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
+		return Version{}, fmt.Errorf("rollout: %s: %w", p.ID(), err)
 	}
 	if document == nil {
-		return Version{}, fmt.Errorf("held: %s: the document is no object", p.ID())
+		return Version{}, fmt.Errorf("rollout: %s: the document is no object", p.ID())
 	}
 	delete(document, "status")
 	metadata, _ := document["metadata"].(map[string]any)
@@ -62,7 +62,7 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 	}
 	kept, err := json.Marshal(document)
 	if err != nil {
-		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
+		return Version{}, fmt.Errorf("rollout: %s: %w", p.ID(), err)
 	}
 	// Neither labels nor the acceptance are part of a policy's behaviour.
 	delete(metadata, "labels")
@@ -76,7 +76,7 @@ func Read(p *policy.Policy, text []byte) (Version, error) {
 	}
 	said, err := json.Marshal(document)
 	if err != nil {
-		return Version{}, fmt.Errorf("held: %s: %w", p.ID(), err)
+		return Version{}, fmt.Errorf("rollout: %s: %w", p.ID(), err)
 	}
 	sum := sha256.Sum256(said)
 	return Version{ID: p.ID(), Hash: hex.EncodeToString(sum[:]), Enforcing: Enforces(p), Accepted: accepted, Created: created, Text: kept}, nil

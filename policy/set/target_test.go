@@ -15,7 +15,7 @@ type aboutTargets struct {
 
 func (r aboutTargets) Targets() []policy.Target { return r.targets }
 
-// TestMayValidate: a door need not ask where no target is about the kind, the operation
+// TestMayValidate: an endpoint need not ask where no target is about the kind, the operation
 // and the namespace.
 func TestMayValidate(t *testing.T) {
 	for _, c := range []struct {

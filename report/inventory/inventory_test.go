@@ -193,7 +193,7 @@ func TestWhereItRuns(t *testing.T) {
 	}
 }
 
-// TestWhoOnlyAskedSaysNothingOfWhatRuns: at the API and at doors for nodes and others than
+// TestWhoOnlyAskedSaysNothingOfWhatRuns: at the API and at endpoints for nodes and others than
 // webhooks anybody tells of any object, and of images as if they were where they are not.
 func TestWhoOnlyAskedSaysNothingOfWhatRuns(t *testing.T) {
 	good, bad, elsewhere := proved("r.example/good:1", keyA), unsigned("r.example/bad:1"), proved("r.example/bad:1", keyB)

@@ -58,7 +58,7 @@ func TestWhatLeavesNoReport(t *testing.T) {
 		{"it was admitted", func(*report.Decided, *policy.Subject) {}, 1},
 		{"it was denied", func(d *report.Decided, _ *policy.Subject) { d.Occasion.Allowed = false }, 0},
 		{"it was only tried", func(d *report.Decided, _ *policy.Subject) { d.Occasion.DryRun = true }, 0},
-		{"somebody asked about it at another door, where it need not be there, nor be as it was told", func(d *report.Decided, _ *policy.Subject) {
+		{"somebody asked about it at another endpoint, where it need not be there, nor be as it was told", func(d *report.Decided, _ *policy.Subject) {
 			d.Occasion.Endpoint, d.Occasion.Operation = "api", ""
 		}, 0},
 		{"a scan found it", func(d *report.Decided, _ *policy.Subject) {

@@ -74,7 +74,7 @@ spec:
 // harbour is a registry with images and a gateway that judges them.
 type harbour struct {
 	registry  string
-	doors     string // the API's address
+	endpoints string // the API's address
 	dashboard string
 	log       *bytes.Buffer
 }
@@ -189,7 +189,7 @@ func (h *harbour) run(t testing.TB, settings config.Configuration, socket string
 		t.Fatalf("gateway: %v\n%s", err, log.text())
 	}
 	h.dashboard = <-dashboard
-	h.doors = socket
+	h.endpoints = socket
 }
 
 // guarded is a log of many goroutines.
@@ -219,7 +219,7 @@ func (h *harbour) judge(t testing.TB, objects ...map[string]any) []report.Record
 		check(t, err)
 		body.WriteString("---\n" + string(text) + "\n")
 	}
-	client := http.Client{Transport: &http.Transport{DialContext: dialSocket(h.doors)}, Timeout: 30 * time.Second}
+	client := http.Client{Transport: &http.Transport{DialContext: dialSocket(h.endpoints)}, Timeout: 30 * time.Second}
 	defer client.CloseIdleConnections()
 	answer, err := client.Post("http://socket/api/v1/verify", "application/yaml", &body)
 	check(t, err)

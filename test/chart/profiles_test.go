@@ -147,7 +147,7 @@ func scans(verbs ...any) func(*testing.T, []*unstructured.Unstructured) {
 func usual(t *testing.T, all []*unstructured.Unstructured) {
 	scans("list")(t, all)
 	if one(all, "NetworkPolicy", "quaymaster-endpoints") == nil {
-		t.Error("the API server cannot reach the doors")
+		t.Error("the API server cannot reach the endpoints")
 	}
 	equal(t, map[string]any{
 		"apiVersion": "quaymaster.dev/v1alpha1", "kind": "Configuration", "namespace": "quaymaster",
@@ -182,10 +182,10 @@ func least(t *testing.T, all []*unstructured.Unstructured) {
 }
 
 func all(t *testing.T, all []*unstructured.Unstructured) {
-	doors, controller := one(all, "Deployment", "quaymaster"), one(all, "Deployment", "quaymaster-controller")
-	equal(t, []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=admission"}, at(container(doors), "args"))
+	endpoints, controller := one(all, "Deployment", "quaymaster"), one(all, "Deployment", "quaymaster-controller")
+	equal(t, []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=admission"}, at(container(endpoints), "args"))
 	equal(t, []any{"serve", "--config=/etc/quaymaster/gateway.yaml", "--roles=scan,report,background"}, at(container(controller), "args"))
-	equal(t, "quaymaster", at(doors, "spec", "template", "spec", "serviceAccountName"))
+	equal(t, "quaymaster", at(endpoints, "spec", "template", "spec", "serviceAccountName"))
 	equal(t, "quaymaster-controller", at(controller, "spec", "template", "spec", "serviceAccountName"))
 	c := configuration(t, all, "quaymaster")
 	equal(t, map[string]any{"selector": "team=platform", "writeStatus": true, "folders": []any{"/etc/quaymaster-policies/company", "/more"}}, c["policies"])

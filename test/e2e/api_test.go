@@ -61,7 +61,7 @@ func (s *scene) account(t *testing.T, name string) {
 // TestAPI: a program that has a token of the cluster asks without a webhook.
 func TestAPI(t *testing.T) {
 	c := gateway.Configuration{}
-	c.Doors.API = gateway.API{TokenReview: true, Users: []string{"system:serviceaccount:api:ci"}}
+	c.Endpoints.API = gateway.API{TokenReview: true, Users: []string{"system:serviceaccount:api:ci"}}
 	s := guard(t, "api", c)
 	s.enforce(t, harbour.Policy{Name: "api", Namespaces: []string{s.namespace}})
 	s.account(t, "ci")
@@ -76,17 +76,17 @@ func TestAPI(t *testing.T) {
 	must(t, err)
 	bare := s.harbour.Unsigned("shop/bare", "1.0")
 	asking := func(image string) string { return fmt.Sprintf(`{"images":[%q],"namespace":%q}`, image, s.namespace) }
-	door := s.caller(t, s.gateway)
+	endpoint := s.caller(t, s.gateway)
 
 	t.Run("before it may ask whose a token is", func(t *testing.T) {
-		if status, _, text := door.verify(t, ci, "application/json", asking(signed.Name)); status != http.StatusServiceUnavailable || !strings.Contains(text, "indeterminate") {
+		if status, _, text := endpoint.verify(t, ci, "application/json", asking(signed.Name)); status != http.StatusServiceUnavailable || !strings.Contains(text, "indeterminate") {
 			t.Errorf("got %d %s, want 503: nobody could look", status, text)
 		}
 	})
 	must(t, s.plane.AllowTokenReview(t.Context()))
 	t.Cleanup(func() { s.denyTokenReview(t) })
 	eventually(t, func(context.Context) error { // the API server watches its roles
-		if status, _, text := door.verify(t, ci, "application/json", asking(signed.Name)); status != http.StatusOK {
+		if status, _, text := endpoint.verify(t, ci, "application/json", asking(signed.Name)); status != http.StatusOK {
 			return fmt.Errorf("%d %s", status, text)
 		}
 		return nil
@@ -106,7 +106,7 @@ func TestAPI(t *testing.T) {
 		{"a token for somebody else", token("ci", "elsewhere"), signed.Name, 401, "", "unauthenticated"},
 		{"another account", token("other", audience), signed.Name, 403, "", "forbidden"},
 	} {
-		status, said, text := door.verify(t, row.token, "application/json", asking(row.image))
+		status, said, text := endpoint.verify(t, row.token, "application/json", asking(row.image))
 		answer := ""
 		if len(said.Items) == 1 {
 			answer = said.Items[0].Result
@@ -118,7 +118,7 @@ func TestAPI(t *testing.T) {
 	t.Run("manifests", func(t *testing.T) {
 		body := string(manifest(t, pod("web", signed.Name))) + "---\n" + string(manifest(t, pod("bare", bare.Name)))
 		body = strings.ReplaceAll(body, "metadata:\n", "metadata:\n  namespace: "+s.namespace+"\n")
-		status, said, text := door.verify(t, ci, "application/yaml", body)
+		status, said, text := endpoint.verify(t, ci, "application/yaml", body)
 		if status != 200 || said.Kind != "VerdictList" || len(said.Items) != 2 || said.Items[0].Result != "allow" || said.Items[1].Result != "deny" {
 			t.Errorf("got %d %s, want an allowance and a denial", status, text)
 		}

@@ -129,13 +129,13 @@ func TestOutdatedMirror(t *testing.T) {
 	m.copyTo(t, bare, "shop/bare", "1.0", m.near)
 	check := func(version string) {
 		t.Helper()
-		door := m.caller(t, m.gateway)
-		said, err := door.ask(t.Context(), "/mutate", m.reviewOf(pod("web", signed.Name), "ann"))
+		endpoint := m.caller(t, m.gateway)
+		said, err := endpoint.ask(t.Context(), "/mutate", m.reviewOf(pod("web", signed.Name), "ann"))
 		must(t, err)
 		if got, err := pinned(pod("web", signed.Name), said.Patch); err != nil || images(got)[0] != exact(m.near, signed) {
 			t.Errorf("%s: %v, %v, want that it is redirected", version, got, err)
 		}
-		said, err = door.ask(t.Context(), "/validate", m.reviewOf(pod("bare", exact(m.near, bare)), "ann"))
+		said, err = endpoint.ask(t.Context(), "/validate", m.reviewOf(pod("bare", exact(m.near, bare)), "ann"))
 		if err != nil || said.Allowed || !strings.Contains(said.Result.Message, "[unsigned]") {
 			t.Errorf("%s: the copy of an unsigned image: %+v, %v", version, said, err)
 		}

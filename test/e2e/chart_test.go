@@ -155,7 +155,7 @@ func (r *release) tryUpgrade(t *testing.T, first *replica, signed, bare string) 
 func (r *release) tryRoles(t *testing.T, before *replica, signed, bare string) {
 	before.may(t) // afterwards its account has a part of the rights alone
 	r.run(t, "upgrade", "quaymaster", r.chart("quaymaster"), "--reset-then-reuse-values", "--set=roles.separate=true")
-	doors, controller := r.pod(t, "quaymaster", 3), r.pod(t, "quaymaster-controller", slots)
+	endpoints, controller := r.pod(t, "quaymaster", 3), r.pod(t, "quaymaster-controller", slots)
 	must(t, before.Stop(t.Context()))
 	made, err := r.create(t, pod("reported", signed))
 	must(t, err)
@@ -168,10 +168,10 @@ func (r *release) tryRoles(t *testing.T, before *replica, signed, bare string) {
 		}
 		return err
 	})
-	doors.may(t)
+	endpoints.may(t)
 	controller.may(t)
 	r.tryUninstall(t, bare)
-	must(t, doors.Stop(t.Context()), controller.Stop(t.Context()))
+	must(t, endpoints.Stop(t.Context()), controller.Stop(t.Context()))
 }
 
 // tryUninstall takes the release away while its pods still run, as they do while they

@@ -20,7 +20,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/peers"
 )
 
-// slots are how many pods with doors run here at most; each has its addresses. The next
+// slots are how many pods with endpoints run here at most; each has its addresses. The next
 // ones are of a pod that the Service does not know.
 const slots = 4
 
@@ -60,11 +60,11 @@ func releasedWith(t *testing.T, o controlplane.Options, helm string) *release {
 	}
 	must(t, controlplane.WriteKubeconfig(r.kubeconfig, c.Admin()), c.Namespace(t.Context(), r.namespace))
 	for range slots + 1 {
-		doors, err := process.FreeAddress(t.Context())
+		endpoints, err := process.FreeAddress(t.Context())
 		must(t, err)
 		plain, err := process.FreeAddress(t.Context())
 		must(t, err)
-		r.backends = append(r.backends, balancer.Backend{Address: doors, Ready: "http://" + plain + "/readyz"})
+		r.backends = append(r.backends, balancer.Backend{Address: endpoints, Ready: "http://" + plain + "/readyz"})
 	}
 	r.front, err = balancer.Listen(t.Context(), r.backends[:slots]...)
 	must(t, err)

@@ -96,12 +96,12 @@ func TestTooComplex(t *testing.T) {
 	if took := peak(); took > complexMemory {
 		t.Errorf("it took %d MiB, want at most %d", took>>20, complexMemory>>20)
 	}
-	t.Run("at the door", func(t *testing.T) { s.tryComplexReview(t, signed.ByDigest(), bare.ByDigest()) })
+	t.Run("at the endpoint", func(t *testing.T) { s.tryComplexReview(t, signed.ByDigest(), bare.ByDigest()) })
 }
 
 // tryComplexReview asks as an API server does: ask checks the UID of each answer.
 func (s *scene) tryComplexReview(t *testing.T, signed, bare string) {
-	door := s.caller(t, s.gateway)
+	endpoint := s.caller(t, s.gateway)
 	for _, row := range []struct {
 		reason, image string
 		values        int
@@ -122,7 +122,7 @@ func (s *scene) tryComplexReview(t *testing.T, signed, bare string) {
 			review.Request.OldObject.Raw = []byte(strings.Replace(raw, `"laden"`, `"laden","labels":{"team":"blue"}`, 1))
 		}
 		for _, path := range []string{"/mutate", "/validate"} {
-			said, err := door.ask(t.Context(), path, review)
+			said, err := endpoint.ask(t.Context(), path, review)
 			switch {
 			case err != nil:
 				t.Errorf("%s at %s: %v", row.reason, path, err)

@@ -64,7 +64,7 @@ func TestContainerd(t *testing.T) {
 	// Nothing but the file knows it.
 	const token, wrong = "node-token-of-the-test-0123456789abcdef", "another-token-of-the-test-0123456789abc"
 	c := gateway.Configuration{}
-	c.Doors.API.Tokens = file("tokens", token+",node\n")
+	c.Endpoints.API.Tokens = file("tokens", token+",node\n")
 	c.Listen.Socket = filepath.Join(folder, "gateway.sock")
 	s := guard(t, "containerd", c)
 	s.enforce(t, harbour.Policy{Name: "containerd", Namespaces: []string{s.namespace}})

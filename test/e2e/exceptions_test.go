@@ -107,13 +107,13 @@ spec:
 	})
 }
 
-// checkUse checks that the log names the exception, at both doors.
+// checkUse checks that the log names the exception, at both endpoints.
 func (s *scene) checkUse(t *testing.T, pod, exception string) {
 	t.Helper()
-	for _, door := range []string{"mutate", "validate"} {
-		lines := s.verdicts(t, door, pod)
+	for _, endpoint := range []string{"mutate", "validate"} {
+		lines := s.verdicts(t, endpoint, pod)
 		if len(lines) != 1 || lines[0]["result"] != "allow" || lines[0]["reason"] != "excepted" || !slices.Equal(texts(lines[0]["exceptions"]), []string{exception}) {
-			t.Errorf("%s: the log says %v, want that %s was used", door, lines, exception)
+			t.Errorf("%s: the log says %v, want that %s was used", endpoint, lines, exception)
 		}
 	}
 }

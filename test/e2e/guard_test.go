@@ -196,13 +196,13 @@ func (s *scene) told(ctx context.Context, namespace string) ([]events.Event, err
 	return slices.DeleteFunc(list.Items, func(e events.Event) bool { return e.ReportingController != "quaymaster.dev/gateway" }), nil
 }
 
-// verdicts returns the log's lines about an object's images, by a door.
-func (s *scene) verdicts(t *testing.T, door, name string) []map[string]any {
+// verdicts returns the log's lines about an object's images, by an endpoint.
+func (s *scene) verdicts(t *testing.T, endpoint, name string) []map[string]any {
 	t.Helper()
 	lines, err := s.gateway.Lines()
 	must(t, err)
 	return slices.DeleteFunc(lines, func(line map[string]any) bool {
-		return line["msg"] != "verdict" || line["endpoint"] != door || line["name"] != name || line["namespace"] != s.namespace
+		return line["msg"] != "verdict" || line["endpoint"] != endpoint || line["name"] != name || line["namespace"] != s.namespace
 	})
 }
 

@@ -28,7 +28,7 @@ const guardSecret = "quaymaster-guard"
 func TestGuard(t *testing.T) {
 	s := unguarded(t, "guarded")
 	s.endLead(t)
-	s.dropLedger(t)
+	s.dropApprovals(t)
 	bare := s.harbour.Unsigned("shop/bare", "1.0")
 	signed, err := s.harbour.Signed("shop/web", "1.0")
 	must(t, err)
@@ -85,12 +85,12 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestHeldPolicy: a policy that did not come through the door is held until it would stop
+// TestHeldPolicy: a policy that did not come through the endpoint is held until it would stop
 // nothing, and a change of one leaves what was approved in force, over a restart too.
 func TestHeldPolicy(t *testing.T) {
 	s := unguarded(t, "held")
 	s.endLead(t)
-	s.dropLedger(t)
+	s.dropApprovals(t)
 	bare := s.harbour.Unsigned("shop/bare", "1.0")
 	_, err := s.create(t, pod("runs-bare", bare.Name))
 	must(t, err)
@@ -170,9 +170,9 @@ func TestAuditSource(t *testing.T) {
 			s.gateway = s.start(t, c)
 			must(t, s.gateway.Ready(t.Context()))
 			s.put(t, s.written(t, harbour.Policy{Name: "audits", Namespaces: []string{s.namespace}, Images: []string{host + "/shop/*"}}, ""))
-			door := s.caller(t, s.gateway)
+			endpoint := s.caller(t, s.gateway)
 			for name, want := range map[string]bool{bare.Name: row.cluster, other.Name: row.fromFolder} {
-				said, err := door.ask(t.Context(), "/validate", s.reviewOf(pod("p", name), "ann"))
+				said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(pod("p", name), "ann"))
 				must(t, err)
 				if said.Allowed == want {
 					t.Errorf("%s: allowed %t: %+v", name, said.Allowed, said)
@@ -211,8 +211,8 @@ func (s *scene) policies(t *testing.T) dynamic.ResourceInterface {
 	return client.Resource(clusterPolicies)
 }
 
-// dropLedger takes away what a guard of another test approved, now and in the end.
-func (s *scene) dropLedger(t *testing.T) {
+// dropApprovals takes away what a guard of another test approved, now and in the end.
+func (s *scene) dropApprovals(t *testing.T) {
 	t.Helper()
 	drop := func() {
 		_ = s.client.CoreV1().Secrets("quaymaster").Delete(context.WithoutCancel(t.Context()), guardSecret, meta.DeleteOptions{})

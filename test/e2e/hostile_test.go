@@ -25,12 +25,12 @@ func alive(ctx context.Context, g *gateway.Gateway) error {
 	return process.Answers(ctx, http.DefaultClient, "http://"+g.Configuration.Listen.Plain+"/healthz")
 }
 
-// TestHostile: whoever reaches the doors is told clearly what is wrong, under the
+// TestHostile: whoever reaches the endpoints is told clearly what is wrong, under the
 // request's UID where it has one, and nothing ends the process.
 func TestHostile(t *testing.T) {
 	s := guard(t, "hostile", gateway.Configuration{})
 	s.apply(t, harbour.Policy{Name: s.namespace, Namespaces: []string{s.namespace}})
-	door := s.caller(t, s.gateway)
+	endpoint := s.caller(t, s.gateway)
 	t.Cleanup(func() {
 		must(t, alive(context.WithoutCancel(t.Context()), s.gateway))
 		select {
@@ -41,12 +41,12 @@ func TestHostile(t *testing.T) {
 	})
 	signed, err := s.harbour.Signed("shop/web", "1.0")
 	must(t, err)
-	t.Run("bodies", func(t *testing.T) { s.tryBodies(t, door, signed.Name) })
+	t.Run("bodies", func(t *testing.T) { s.tryBodies(t, endpoint, signed.Name) })
 	t.Run("objects", func(t *testing.T) {
-		s.tryObjects(t, door, signed.Name, signed.ByDigest(), s.harbour.Unsigned("shop/bare", "1.0").ByDigest())
+		s.tryObjects(t, endpoint, signed.Name, signed.ByDigest(), s.harbour.Unsigned("shop/bare", "1.0").ByDigest())
 	})
 	t.Run("protocols", func(t *testing.T) { s.tryProtocols(t, signed.ByDigest()) })
-	said, err := door.ask(t.Context(), "/validate", s.reviewOf(pod("after", signed.ByDigest()), "ann"))
+	said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(pod("after", signed.ByDigest()), "ann"))
 	if err != nil || !said.Allowed {
 		t.Errorf("after all that a signed image gives %+v, %v", said, err)
 	}
@@ -69,7 +69,7 @@ func edit(review *admission.AdmissionReview, change func(review, request map[str
 	return string(content)
 }
 
-func (s *scene) tryBodies(t *testing.T, door caller, signed string) {
+func (s *scene) tryBodies(t *testing.T, endpoint caller, signed string) {
 	good := s.reviewOf(pod("good", signed), "ann")
 	const kind = "application/json"
 	for _, row := range []struct {
@@ -95,7 +95,7 @@ func (s *scene) tryBodies(t *testing.T, door caller, signed string) {
 			q["object"].(map[string]any)["metadata"].(map[string]any)["annotations"] = map[string]any{"a": strings.Repeat("x", 3<<20)}
 		}), 200, true, ""},
 	} {
-		status, _, answer, err := door.post(t.Context(), "/mutate", row.contentType, strings.NewReader(row.body))
+		status, _, answer, err := endpoint.post(t.Context(), "/mutate", row.contentType, strings.NewReader(row.body))
 		var review admission.AdmissionReview
 		_ = json.Unmarshal(answer, &review)
 		uid := review.Response != nil && review.Response.UID == good.Request.UID
@@ -106,7 +106,7 @@ func (s *scene) tryBodies(t *testing.T, door caller, signed string) {
 	}
 	// One that does not say how much will come.
 	endless := io.MultiReader(strings.NewReader(`{"padding":"`), io.LimitReader(zeros{}, 16<<20))
-	if status, _, answer, err := door.post(t.Context(), "/validate", kind, endless); err == nil && (status != 400 || !bytes.Contains(answer, []byte("MaxBody"))) {
+	if status, _, answer, err := endpoint.post(t.Context(), "/validate", kind, endless); err == nil && (status != 400 || !bytes.Contains(answer, []byte("MaxBody"))) {
 		t.Errorf("a body of unknown length: %d %q", status, answer)
 	}
 }
@@ -121,7 +121,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *scene) tryObjects(t *testing.T, door caller, tagged, signed, bare string) {
+func (s *scene) tryObjects(t *testing.T, endpoint caller, tagged, signed, bare string) {
 	many := pod("many")
 	for i := range 500 {
 		many.Spec.Containers = append(many.Spec.Containers, core.Container{Name: fmt.Sprint("c", i), Image: signed})
@@ -161,7 +161,7 @@ func (s *scene) tryObjects(t *testing.T, door caller, tagged, signed, bare strin
 		if row.change != nil {
 			row.change(review)
 		}
-		said, err := door.ask(t.Context(), "/validate", review)
+		said, err := endpoint.ask(t.Context(), "/validate", review)
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", row.reason, err)
@@ -187,11 +187,11 @@ func (s *scene) tryProtocols(t *testing.T, signed string) {
 		{"TLS 1.1", func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }, ""},
 		{"another name", func(c *tls.Config) { c.ServerName = "registry.example" }, ""},
 	} {
-		door := newCaller(t, s.gateway, authorities, row.change)
+		endpoint := newCaller(t, s.gateway, authorities, row.change)
 		if row.protocol == "HTTP/1.1" {
-			door.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
+			endpoint.client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
 		}
-		status, protocol, answer, err := door.post(t.Context(), "/validate", "application/json", strings.NewReader(review))
+		status, protocol, answer, err := endpoint.post(t.Context(), "/validate", "application/json", strings.NewReader(review))
 		switch {
 		case row.protocol == "" && err == nil:
 			t.Errorf("%s: it was answered %d %s", row.reason, status, answer)

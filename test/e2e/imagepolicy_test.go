@@ -71,10 +71,10 @@ func pin(t *testing.T) *pinboard {
 	c.PlainHTTP(b.near.Registry.Host())
 	c.Listen.Address, err = process.FreeAddress(t.Context())
 	must(t, err)
-	c.Listen.ClientCA, c.Listen.ClientNames, c.Listen.ClientDoors = write("ca.crt", authority.PEM()), []string{imageReviewer}, []string{imageReviewPath}
+	c.Listen.ClientCA, c.Listen.ClientNames, c.Listen.ClientEndpoints = write("ca.crt", authority.PEM()), []string{imageReviewer}, []string{imageReviewPath}
 	c.Listen.DrainDelay = "100ms"
 	c.Certificate.CertificateFile, c.Certificate.KeyFile = write("tls.crt", serving.Certificate), write("tls.key", serving.Key)
-	c.Webhooks.Disabled, c.Doors.ImageReview = true, true
+	c.Webhooks.Disabled, c.Endpoints.ImageReview = true, true
 	c.Webhooks.URL = "https://" + c.Listen.Address // the certificate is for no Service
 
 	kubeconfig := filepath.Join(folder, "images.kubeconfig")
@@ -246,7 +246,7 @@ func (b *pinboard) tryReviewers(t *testing.T, signed, bare string) {
 		{"another name", &misnamed, signed, false, false},
 		{"another authority", &forged, signed, false, false},
 	} {
-		door := newCaller(t, b.gateway, b.authority.PEM(), func(c *tls.Config) {
+		endpoint := newCaller(t, b.gateway, b.authority.PEM(), func(c *tls.Config) {
 			if row.pair != nil {
 				certificate, err := tls.X509KeyPair(row.pair.Certificate, row.pair.Key)
 				must(t, err)
@@ -259,7 +259,7 @@ func (b *pinboard) tryReviewers(t *testing.T, signed, bare string) {
 		}
 		body, err := json.Marshal(review)
 		must(t, err)
-		status, _, answer, err := door.post(t.Context(), imageReviewPath, "application/json", bytes.NewReader(body))
+		status, _, answer, err := endpoint.post(t.Context(), imageReviewPath, "application/json", bytes.NewReader(body))
 		var said imagepolicy.ImageReview
 		_ = json.Unmarshal(answer, &said)
 		answered := err == nil && status == http.StatusOK

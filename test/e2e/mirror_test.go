@@ -50,7 +50,7 @@ func TestMirrorPod(t *testing.T) {
 
 	_, err = s.create(t, mirrorOf("forged", bare.Name, node))
 	denied(t, "the annotation, by an administrator", err, "unsigned")
-	door := s.caller(t, s.gateway)
+	endpoint := s.caller(t, s.gateway)
 	for _, row := range []struct {
 		reason, user string
 		groups       []string
@@ -67,14 +67,14 @@ func TestMirrorPod(t *testing.T) {
 		p := mirrorOf("asked", bare.Name, node)
 		row.change(p)
 		for _, path := range []string{"/mutate", "/validate"} {
-			said, err := door.ask(t.Context(), path, s.reviewOf(p, row.user, row.groups...))
+			said, err := endpoint.ask(t.Context(), path, s.reviewOf(p, row.user, row.groups...))
 			if err != nil || said.Allowed != row.allowed || len(said.Patch) > 0 {
 				t.Errorf("%s at %s: %+v, %v; want allowed: %t", row.reason, path, said, err, row.allowed)
 			}
 		}
 	}
 	// What a node may bring in without the annotation is as good as anybody's.
-	if said, err := door.ask(t.Context(), "/validate", s.reviewOf(pod("asked", signed.ByDigest()), "system:node:mirror-node", "system:nodes")); err != nil || !said.Allowed {
+	if said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(pod("asked", signed.ByDigest()), "system:node:mirror-node", "system:nodes")); err != nil || !said.Allowed {
 		t.Errorf("a signed image by a node: %+v, %v", said, err)
 	}
 }

@@ -144,9 +144,9 @@ func (m *mirrored) tryDeny(t *testing.T) {
 	denied(t, "a second container that no target has", err, "no-mirror")
 
 	// Whoever takes the mutating webhook away brings nothing in from the source.
-	door := m.caller(t, m.gateway)
+	endpoint := m.caller(t, m.gateway)
 	for image, allowed := range map[string]bool{harbour.Pinned(second): false, exact(m.far, second): true} {
-		said, err := door.ask(t.Context(), "/validate", m.reviewOf(pod("bypassed", image), "ann"))
+		said, err := endpoint.ask(t.Context(), "/validate", m.reviewOf(pod("bypassed", image), "ann"))
 		if err != nil || said.Allowed != allowed || !allowed && !strings.Contains(said.Result.Message, "it was not redirected") {
 			t.Errorf("%s at /validate: %+v, %v; want allowed: %t", image, said, err, allowed)
 		}

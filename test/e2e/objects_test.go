@@ -132,7 +132,7 @@ func (s *scene) tryLabel(t *testing.T, signed gatetest.Image) {
 		t.Errorf("a label cost %d registry requests", n)
 	}
 	if m, v := told(); validating != 1 || m != mutating || v != validating {
-		t.Errorf("%d and %d verdicts before a label, %d and %d after, want one of the validating door and no other", mutating, validating, m, v)
+		t.Errorf("%d and %d verdicts before a label, %d and %d after, want one of the validating endpoint and no other", mutating, validating, m, v)
 	}
 	if changed.Annotations[written] != got.Annotations[written] || !slices.Equal(images(changed), images(got)) {
 		t.Errorf("a label changed the pod to %v", changed)

@@ -54,7 +54,7 @@ func TestOldest(t *testing.T) {
 	t.Run("an ephemeral container", func(t *testing.T) {
 		r.tryEphemeral(t, signed.Name, harbour.Pinned(signed), bare.Name)
 	})
-	t.Run("the door of policies", func(t *testing.T) { r.tryDoorOfPolicies(t, policy) })
+	t.Run("the endpoint of policies", func(t *testing.T) { r.tryEndpointOfPolicies(t, policy) })
 	t.Run("reports", func(t *testing.T) { r.tryReported(t, string(made.UID)) })
 	t.Run("the gateway's own namespace", r.tryOwnNamespace)
 	r.failure(t, admission.Fail)
@@ -114,9 +114,9 @@ func (r *release) tryRendering(t *testing.T) {
 	}
 }
 
-// tryDoorOfPolicies: a policy that cannot be compiled is refused when it is written, and the
+// tryEndpointOfPolicies: a policy that cannot be compiled is refused when it is written, and the
 // same without what is wrong is not.
-func (r *release) tryDoorOfPolicies(t *testing.T, policy harbour.Policy) {
+func (r *release) tryEndpointOfPolicies(t *testing.T, policy harbour.Policy) {
 	policy.Name, policy.Namespaces = "oldest-broken", []string{"nobodys"}
 	whole, err := r.harbour.YAML(policy)
 	must(t, err)

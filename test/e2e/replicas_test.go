@@ -141,7 +141,7 @@ func TestReplicas(t *testing.T) {
 	load.check(t, 0)
 }
 
-// inFlight is how many requests to doors a replica is at work on.
+// inFlight is how many requests to endpoints a replica is at work on.
 func inFlight(t *testing.T, g *gateway.Gateway) float64 {
 	t.Helper()
 	samples, err := g.Metrics(t.Context())
@@ -307,7 +307,7 @@ func (s *scene) introduce(t *testing.T, replicas ...*gateway.Gateway) {
 	}
 }
 
-// admitBetween admits a pod by two callers of doors, as an API server does.
+// admitBetween admits a pod by two callers of endpoints, as an API server does.
 func (s *scene) admitBetween(ctx context.Context, p *core.Pod, mutate, validate caller) error {
 	said, err := mutate.ask(ctx, "/mutate", s.reviewOf(p, "ann"))
 	if err != nil {

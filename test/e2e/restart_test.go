@@ -99,9 +99,9 @@ func (s *scene) tryCallers(t *testing.T, callers *controlplane.Authority, image 
 		{"the name by another authority", strangers, callerName, false},
 		{"no certificate", nil, "", false},
 	} {
-		door := newCaller(t, s.gateway, authorities, shows(t, row.of, row.name))
+		endpoint := newCaller(t, s.gateway, authorities, shows(t, row.of, row.name))
 		for _, path := range []string{"/mutate", "/validate", "/policies"} {
-			said, err := door.ask(t.Context(), path, s.reviewOf(pod("asked", image), "ann"))
+			said, err := endpoint.ask(t.Context(), path, s.reviewOf(pod("asked", image), "ann"))
 			if served := err == nil; served != row.served {
 				t.Errorf("%s at %s: %+v, %v; want that it is served: %t", row.reason, path, said, err, row.served)
 			}
@@ -125,7 +125,7 @@ func shows(t *testing.T, of *controlplane.Authority, name string) func(*tls.Conf
 // tryRestart ends the API server, asks the gateway meanwhile, starts it again and
 // has a policy come before the gateway can have noticed.
 func (s *scene) tryRestart(t *testing.T, callers *controlplane.Authority, signed, bare gatetest.Image) {
-	door := newCaller(t, s.gateway, s.secret(t).Data["ca.crt"], shows(t, callers, callerName))
+	endpoint := newCaller(t, s.gateway, s.secret(t).Data["ca.crt"], shows(t, callers, callerName))
 	pid := s.gateway.Pid()
 	s.plane.KillAPIServer()
 	if err := alive(t.Context(), s.gateway); err != nil {
@@ -133,7 +133,7 @@ func (s *scene) tryRestart(t *testing.T, callers *controlplane.Authority, signed
 	}
 	must(t, s.gateway.IsReady(t.Context()))
 	for image, allowed := range map[string]bool{signed.ByDigest(): true, bare.ByDigest(): false} {
-		if said, err := door.ask(t.Context(), "/validate", s.reviewOf(pod("asked", image), "ann")); err != nil || said.Allowed != allowed {
+		if said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(pod("asked", image), "ann")); err != nil || said.Allowed != allowed {
 			t.Errorf("without an API server, %s: %+v, %v; want allowed: %t", image, said, err, allowed)
 		}
 	}

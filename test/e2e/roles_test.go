@@ -109,11 +109,11 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the controller has no door", func(t *testing.T) {
+	t.Run("the controller has no endpoint", func(t *testing.T) {
 		connection, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.controller.Configuration.Listen.Address)
 		if err == nil {
 			_ = connection.Close()
-			t.Error("somebody listens where its doors would be")
+			t.Error("somebody listens where its endpoints would be")
 		}
 	})
 	t.Run("admission alone writes no reports and scans nothing", func(t *testing.T) { s.tryAlone(t, signed.Name) })

@@ -51,11 +51,11 @@ func TestSharedMemory(t *testing.T) {
 		for i, g := range replicas {
 			s.harbour.Registry.Reset()
 			p := pod(fmt.Sprint("cold-", built), name(image))
-			door := s.caller(t, g)
+			endpoint := s.caller(t, g)
 			if p.Spec.Containers[0].Image == image.Name {
-				must(t, s.admitBetween(t.Context(), p, door, door))
+				must(t, s.admitBetween(t.Context(), p, endpoint, endpoint))
 			} else {
-				said, err := door.ask(t.Context(), "/validate", s.reviewOf(p, "ann"))
+				said, err := endpoint.ask(t.Context(), "/validate", s.reviewOf(p, "ann"))
 				must(t, err)
 				if !said.Allowed {
 					t.Errorf("by digest: %s", said.Result.Message)
@@ -98,9 +98,9 @@ func TestSharedMemory(t *testing.T) {
 func (s *scene) isEnforcing(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	bare := s.harbour.Unsigned("probe/enforcing", "1.0")
-	door := s.caller(t, g)
+	endpoint := s.caller(t, g)
 	eventually(t, func(ctx context.Context) error {
-		said, err := door.ask(ctx, "/validate", s.reviewOf(pod("enforcing", bare.ByDigest()), "ann"))
+		said, err := endpoint.ask(ctx, "/validate", s.reviewOf(pod("enforcing", bare.ByDigest()), "ann"))
 		if err == nil && said.Allowed {
 			err = errAdmitted
 		}

@@ -130,7 +130,7 @@ func measure(b *testing.B, handler http.Handler, body []byte) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 }
 
-func BenchmarkDoor(b *testing.B) {
+func BenchmarkEndpoint(b *testing.B) {
 	body := review(b, "CREATE", stored(), nil, nil)
 	update := review(b, "UPDATE", stored(), with(b, stored(), func(o object) { o["metadata"].(object)["resourceVersion"] = "1" }), nil)
 	for name, row := range map[string]struct {

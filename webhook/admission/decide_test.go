@@ -40,7 +40,7 @@ func TestWhatTheGateIsAsked(t *testing.T) {
 		op       string
 		now, old object
 		change   func(object)
-		asked    string // at which doors
+		asked    string // at which endpoints
 		denied   string
 	}{
 		"create":                 {"the plain case", "CREATE", pod("evil"), nil, nil, both, both},
@@ -83,7 +83,7 @@ func TestWhatTheGateIsAsked(t *testing.T) {
 					t.Errorf("%s: recorded %+v", row.reason, got)
 				}
 				if which == admission.Validate && a.Response.PatchType != nil {
-					t.Error("the validating door made a patch, which the API server refuses")
+					t.Error("the validating endpoint made a patch, which the API server refuses")
 				}
 			}
 		})
@@ -228,7 +228,7 @@ func (ruling) MayMutate(*policy.Subject) bool   { return false }
 func (ruling) MayValidate(*policy.Subject) bool { return false }
 func (r ruling) MayPin(s *policy.Subject) bool  { return s.Kind == string(r) }
 
-// TestPinsNamed: what rules name is pinned at the mutating door, unless only pods may be
+// TestPinsNamed: what rules name is pinned at the mutating endpoint, unless only pods may be
 // changed, or a Deployment compares what it made with its own template.
 func TestPinsNamed(t *testing.T) {
 	made := func(kind string, owners ...any) object {

@@ -53,7 +53,7 @@ func (h *env) signed(t testing.TB, name string) string {
 	return testkit.Must(h.Signed(name))(t).Name
 }
 
-// TestRealGate is the journey of a Pod through both doors.
+// TestRealGate sends a Pod to both endpoints.
 func TestRealGate(t *testing.T) {
 	h := newEnv(t)
 	good, bad := h.signed(t, "good"), h.Build("shop/bad", "1", "bad").ByDigest()

@@ -284,7 +284,7 @@ func post(handler http.Handler, target string, body []byte) *httptest.ResponseRe
 	return w
 }
 
-// send asks a door and reads its answer.
+// send asks an endpoint and reads its answer.
 func send(t testing.TB, handler http.Handler, body []byte) answer {
 	t.Helper()
 	return read(t, post(handler, "/?timeout=10s", body))

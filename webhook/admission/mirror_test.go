@@ -73,7 +73,7 @@ func (h hub) Decide(_ context.Context, request gate.Request) gate.Outcome {
 	return out
 }
 
-// redirecting is the mutating door before a gate that redirects.
+// redirecting is the mutating endpoint before a gate that redirects.
 func redirecting(t testing.TB) http.Handler {
 	t.Helper()
 	return endpoint(t, admission.Mutate, hub{}, withCopies(hub{}))
@@ -189,7 +189,7 @@ func TestWhatIsACopy(t *testing.T) {
 }
 
 // TestTheRecordIsGuarded: what an update makes of the record, and that the
-// validating door refuses the same where the mutating one did not run.
+// validating endpoint refuses the same where the mutating one did not run.
 func TestTheRecordIsGuarded(t *testing.T) {
 	first := admit(t, redirecting(t), "CREATE", pod("nginx:1", "redis:2", "ghcr.io/a/b:1"), nil)
 	const message = `{"c0":"nginx:1","c1":"redis:2"}`
@@ -220,7 +220,7 @@ func TestTheRecordIsGuarded(t *testing.T) {
 		"one that does not": {"it had none, and this is not", noting(`{"c0":"nginx:1","c1":"evil"}`), noting(`{"c0":"nginx:1"}`), `{"c0":"nginx:1"}`, `the entry "evil" of "c1" does not agree`},
 		"image changed":     {"the entry goes with it", running("quay.io/a/b:2", `{"c1":"redis:2"}`), first, `{"c1":"redis:2"}`, ""},
 		"stale":             {"who changed the image left it", running("quay.io/a/b:2", message), first, `{"c1":"redis:2"}`, ""},
-		"rewritten":         {"as the mutating door does", running(hub{}.copyOf("nginx:3"), `{"c0":"nginx:3","c1":"redis:2"}`), first, `{"c0":"nginx:3","c1":"redis:2"}`, ""},
+		"rewritten":         {"as the mutating endpoint does", running(hub{}.copyOf("nginx:3"), `{"c0":"nginx:3","c1":"redis:2"}`), first, `{"c0":"nginx:3","c1":"redis:2"}`, ""},
 		"rewritten wrongly": {"the image is no copy of that", running("quay.io/a/b:2", `{"c0":"nginx:3","c1":"redis:2"}`), first, `{"c1":"redis:2"}`, `the entry "nginx:3" of "c0" does not agree`},
 		"old nonsense":      {"nobody touched it", with(t, noting(`x`), func(o object) { o["metadata"].(object)["labels"] = object{"a": "b"} }), noting(`x`), `x`, ""},
 		"deleting":          {"what goes may go", with(t, with(t, first, none), deleting), first, message, ""},
@@ -242,7 +242,7 @@ func TestTheRecordIsGuarded(t *testing.T) {
 				t.Errorf("recorded %+v", review)
 			}
 			if a := send(t, validate, review(t, "UPDATE", stored, row.old, nil)); !a.Response.Allowed {
-				t.Errorf("%s: what the mutating door made of it is refused: %s", row.reason, a.Response.Status.Message)
+				t.Errorf("%s: what the mutating endpoint made of it is refused: %s", row.reason, a.Response.Status.Message)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func (s matching) MayMutate(*policy.Subject) bool   { return bool(s) }
 func (s matching) MayValidate(*policy.Subject) bool { return bool(s) }
 func (s matching) MayPin(*policy.Subject) bool      { return false }
 
-// TestStages: what is asked of the gate at which door, and what brings no image
+// TestStages: what is asked of the gate at which endpoint, and what brings no image
 // only where a rule about objects may speak of it.
 func TestStages(t *testing.T) {
 	deployment := object{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": object{"name": "web", "namespace": "shop"}, "spec": object{}}
@@ -347,7 +347,7 @@ func TestRequester(t *testing.T) {
 		{"an update that changes it is put right", admission.Mutate, "UPDATE", named(object{"team": "a", "example.com/requester": "ann"}), named(object{"example.com/requester": "joe"}), "joe", "a"},
 		{"and one that takes it away", admission.Mutate, "UPDATE", named(nil), named(object{"example.com/requester": "joe"}), "joe", nil},
 		{"and one that writes it", admission.Mutate, "UPDATE", named(object{"example.com/requester": "ann"}), named(nil), nil, nil},
-		{"nor does the validating door", admission.Validate, "CREATE", named(nil), nil, nil, nil},
+		{"nor does the validating endpoint", admission.Validate, "CREATE", named(nil), nil, nil, nil},
 	} {
 		handler := endpoint(t, row.endpoint, &pinner{}, withRules(matching(true)), withRequesters(keeping{}))
 		got := send(t, handler, review(t, row.operation, row.now, row.old, nil))

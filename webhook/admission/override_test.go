@@ -9,7 +9,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// TestOverrides is the journey of pods through both doors on a bad day.
+// TestOverrides sends pods to both endpoints, with overrides.
 func TestOverrides(t *testing.T) {
 	h := newEnv(t)
 	signed := &policy.Policy{Kind: "ClusterPolicy", Name: "signed", Hash: "1", Rules: []policy.Rule{h}}
@@ -35,7 +35,7 @@ func TestOverrides(t *testing.T) {
 		t.Errorf("stored %s: what an override allows by digest is pinned to it", got)
 	}
 	if a := send(t, validate, review(t, "CREATE", stored, nil, nil)).Response; !a.Allowed || len(a.Warnings) == 0 {
-		t.Errorf("allowed %t by the second door, warnings %q: %s", a.Allowed, a.Warnings, a.Status.Message)
+		t.Errorf("allowed %t by the second endpoint, warnings %q: %s", a.Allowed, a.Warnings, a.Status.Message)
 	}
 	if a := send(t, validate, review(t, "CREATE", pod(bad.Name), nil, nil)).Response; a.Allowed {
 		t.Error("a tag that was not pinned is allowed by a digest")

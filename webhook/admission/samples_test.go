@@ -15,7 +15,7 @@ import (
 // other images.
 var samples = map[string]struct {
 	mutate, validate bool         // is the gate asked?
-	pinning          gate.Pinning // at the validating door
+	pinning          gate.Pinning // at the validating endpoint
 	replaced         int          // images
 	note             bool
 }{

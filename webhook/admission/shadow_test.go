@@ -19,7 +19,7 @@ import (
 	"github.com/quaymaster/quaymaster/workload"
 )
 
-// pair is a door that enforces, as the API server asks it, and its shadow.
+// pair is an endpoint that enforces, as the API server asks it, and its shadow.
 type pair struct {
 	enforcing []http.Handler
 	shadow    http.Handler
@@ -81,13 +81,13 @@ func unseen(t testing.TB, reason, uid string, w *httptest.ResponseRecorder) {
 	}
 }
 
-// refuses reports whether a door stops the request, by an answer or by none.
+// refuses reports whether an endpoint stops the request, by an answer or by none.
 func refuses(w *httptest.ResponseRecorder) bool {
 	var a answer
 	return w.Code != http.StatusOK || json.Unmarshal(w.Body.Bytes(), &a) != nil || !a.Response.Allowed
 }
 
-// changes reports whether a door changes the object or warns.
+// changes reports whether an endpoint changes the object or warns.
 func changes(w *httptest.ResponseRecorder) bool {
 	var a answer
 	return json.Unmarshal(w.Body.Bytes(), &a) == nil && (len(a.Response.Patch) > 0 || len(a.Response.Warnings) > 0)
@@ -102,7 +102,7 @@ func says(o gate.Outcome) func(context.Context, gate.Request) gate.Outcome {
 }
 
 // TestShadowStopsNobody: whatever is decided, and whatever comes, a shadow has one
-// answer. Each row says what the doors that enforce make of the same.
+// answer. Each row says what the endpoints that enforce make of the same.
 func TestShadowStopsNobody(t *testing.T) {
 	reasons := []policy.Reason{{Code: policy.Unsigned, Message: "no signature"}}
 	denied := gate.Outcome{Result: gate.Deny, Reasons: reasons}
@@ -222,7 +222,7 @@ func TestShadowWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestShadowBetweenBrokenParts: everybody whom a door asks panics.
+// TestShadowBetweenBrokenParts: everybody whom an endpoint asks panics.
 func TestShadowBetweenBrokenParts(t *testing.T) {
 	config := admission.Config{Endpoint: admission.Mutate, Decider: &pinner{}, Namespaces: broken{}, Failure: broken{}}
 	stage, err := admission.New(completed(t, config, withRecorder(broken{})))
@@ -250,7 +250,7 @@ type panickingBody struct{}
 
 func (panickingBody) Read([]byte) (int, error) { panic(io.ErrUnexpectedEOF) }
 
-// TestShadowFollows: the door that judges sees the object as the one before would have
+// TestShadowFollows: the endpoint that judges sees the object as the one before would have
 // left it, and each tells what it would have said.
 func TestShadowFollows(t *testing.T) {
 	for _, row := range []struct {
@@ -340,7 +340,7 @@ type judging struct{ err error }
 func (j judging) Check([]byte) error     { return j.err }
 func (judging) Warnings([]byte) []string { return nil }
 
-// TestShadowOfNobody: without doors everything is admitted.
+// TestShadowOfNobody: without endpoints everything is admitted.
 func TestShadowOfNobody(t *testing.T) {
 	shadow, err := admission.NewShadow()
 	if err != nil {
@@ -348,10 +348,10 @@ func TestShadowOfNobody(t *testing.T) {
 	}
 	unseen(t, "nobody is asked", "u-1", post(shadow, "/", review(t, "CREATE", pod("evil"), nil, nil)))
 	if _, err := admission.NewShadow(nil); err == nil {
-		t.Error("a shadow of no door is made")
+		t.Error("a shadow of no endpoint is made")
 	}
 	if _, err := admission.NewPolicyShadow(nil); err == nil {
-		t.Error("a shadow of no door for policies is made")
+		t.Error("a shadow of no endpoint for policies is made")
 	}
 }
 

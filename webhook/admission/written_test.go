@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/admission"
 )
 
-// admit sends an object through the mutating door and returns what is stored.
+// admit sends an object through the mutating endpoint and returns what is stored.
 func admit(t testing.TB, handler http.Handler, op string, now, old object) object {
 	t.Helper()
 	a := send(t, handler, review(t, op, now, old, nil))

@@ -373,7 +373,7 @@ func TestMutating(t *testing.T) {
 	}
 }
 
-// TestMirrors: with mirrors Pods are asked about at both doors, whatever policies
+// TestMirrors: with mirrors Pods are asked about at both endpoints, whatever policies
 // say, and fail closed only where somebody wants that.
 func TestMirrors(t *testing.T) {
 	const open = "new-workloads-ignore-10s" + elsewhere + " | C /v1/pods; workloads-ignore-10s" + elsewhere + " | U /v1/pods,pods/ephemeralcontainers"

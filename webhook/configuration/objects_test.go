@@ -22,7 +22,7 @@ func (aboutObjects) Validate(context.Context, policy.Case) policy.Validated {
 }
 func (aboutObjects) Mutate(context.Context, policy.Case) policy.Mutated { return policy.Mutated{} }
 
-// TestObjects: rules about objects are asked at their door, about the kinds,
+// TestObjects: rules about objects are asked at their endpoint, about the kinds,
 // operations and subresources that they name, and of images nothing else changes.
 func TestObjects(t *testing.T) {
 	target := func(group, kind, subresource string, operations ...string) policy.Target {
@@ -33,7 +33,7 @@ func TestObjects(t *testing.T) {
 		change, check        []policy.Target
 		mutating, validating []string // "fail configmaps CREATE,UPDATE"
 	}{
-		{"a validation is asked at its door alone", nil, []policy.Target{target("", "ConfigMap", "")}, nil, []string{"Fail configmaps CREATE,UPDATE"}},
+		{"a validation is asked at its endpoint alone", nil, []policy.Target{target("", "ConfigMap", "")}, nil, []string{"Fail configmaps CREATE,UPDATE"}},
 		{"and a mutation at its own", []policy.Target{target("", "ConfigMap", "")}, nil, []string{"Fail configmaps CREATE,UPDATE"}, nil},
 		{"a deletion where it is named", nil, []policy.Target{target("", "ConfigMap", "", "DELETE")}, nil, []string{"Fail configmaps DELETE"}},
 		{"exec is a connection", nil, []policy.Target{target("", "Pod", "exec", "CONNECT")}, nil, []string{"Fail pods/exec CONNECT"}},

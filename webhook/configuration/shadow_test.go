@@ -95,7 +95,7 @@ func TestShadow(t *testing.T) {
 }
 
 // TestShadowStopsNobody: what is no cut-over never closes, waits shortly, and leads to
-// doors that refuse nothing, whatever policies say.
+// endpoints that refuse nothing, whatever policies say.
 func TestShadowStopsNobody(t *testing.T) {
 	in := whole(t)
 	in.Mirrors, in.Shadow = MirrorsClosed, true

@@ -233,7 +233,7 @@ func TestNew(t *testing.T) {
 		t.Error("nothing: want an error")
 	}
 	if _, err := externaldata.New(configOf("other", decide(allow))); err == nil {
-		t.Error("another door: want an error")
+		t.Error("another endpoint: want an error")
 	}
 }
 

@@ -24,7 +24,7 @@ type slow struct {
 	release <-chan struct{}
 	rest    io.Reader
 	once    sync.Once
-	given   *atomic.Int64 // bytes that the door holds, or held
+	given   *atomic.Int64 // bytes that the endpoint holds, or held
 }
 
 func (s *slow) Read(p []byte) (int, error) {

@@ -45,7 +45,7 @@ type roots struct{ pool *x509.CertPool }
 
 func (r roots) Roots() *x509.CertPool { return r.pool }
 
-// replica is a door on loopback, behind TLS.
+// replica is an endpoint on loopback, behind TLS.
 type replica struct {
 	*httptest.Server
 	asked atomic.Int64
@@ -127,7 +127,7 @@ func TestAStrangerForgesNoFact(t *testing.T) {
 		known  bool
 	}{
 		{"nothing is changed", ourKey, func(_ http.Header, b []byte) []byte { return b }, true},
-		{"the door has another key", otherKey, func(_ http.Header, b []byte) []byte { return b }, false},
+		{"the endpoint has another key", otherKey, func(_ http.Header, b []byte) []byte { return b }, false},
 		{"the fact is another", ourKey, func(_ http.Header, b []byte) []byte {
 			return bytes.Replace(b, []byte("QQ=="), []byte("Qg=="), 1)
 		}, false},
@@ -176,7 +176,7 @@ func TestAReflectedQuestionIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestTheDoorAnswersReplicasOnly(t *testing.T) {
+func TestTheEndpointAnswersReplicasOnly(t *testing.T) {
 	clock := time.Now()
 	now := func() time.Time { return clock }
 	sign := func(key []byte, at time.Time, keys ...string) *http.Request { return signed(t, key, at, keys...) }
@@ -382,9 +382,9 @@ func TestMeaninglessConfigurationIsRefused(t *testing.T) {
 	}
 }
 
-// FuzzDoor throws bytes with a good MAC at the door: the key may leak, and the
+// FuzzEndpoint throws bytes with a good MAC at the endpoint: the key may leak, and the
 // process must stand.
-func FuzzDoor(f *testing.F) {
+func FuzzEndpoint(f *testing.F) {
 	f.Add("1767225600000 "+strings.Repeat("0", 32)+" 14 x", []byte(`{"keys":["a"]}`))
 	f.Add("", []byte(`{`))
 	d := testkit.Must(peers.NewHandler(peers.HandlerConfig{Key: ourKey, Memory: memory{"a": []byte("A")}}))(f)

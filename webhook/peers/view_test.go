@@ -49,12 +49,12 @@ func TestView(t *testing.T) {
 		{"more than is shown", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, target, 7 << 20, 0, 1},
 		{"a target that is too long", func(v *viewer) http.Handler { return viewHandler(t, ourKey, v) }, "/" + strings.Repeat("a", 9<<10), 0, 0, 0},
 		{"a replica of somebody else", func(v *viewer) http.Handler { return viewHandler(t, otherKey, v) }, target, 0, 0, 0},
-		{"the door for facts", func(*viewer) http.Handler { return path(t, ourKey, memory{}) }, target, 0, 0, 0},
+		{"the endpoint for facts", func(*viewer) http.Handler { return path(t, ourKey, memory{}) }, target, 0, 0, 0},
 		{"an answer that was changed", func(v *viewer) http.Handler {
 			return tampering{viewHandler(t, ourKey, v), func(_ http.Header, b []byte) []byte { return bytes.Replace(b, []byte("200"), []byte("201"), 1) }}
 		}, target, 0, 0, 1},
 		{"a MAC of facts", func(v *viewer) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // the question of another door
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // the question of another endpoint
 				signedHeader := r.Header.Get("Quaymaster-Question")
 				forged := sealed(ourKey, signedHeader, r.Body)
 				forged.URL.Path = r.URL.Path
@@ -94,7 +94,7 @@ func TestNobodyToView(t *testing.T) {
 	}
 	for reason, config := range map[string]peers.ViewConfig{"no key": {Viewer: shows}, "no viewer": {Key: ourKey}} {
 		if _, err := peers.NewViewHandler(config); err == nil {
-			t.Errorf("%s: a door is made", reason)
+			t.Errorf("%s: an endpoint is made", reason)
 		}
 	}
 	w := httptest.NewRecorder()

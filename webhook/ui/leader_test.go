@@ -73,7 +73,7 @@ func TestLeader(t *testing.T) {
 		{"and its decisions", "decisions", "of-reader", &leading{err: errors.New("gone")}, 200, 1, "own", "gone", "", ""},
 		{"and its policies", "policies", "of-reader", &leading{err: errors.New("gone")}, 200, 1, "own", "gone", "", ""},
 		{"the leader is busy", "images", "of-reader", &leading{status: 503}, 200, 1, "own", "overloaded", "own.example", ""},
-		{"the leader has no such door", "images", "of-reader", &leading{status: 404}, 200, 1, "own", "no such entry", "own.example", ""},
+		{"the leader has no such endpoint", "images", "of-reader", &leading{status: 404}, 200, 1, "own", "no such entry", "own.example", ""},
 		{"nobody knows it", "images/none", "of-reader", &leading{to: leader}, 404, 1, "", "", "not-found", ""},
 		{"a question that makes no sense is not passed on", "images?x=1", "of-reader", &leading{to: leader}, 400, 0, "", "", "malformed", ""},
 		{"who may not read", "images", "of-stranger", &leading{to: leader}, 403, 0, "", "", "forbidden", "led.example"},

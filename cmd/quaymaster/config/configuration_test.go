@@ -43,7 +43,7 @@ func TestConfigurationsThatContradictThemselves(t *testing.T) {
 		{"token reviews without a cluster", "endpoints: {api: {tokenReview: true, users: [ci]}}\n", "standalone: true\npolicies: {folders: [p]}\nendpoints: {api: {tokenReview: true, users: [ci]}}\n", "without a cluster"},
 		{"audiences of nobody", "endpoints: {api: {tokenReview: true, users: [ci], audiences: [a]}}\n", "endpoints: {api: {tokens: f, audiences: [a]}}\n", "tokenReview"},
 		{"users that nothing lets in", "endpoints: {api: {tokens: f, users: [ci]}}\n", "endpoints: {api: {users: [ci]}}\n", "open nothing"},
-		{"a door that is not turned on", "endpoints: {imageReview: true}\nlisten: {clientCA: ca, clientEndpoints: [/imagereview]}\n", "listen: {clientCA: ca, clientEndpoints: [/imagereview]}\n", "not turned on"},
+		{"an endpoint that is not turned on", "endpoints: {imageReview: true}\nlisten: {clientCA: ca, clientEndpoints: [/imagereview]}\n", "listen: {clientCA: ca, clientEndpoints: [/imagereview]}\n", "not turned on"},
 		{"a socket somewhere", "listen: {socket: /run/q.sock}\n", "listen: {socket: q.sock}\n", "absolute"},
 		{"a password for no server", "sharedMemory: {address: 'h:6379', passwordFile: f}\n", "sharedMemory: {passwordFile: f}\n", "without an address"},
 		{"a shared memory at no host", "sharedMemory: {address: 'h:6379'}\n", "sharedMemory: {address: ':6379'}\n", "host:port"},
@@ -75,7 +75,7 @@ func TestDefaultsAreSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Endpoints.ImageReview || c.Endpoints.ExternalData || c.Endpoints.API.IsOpen() || c.Listen.Socket != "" || c.Mirrors.OpenShift || c.SharedMemory.Address != "" {
-		t.Errorf("a door or a server that nobody asked for: %+v", c)
+		t.Errorf("an endpoint or a server that nobody asked for: %+v", c)
 	}
 	if c.Standalone || c.Webhooks.Disabled || len(c.Exceptions.Namespaces) > 0 || len(c.Registries.Providers) > 0 || c.Trust.Refresh {
 		t.Errorf("a default that admits or connects more than it must: %+v", c)

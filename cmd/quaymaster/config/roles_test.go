@@ -88,7 +88,7 @@ func TestRolesOfConfigurations(t *testing.T) {
 	}
 	const alone = "standalone: true\npolicies: {folders: [p]}\n"
 	if _, err := Parse([]byte(head + alone + "roles: [admission, report]\n")); err != nil {
-		t.Errorf("standalone, the doors and the dashboard: %v", err)
+		t.Errorf("standalone, the endpoints and the dashboard: %v", err)
 	}
 	if _, err := Parse([]byte(head + alone + "roles: [scan, report]\n")); err == nil || !strings.Contains(err.Error(), "no cluster to look at") {
 		t.Errorf("standalone, a scan: %v", err)

@@ -68,7 +68,7 @@ func (s *stand) tryWithoutPolicies(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.ledger.Forget()
+	s.record.Forget()
 	loading, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
 	if err := s.load(loading); err != nil {

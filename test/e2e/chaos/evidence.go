@@ -26,7 +26,7 @@ const ownNamespace, ownSecret, publicEntry = "quaymaster", "quaymaster-certifica
 // findings holds the answers against what the images are, the pods that are stored against
 // both, and both decision logs against all of that.
 func (s *stand) findings(ctx context.Context, out io.Writer) ([]checker.Finding, error) {
-	answers, signed := s.ledger.All(), map[string]bool{}
+	answers, signed := s.record.All(), map[string]bool{}
 	for _, p := range s.ports {
 		p.AddSigned(signed)
 	}

@@ -95,7 +95,7 @@ func (s *stand) want(ctx context.Context, namespace string, image port.Image, by
 	if byDigest {
 		a.Image = image.ByDigest
 	}
-	s.ledger.Begin(&a)
+	s.record.Begin(&a)
 	status, text := s.create(ctx, &a)
 	a.End = time.Now()
 	a.Said, a.Codes = checker.Read(status, text)
@@ -107,7 +107,7 @@ func (s *stand) want(ctx context.Context, namespace string, image port.Image, by
 	} else {
 		a.Text = text
 	}
-	s.ledger.Add(a)
+	s.record.Add(a)
 	if a.Said == checker.Admitted && a.Truth == checker.Signed { // what is wrong stays, to be looked at
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()

@@ -115,7 +115,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // count counts the answers to what was wanted in a window.
 func (s *stand) count(w checker.Window) map[checker.Said]int {
 	counts := map[checker.Said]int{}
-	for _, a := range s.ledger.All() {
+	for _, a := range s.record.All() {
 		if !a.Start.Before(w.Start) && !a.Start.After(w.Calm) {
 			counts[a.Said]++
 		}
@@ -130,7 +130,7 @@ func (s *stand) settle(ctx context.Context, since time.Time) (first, all time.Du
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("all is not as it was after %s", within))
 	defer cancel()
 	for {
-		state := s.ledger.Look(since)
+		state := s.record.Look(since)
 		if state.Good >= len(mix) && state.Waiting < calm && time.Since(state.LastBad) >= calm && time.Since(since) >= calm {
 			return state.First.Sub(since), state.LastBad.Sub(since), nil
 		}

@@ -57,7 +57,7 @@ type stand struct {
 	dynamic  dynamic.Interface
 	http     *http.Client                   // for pods
 	owners   map[string]meta.OwnerReference // of the load's pods, by namespace and digest
-	ledger   checker.Ledger
+	record   checker.Record
 	wanted   atomic.Int64
 	windows  []checker.Window
 	lines    []outcome
@@ -285,7 +285,7 @@ func (s *stand) openReplicas(ctx context.Context) error {
 func (s *stand) decides(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	defer s.ledger.Forget() // what was let in before is no fault
+	defer s.record.Forget() // what was let in before is no fault
 	for _, p := range s.ports {
 		if err := process.Eventually(ctx, func(ctx context.Context) error {
 			for _, truth := range []checker.Truth{checker.Unsigned, checker.Signed} {

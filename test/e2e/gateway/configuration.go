@@ -33,7 +33,7 @@ type Configuration struct {
 		Files      []string `json:"files,omitempty"`
 		ConfigMaps []string `json:"configMaps,omitempty"`
 	} `json:"mirrors,omitzero"`
-	Doors      Doors `json:"endpoints,omitzero"`
+	Endpoints  Endpoints `json:"endpoints,omitzero"`
 	Registries struct {
 		// Hosts by name and port.
 		Hosts       map[string]Host `json:"hosts,omitempty"`
@@ -97,20 +97,20 @@ type Scan struct {
 
 // Listen says where the gateway listens; Start chooses what is empty.
 type Listen struct {
-	// Address of the TLS doors.
+	// Address of the TLS endpoints.
 	Address string `json:"address,omitempty"`
 	// Plain is the address of /metrics, /healthz and /readyz.
-	Plain       string   `json:"plain,omitempty"`
-	Profiling   string   `json:"profiling,omitempty"`
-	DrainDelay  string   `json:"drainDelay,omitempty"`
-	ClientCA    string   `json:"clientCA,omitempty"`
-	ClientNames []string `json:"clientNames,omitempty"`
-	ClientDoors []string `json:"clientEndpoints,omitempty"`
-	Socket      string   `json:"socket,omitempty"`
+	Plain           string   `json:"plain,omitempty"`
+	Profiling       string   `json:"profiling,omitempty"`
+	DrainDelay      string   `json:"drainDelay,omitempty"`
+	ClientCA        string   `json:"clientCA,omitempty"`
+	ClientNames     []string `json:"clientNames,omitempty"`
+	ClientEndpoints []string `json:"clientEndpoints,omitempty"`
+	Socket          string   `json:"socket,omitempty"`
 }
 
-// Doors are those that are closed unless they are turned on.
-type Doors struct {
+// Endpoints are those that are closed unless they are turned on.
+type Endpoints struct {
 	ImageReview  bool `json:"imageReview,omitempty"`
 	ExternalData bool `json:"externalData,omitempty"`
 	API          API  `json:"api,omitzero"`

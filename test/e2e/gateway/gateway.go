@@ -238,7 +238,7 @@ next:
 	return sum
 }
 
-// Port is the port of the TLS doors.
+// Port is the port of the TLS endpoints.
 func (g *Gateway) Port() string {
 	_, port, _ := net.SplitHostPort(g.Configuration.Listen.Address)
 	return port

@@ -82,9 +82,9 @@ func (a *Answer) against(d *decisionlog.Decision) (Finding, bool) {
 	case d.Result == gate.Deny && !has(d, a.Truth.code()):
 		return found(WrongWord, "the log does not say that the image is %s: %s", a.Truth, a), true
 	case a.Said == Admitted && !d.Allowed:
-		return found(Contradiction, "the log refuses it, door %s, request %s: %s", d.Endpoint, d.UID, a), true
+		return found(Contradiction, "the log refuses it, endpoint %s, request %s: %s", d.Endpoint, d.UID, a), true
 	case (a.Said == Denied || a.Said == Error) && d.Allowed:
-		return found(Contradiction, "the log allows it, door %s, request %s: %s", d.Endpoint, d.UID, a), true
+		return found(Contradiction, "the log allows it, endpoint %s, request %s: %s", d.Endpoint, d.UID, a), true
 	}
 	return Finding{}, false
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/quaymaster/quaymaster/webhook/imagepolicy"
 )
 
-// surroundings are what doors want beside a gate: a namespace without labels, policies
+// surroundings are what endpoints want beside a gate: a namespace without labels, policies
 // that fail closed, and a queue that is empty.
 type surroundings struct{}
 
@@ -30,17 +30,17 @@ type unrecorded[T any] struct{}
 
 func (unrecorded[T]) Record(context.Context, T) {}
 
-// door asks about an image of namespace shop, and returns whether it may run, with what
+// endpoint asks about an image of namespace shop, and returns whether it may run, with what
 // is said where it may not.
-type door struct {
+type endpoint struct {
 	name string
 	ask  func(t *testing.T, g *gate.Gate, image string) (allowed bool, says string)
 }
 
-func doors() []door {
-	return []door{
-		{"/mutate", admissionDoor(admission.Mutate)},
-		{"/validate", admissionDoor(admission.Validate)},
+func endpoints() []endpoint {
+	return []endpoint{
+		{"/mutate", admissionEndpoint(admission.Mutate)},
+		{"/validate", admissionEndpoint(admission.Validate)},
 		{"/imagepolicy", func(t *testing.T, g *gate.Gate, image string) (bool, string) {
 			handler, err := imagepolicy.New(imagepolicy.Config{Decider: g, Namespaces: surroundings{}, Failure: surroundings{}, Queue: surroundings{}, Recorder: unrecorded[imagepolicy.Review]{}})
 			if err != nil {
@@ -81,7 +81,7 @@ func doors() []door {
 	}
 }
 
-func admissionDoor(which admission.Endpoint) func(*testing.T, *gate.Gate, string) (bool, string) {
+func admissionEndpoint(which admission.Endpoint) func(*testing.T, *gate.Gate, string) (bool, string) {
 	return func(t *testing.T, g *gate.Gate, image string) (bool, string) {
 		queue, err := admission.NewQueue(admission.QueueBounds{})
 		if err != nil {
@@ -140,16 +140,16 @@ func one(of statement) []spelling {
 	return all
 }
 
-// TestDialectsAtEachDoor holds that the answer does not depend on who asks: the command
+// TestDialectsAtEachEndpoint holds that the answer does not depend on who asks: the command
 // line, an API server's webhooks or Gatekeeper. It is asked about images by digest, since
-// only one of the doors can pin.
-func TestDialectsAtEachDoor(t *testing.T) {
+// only one of the endpoints can pin.
+func TestDialectsAtEachEndpoint(t *testing.T) {
 	v, with := newVariants(t), compilers(t)
 	table := expected(t, v)
 	for _, statement := range statements() {
 		for _, s := range one(statement) {
 			set := compile(t, with, v, s, enforce, "")
-			for _, at := range doors() {
+			for _, at := range endpoints() {
 				g, err := v.Gate(set...)
 				if err != nil {
 					t.Fatal(err)

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Ledger keeps what was answered, and what is waited for. The zero value is empty.
-type Ledger struct {
+// Record holds the answers, and the requests without one. The zero value is empty.
+type Record struct {
 	mu      sync.Mutex
 	answers []Answer
 	waiting map[string]time.Time // pods that are wanted, since when
 }
 
 // Begin notes that a pod is wanted.
-func (l *Ledger) Begin(a *Answer) {
+func (l *Record) Begin(a *Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting == nil {
@@ -23,7 +23,7 @@ func (l *Ledger) Begin(a *Answer) {
 }
 
 // Add notes what became of it.
-func (l *Ledger) Add(a Answer) {
+func (l *Record) Add(a Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.waiting, a.Pod)
@@ -31,14 +31,14 @@ func (l *Ledger) Add(a Answer) {
 }
 
 // All returns what was answered so far.
-func (l *Ledger) All() []Answer {
+func (l *Record) All() []Answer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answers[:len(l.answers):len(l.answers)]
 }
 
 // Forget drops what was answered so far.
-func (l *Ledger) Forget() {
+func (l *Record) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers = nil
@@ -55,7 +55,7 @@ type State struct {
 
 // Look sums up what was answered since a moment, and what was wanted since and came in.
 // Answers are in the order in which they came.
-func (l *Ledger) Look(since time.Time) State {
+func (l *Record) Look(since time.Time) State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := State{First: since, LastBad: since}

@@ -29,10 +29,10 @@ import (
 // The release's namespace, and what the gateway calls its things there.
 const releaseNamespace, certificateSecret, ownName = "quaymaster", "quaymaster-certificate", "quaymaster"
 
-// doorTimeout bounds one call of a door, and maxAnswer its answer, in bytes.
-const doorTimeout, maxAnswer = 35 * time.Second, 1 << 20
+// endpointTimeout bounds one call of an endpoint, and maxAnswer its answer, in bytes.
+const endpointTimeout, maxAnswer = 35 * time.Second, 1 << 20
 
-// caller calls a gateway's doors as an API server does, but says what a test wants.
+// caller calls a gateway's endpoints as an API server does, but says what a test wants.
 type caller struct {
 	client *http.Client
 	base   string
@@ -66,7 +66,7 @@ func newCaller(t *testing.T, g *gateway.Gateway, authorities []byte, change func
 	}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	return caller{client: &http.Client{Transport: transport, Timeout: doorTimeout}, base: "https://" + g.Configuration.Listen.Address}
+	return caller{client: &http.Client{Transport: transport, Timeout: endpointTimeout}, base: "https://" + g.Configuration.Listen.Address}
 }
 
 // post sends a body as it is.

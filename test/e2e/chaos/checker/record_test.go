@@ -7,8 +7,8 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/chaos/checker"
 )
 
-func TestLedger(t *testing.T) {
-	l := &checker.Ledger{}
+func TestRecord(t *testing.T) {
+	l := &checker.Record{}
 	moment := time.Now().Add(-time.Minute)
 	answer := func(after time.Duration, truth checker.Truth, said checker.Said) {
 		a := checker.Answer{Pod: "web", Truth: truth, Start: moment.Add(after), End: moment.Add(after + time.Second), Said: said}
