@@ -68,18 +68,25 @@ func (s *Summary) add(r gate.Result) {
 	}
 }
 
-// ExitStatus returns the exit status of the command line: 1 if anything is denied; else 3 if
-// anything could not be verified; else 1 if anything is unchecked and requireMatch is set; else 0.
+// Exit statuses of the command line for decisions. They are a contract, documented in docs/cli.md.
+const (
+	ExitAllowed = 0
+	ExitDenied  = 1
+	ExitError   = 3
+)
+
+// ExitStatus returns ExitDenied if anything is denied; else ExitError if anything could not be
+// verified; else ExitDenied if anything is unchecked and requireMatch is set; else ExitAllowed.
 func (s Summary) ExitStatus(requireMatch bool) int {
 	switch {
 	case s.Denied > 0:
-		return 1
+		return ExitDenied
 	case s.Errors > 0:
-		return 3
+		return ExitError
 	case requireMatch && s.Unchecked > 0:
-		return 1
+		return ExitDenied
 	default:
-		return 0
+		return ExitAllowed
 	}
 }
 

@@ -17,10 +17,10 @@ import (
 
 // Exit statuses. They are a contract, documented in docs/cli.md.
 const (
-	ExitAllowed = 0
-	ExitDenied  = 1
+	ExitAllowed = report.ExitAllowed
+	ExitDenied  = report.ExitDenied
 	ExitUsage   = 2
-	ExitError   = 3
+	ExitError   = report.ExitError
 )
 
 // Terminal is the part of the process environment that a command uses.
