@@ -52,8 +52,8 @@ func TestMetrics(t *testing.T) {
 		{2*pods + 1, "quaymaster_phase_duration_seconds_count", []string{"phase", "decide"}},
 		{2, "quaymaster_registry_requests_total", []string{"host", s.harbour.Registry.Host(), "status", "2xx"}},
 		{1, "quaymaster_registry_requests_total", []string{"host", s.harbour.Registry.Host(), "status", "none"}},
-		{pods, "quaymaster_memory_lookups_total", []string{"layer", "facts", "result", "hit"}},
-		{pods - 1, "quaymaster_memory_lookups_total", []string{"layer", "tags", "result", "hit"}},
+		{pods, "quaymaster_cache_lookups_total", []string{"layer", "facts", "result", "hit"}},
+		{pods - 1, "quaymaster_cache_lookups_total", []string{"layer", "tags", "result", "hit"}},
 	} {
 		grown := gateway.Sum(after, row.name, row.labels...) - gateway.Sum(before, row.name, row.labels...)
 		if grown < row.least {

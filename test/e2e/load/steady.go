@@ -64,7 +64,7 @@ func (s *stand) steady(ctx context.Context, say *verdicts) error {
 		}
 	}
 	s.harbour.Registry.Reset()
-	asked, err := s.count(ctx, "quaymaster_memory_lookups_total", "layer", "peers")
+	asked, err := s.count(ctx, "quaymaster_cache_lookups_total", "layer", "peers")
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (s *stand) steady(ctx context.Context, say *verdicts) error {
 		s.settings.rate, len(rounds), s.settings.measure, images, s.settings.by, oneIn, keylessIn)
 	table(say.out, latencyHead(""), append([]string{"no-op pair"}, latencies(all.allowed)...),
 		append([]string{"gateway, warm"}, latencies(all.warm)...), append([]string{"gateway, new"}, latencies(all.cold)...))
-	askedNow, err := s.count(ctx, "quaymaster_memory_lookups_total", "layer", "peers")
+	askedNow, err := s.count(ctx, "quaymaster_cache_lookups_total", "layer", "peers")
 	if err != nil {
 		return err
 	}
