@@ -73,6 +73,9 @@ func (e *Engine) CompilePieces(pieces []Piece) (*Query, error) {
 	if err != nil {
 		return fail(err)
 	}
+	if err := e.checkOperations(ast); err != nil {
+		return fail(err)
+	}
 	inside := callsInside(ast, false)
 	reads := rootsOf(ast) // before calls of ours are put in, which take the data itself
 	ast, err = e.prepare(ast, 0)
