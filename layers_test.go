@@ -23,7 +23,7 @@ var layers = map[string]int{
 	"workload": 1, "workload/internal/yamldocument": 0, "registry/ratelimit": 0, "registry": 3, "registry/keychain": 4, "registry/keychain/provider": 4, "registry/layout": 4, "registry/health": 4, "attest": 1, "attest/predicate": 2, "registry/registrytest": 0,
 	"verify": 2, "verify/internal/limits": 2, "verify/internal/trustedroot": 2, "verify/trust": 3, "verify/trust/kms": 4,
 	"verify/cosign": 4, "verify/bundle": 4, "verify/notation": 4, "verify/verifytest": 0, "verify/trust/trusttest": 0,
-	"policy/lang/cue": 3, "policy/lang/rego": 3, "policy/internal/field": 3, "policy/internal/builtin": 3, "policy/internal/requirement": 0, "policy/internal/logic": 0, "policy/internal/random": 3, "policy/dialect/sigstore/trustroot": 4, "policy/dialect/sigstore/clusterimagepolicy": 0, "policy/dialect/sigstore": 10,
+	"policy/lang/cue": 3, "policy/lang/rego": 3, "policy/internal/field": 3, "policy/internal/builtin": 3, "policy/internal/requirement": 4, "policy/internal/logic": 0, "policy/internal/random": 3, "policy/dialect/sigstore/trustroot": 4, "policy/dialect/sigstore/clusterimagepolicy": 0, "policy/dialect/sigstore": 10,
 	"policy/lang/wildcard": 3, "policy/lang/reference": 4, "policy": 5, "policy/decide": 6, "policy/extract": 6, "policy/hint": 0, "policy/set": 6, "policy/lang/jmespath/internal/function": 6, "policy/lang/jmespath": 7, "policy/lang/variable": 8, "policy/lang/condition": 9,
 	"policy/internal/document": 4, "policy/lang/pattern/comparison": 8, "policy/lang/pattern": 9,
 	"policy/lang/patch/internal/jsonvalue": 8, "policy/lang/patch/internal/mergekey": 8, "policy/lang/patch/internal/operation": 9, "policy/lang/patch/internal/yamltemplate": 9, "policy/lang/patch": 10,

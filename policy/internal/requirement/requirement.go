@@ -10,6 +10,9 @@ import (
 	core "k8s.io/api/core/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // Selector compiles a label selector. It fails for one that Kubernetes would refuse, and for one
@@ -48,7 +51,7 @@ func Namespaces(list []Requirement) []string {
 		if r.Key != core.LabelMetadataName || r.Operator != string(meta.LabelSelectorOpIn) {
 			continue
 		}
-		if slices.ContainsFunc(r.Values, func(v string) bool { return strings.ContainsAny(v, "*?") }) {
+		if slices.ContainsFunc(r.Values, wildcard.Contains) {
 			continue
 		}
 		if names == nil {
@@ -61,7 +64,7 @@ func Namespaces(list []Requirement) []string {
 }
 
 // Requirement is one of a label selector, as Kubernetes writes it. The operator is In, NotIn,
-// Exists or DoesNotExist.
+// Exists or DoesNotExist. The values of In may be patterns, as in Kyverno's matchLabels.
 type Requirement struct {
 	Key, Operator string
 	Values        []string
@@ -97,10 +100,47 @@ func mayBePresent(of []Requirement) bool {
 	if slices.ContainsFunc(of, func(r Requirement) bool { return r.Operator == "DoesNotExist" }) {
 		return false
 	}
-	i := slices.IndexFunc(of, func(r Requirement) bool { return r.Operator == "In" })
-	return i < 0 || slices.ContainsFunc(of[i].Values, func(value string) bool {
+	i := slices.IndexFunc(of, func(r Requirement) bool {
+		return r.Operator == "In" && !slices.ContainsFunc(r.Values, wildcard.Contains)
+	})
+	if i < 0 {
+		return mayOverlap(of)
+	}
+	return slices.ContainsFunc(of[i].Values, func(value string) bool {
 		return !slices.ContainsFunc(of, func(r Requirement) bool {
-			return r.Operator == "In" && !slices.Contains(r.Values, value) || r.Operator == "NotIn" && slices.Contains(r.Values, value)
+			return r.Operator == "In" && !wildcard.Any(r.Values, value) || r.Operator == "NotIn" && slices.Contains(r.Values, value)
 		})
 	})
+}
+
+// mayOverlap reports whether any two requirements have a value in common, of which each has a
+// pattern.
+func mayOverlap(of []Requirement) bool {
+	for i, r := range of {
+		for _, other := range of[:i] {
+			meet := func(a string) bool {
+				return slices.ContainsFunc(other.Values, func(b string) bool { return wildcard.Overlap(a, b) })
+			}
+			if r.Operator == "In" && other.Operator == "In" && !slices.ContainsFunc(r.Values, meet) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// CheckKey returns why no key of a label matches a pattern; empty if one may. A text with a
+// variable is known once it is filled in.
+func CheckKey(pattern string) string { return check(pattern, validation.IsQualifiedName) }
+
+// CheckValue is CheckKey for values.
+func CheckValue(pattern string) string { return check(pattern, validation.IsValidLabelValue) }
+
+// check puts a letter in place of each wildcard: a star may be nothing as well.
+func check(pattern string, problems func(string) []string) string {
+	letters := strings.ReplaceAll(pattern, "?", "a")
+	if strings.Contains(pattern, "{{") || len(problems(strings.ReplaceAll(letters, "*", ""))) == 0 {
+		return ""
+	}
+	return strings.Join(problems(strings.ReplaceAll(letters, "*", "a")), "; ")
 }

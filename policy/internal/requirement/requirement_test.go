@@ -33,6 +33,13 @@ func TestContradiction(t *testing.T) {
 		{"three lists, of which any two have a common value", []requirement.Requirement{in("x", "y"), in("y", "z"), in("z", "x")}, "a is to be In x, y and In y, z and In z, x"},
 		{"a value and not that value", []requirement.Requirement{notIn("x"), in("x")}, "a is to be NotIn x and In x"},
 		{"a value and not another", []requirement.Requirement{in("x"), notIn("y")}, ""},
+		{"a pattern, and none of the values", []requirement.Requirement{in("x*"), in("y", "z")}, "a is to be In x* and In y, z"},
+		{"a pattern, and one of the values", []requirement.Requirement{in("x*"), in("y", "x1")}, ""},
+		{"a pattern, and its only value is taken away", []requirement.Requirement{in("x*"), in("x1"), notIn("x1")}, "a is to be In x* and In x1 and NotIn x1"},
+		{"two patterns", []requirement.Requirement{in("x*"), in("y*")}, "a is to be In x* and In y*"},
+		{"two patterns with common values", []requirement.Requirement{in("x*"), in("*y")}, ""},
+		{"a pattern and a value that is taken away", []requirement.Requirement{in("x?"), notIn("x1")}, ""},
+		{"a pattern and absent", []requirement.Requirement{in("*"), absent}, "a is to be In * and DoesNotExist"},
 		{"two values, each taken away", []requirement.Requirement{in("x", "y"), notIn("x"), notIn("y")}, "a is to be In x, y and NotIn x and NotIn y"},
 	} {
 		if got := requirement.Contradiction(c.all); got != c.want {

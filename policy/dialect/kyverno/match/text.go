@@ -87,7 +87,7 @@ func checkAnnotations(annotations map[string]string, path string) error {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		if key == "" {
 			errs = append(errs, field.Fail(path, "has an empty key, which no annotation has"))
-		} else if problem := labelKey(strings.ToLower(key)); problem != "" {
+		} else if problem := literals.CheckKey(strings.ToLower(key)); problem != "" {
 			errs = append(errs, field.Fail(path+"["+key+"]", "%q is the key of no annotation: %s", key, problem))
 		}
 	}
@@ -174,9 +174,10 @@ func (b Block) overlap(path string) error {
 
 // disjoint names the field in which no object meets two filters; empty if one may.
 func (f *filter) disjoint(other *filter) string {
-	literals := func(a, b []string) bool { // two lists that have nothing in common
-		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, wildcard.Contains) && !slices.ContainsFunc(b, wildcard.Contains) &&
-			!slices.ContainsFunc(a, func(text string) bool { return slices.Contains(b, text) })
+	apart := func(a, b []string) bool { // no text matches a pattern of both
+		return len(a) > 0 && len(b) > 0 && !slices.ContainsFunc(a, func(x string) bool {
+			return slices.ContainsFunc(b, func(y string) bool { return wildcard.Overlap(x, y) })
+		})
 	}
 	kinds := len(f.kinds) > 0 && len(other.kinds) > 0
 	for _, a := range f.kinds {
@@ -185,12 +186,14 @@ func (f *filter) disjoint(other *filter) string {
 	switch {
 	case kinds:
 		return "kinds"
-	case literals(f.names, other.names):
+	case apart(f.names, other.names):
 		return "names"
-	case literals(f.Resources.Namespaces, other.Resources.Namespaces):
+	case apart(f.Resources.Namespaces, other.Resources.Namespaces):
 		return "namespaces"
-	case literals(f.Resources.Operations, other.Resources.Operations):
+	case apart(f.Resources.Operations, other.Resources.Operations):
 		return "operations"
+	case literals.Contradiction(append(ofTexts(f.Resources.Annotations), ofTexts(other.Resources.Annotations)...)) != "":
+		return "annotations"
 	case f.Resources.Selector.contradicts(other.Resources.Selector) != "":
 		return "labels"
 	case f.Resources.NamespaceSelector.contradicts(other.Resources.NamespaceSelector) != "":
@@ -230,10 +233,10 @@ func (s *Selector) Validate(path string) error {
 }
 
 func checkLabel(key, value, path string) error {
-	if problem := labelKey(key); problem != "" {
+	if problem := literals.CheckKey(key); problem != "" {
 		return field.Fail(path, "%q is no label: %s", key, problem)
 	}
-	if problem := labelValue(value); problem != "" {
+	if problem := literals.CheckValue(value); problem != "" {
 		return field.Fail(path, "%q is no value of a label: %s", value, problem)
 	}
 	return nil
@@ -255,29 +258,15 @@ func (e *requirement) validate(path string) error {
 	if e.Key == "" {
 		return field.Fail(path+".key", "is empty")
 	}
-	if problem := labelKey(e.Key); problem != "" || wildcard.Contains(e.Key) {
+	if problem := literals.CheckKey(e.Key); problem != "" || wildcard.Contains(e.Key) {
 		return field.Fail(path+".key", "%q is no label: %s", e.Key, cmp.Or(problem, "wildcards are for matchLabels"))
 	}
 	for i, value := range e.Values {
-		if problem := labelValue(value); problem != "" || wildcard.Contains(value) {
+		if problem := literals.CheckValue(value); problem != "" || wildcard.Contains(value) {
 			return field.Fail(at(path+".values", i), "%q is no value of a label: %s", value, cmp.Or(problem, "wildcards are for matchLabels"))
 		}
 	}
 	return nil
-}
-
-func labelKey(key string) string {
-	if wildcard.Contains(key) || strings.Contains(key, "{{") {
-		return ""
-	}
-	return strings.Join(validation.IsQualifiedName(key), "; ")
-}
-
-func labelValue(value string) string {
-	if wildcard.Contains(value) || strings.Contains(value, "{{") {
-		return ""
-	}
-	return strings.Join(validation.IsValidLabelValue(value), "; ")
 }
 
 // contradicts returns why no labels meet two selectors together, or one with itself; empty
@@ -293,21 +282,23 @@ func (s *Selector) contradicts(other *Selector) string {
 	return literals.Contradiction(all)
 }
 
-// requirements are those of the selector with literal keys and values.
+// requirements are those of the selector with literal keys.
 func (s *Selector) requirements() []literals.Requirement {
-	var list []literals.Requirement
-	for key, value := range s.MatchLabels {
-		switch {
-		case wildcard.Contains(key) || strings.Contains(key+value, "{{"):
-		case wildcard.Contains(value):
-			list = append(list, literals.Requirement{Key: key, Operator: "Exists"})
-		default:
-			list = append(list, literals.Requirement{Key: key, Operator: "In", Values: []string{value}})
-		}
-	}
+	list := ofTexts(s.MatchLabels)
 	for _, e := range s.MatchExpressions {
 		if !strings.Contains(e.Key+strings.Join(e.Values, ""), "{{") {
 			list = append(list, literals.Requirement(e))
+		}
+	}
+	return list
+}
+
+// ofTexts returns labels or annotations as requirements, without patterns of keys.
+func ofTexts(texts map[string]string) []literals.Requirement {
+	var list []literals.Requirement
+	for key, value := range texts {
+		if !wildcard.Contains(key) && !strings.Contains(key+value, "{{") {
+			list = append(list, literals.Requirement{Key: key, Operator: "In", Values: []string{value}})
 		}
 	}
 	return list
