@@ -222,7 +222,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for reason, text := range map[string]string{
-		"as many rules as may be":             many(200) + excluding(strings.ReplaceAll(many(200), "v1", "v2")),
+		"as many rules as may be":             many(200) + excluding(strings.ReplaceAll(many(200), "CREATE", "DELETE")),
 		"as many versions":                    strings.Replace(rules("pods", ""), "v1", names(500), 1),
 		"as many names":                       rules("pods", ", resourceNames: ["+names(500)+"]"),
 		"a subresource":                       rules("pods/status", ""),

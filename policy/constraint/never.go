@@ -30,6 +30,9 @@ func (r *rule) checkReach(path string) error {
 		return field.Fail(path+".resourceNames["+strconv.Itoa(i)+"]",
 			"%q can be the name of none of the resources, and so it would match nothing: write whole names in lower case, without *", r.names[i])
 	}
+	if !slices.ContainsFunc(r.kinds, func(k kind) bool { return slices.ContainsFunc(r.versions, k.mayHaveVersion) }) {
+		return field.Fail(path+".apiVersions", "%q is no version of the resources, and so the rule would match nothing: write v1", r.versions)
+	}
 	if r.scope != admission.AllScopes && !slices.ContainsFunc(r.kinds, func(k kind) bool { return k.mayBeIn(r.scope) }) {
 		return field.Fail(path+".scope", "none of the resources has the scope %s, and so the rule would match nothing", r.scope)
 	}
@@ -58,6 +61,11 @@ func (k kind) isGuess() bool { return k.name == "*" || k.guessed || k.unserved }
 
 func (k kind) mayBeIn(scope admission.ScopeType) bool {
 	return k.isGuess() || k.cluster == (scope == admission.ClusterScope)
+}
+
+func (k kind) mayHaveVersion(version string) bool {
+	of, known := builtin.Find(k.group, k.name)
+	return !known || k.isGuess() || of.MayHaveVersion(version)
 }
 
 // mayHave reports whether requests for a resource may have an operation.

@@ -64,6 +64,14 @@ func (s kindSelector) checkGroup(path string) error {
 	return field.Fail(path, "the group %s has no %s, and so the kind would match nothing: write %s", s.group, s.kind, right)
 }
 
+// checkVersion refuses a version that a kind of Kubernetes never had.
+func (s kindSelector) checkVersion(path string) error {
+	if of := s.builtins(); len(of) > 0 && !slices.ContainsFunc(of, func(r builtin.Resource) bool { return r.MayHaveVersion(s.version) }) {
+		return field.Fail(path, "Kubernetes has no version %s of %s, and so the kind would match nothing: leave the version out", s.version, s.kind)
+	}
+	return nil
+}
+
 // checkBody refuses the kind of the body of requests for subresources: a rule names the object and
 // the subresource. A kind of that name in another group may be a custom one.
 func (s kindSelector) checkBody(path string) error {

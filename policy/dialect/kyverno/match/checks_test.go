@@ -27,7 +27,7 @@ func TestKinds(t *testing.T) {
 		want         bool
 	}{
 		{"a version and a subresource", "v1/Pod/exec", is("", "v1", "Pod", "exec"), true},
-		{"another version", "v2/Pod/exec", is("", "v1", "Pod", "exec"), false},
+		{"another version", "v2*/Pod/exec", is("", "v1", "Pod", "exec"), false},
 		{"all four parts", "apps/v1/Deployment/scale", is("apps", "v1", "Deployment", "scale"), true},
 		{"all four parts mean the subresource alone", "apps/v1/Deployment/scale", is("apps", "v1", "Deployment", ""), false},
 		{"all four parts, of any group", "*/v1/Pod/exec", is("", "v1", "Pod", "exec"), true},
@@ -65,6 +65,9 @@ func TestKinds(t *testing.T) {
 		{"a kind of two groups", "events.k8s.io/v1/Event", is("events.k8s.io", "v1", "Event", ""), true},
 		{"a kind that Kubernetes had in another group", "extensions/v1beta1/Ingress", is("extensions", "v1beta1", "Ingress", ""), true},
 		{"a group that begins as a version does", "v1.demo/v1/Demo", is("v1.demo", "v1", "Demo", ""), true},
+		{"a version that Kubernetes had", "apps/v1beta2/Deployment", is("apps", "v1beta2", "Deployment", ""), true},
+		{"the second version of a kind", "autoscaling/v2/HorizontalPodAutoscaler", is("autoscaling", "v2", "HorizontalPodAutoscaler", ""), true},
+		{"another version of a custom kind", "example.com/v2/Pod", is("example.com", "v2", "Pod", ""), true},
 		{"a pattern for versions", "apps/v1*/Deployment", is("apps", "v1beta1", "Deployment", ""), true},
 		{"every kind of a version, of which no subresource is one", "v1/*", is("", "v1", "Pod", "status"), false},
 		{"every kind of a version itself", "v1/*", is("", "v1", "Pod", ""), true},
@@ -79,7 +82,7 @@ func TestKinds(t *testing.T) {
 		{"what is sent to services as proxies", "Pod/proxy", is("", "v1", "ServiceProxyOptions", "proxy"), false},
 		{"what is sent to pods, and services are meant", "Service/proxy", is("", "v1", "PodProxyOptions", "proxy"), false},
 		{"what is sent to pods, and another group is meant", "example.com/v1/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
-		{"what is sent to pods, and another version is meant", "v2/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
+		{"what is sent to pods, and another version is meant", "v2*/Pod/exec", is("", "v1", "PodExecOptions", "exec"), false},
 		{"what is sent to pods, and pods are meant", "Pod", is("", "v1", "PodExecOptions", "exec"), false},
 	} {
 		if got, err := compile(t, kinds(c.kind)).Matches(c.subject, match.Selecting).Result(); got != c.want || err != nil {
@@ -93,6 +96,7 @@ func TestKinds(t *testing.T) {
 		"Pod/foo", "v1/Pod/foo", "Pod/scale", "Pod/foo*", "ConfigMap/status", "Deployment/exec", "apps/v1/Deployment/approval", "Deployment/Scale", // no subresources
 		"Apps/v1/Deployment",                                                          // no group
 		"apps/v1/Pod", "batch/v1/Deployment/scale", "rbac.authorization.k8s.io/*/Pod", // not of the group
+		"v2/Pod", "v1beta1/Pod", "v2/Pod/exec", "apps/v3/Deployment", "batch/v2/CronJob", "autoscaling/v3/HorizontalPodAutoscaler", // no versions of the kind
 		"PodExecOptions", "v1/PodAttachOptions", "ServiceProxyOptions", "policy/v1/Eviction", "TokenRequest", "Scale", "PodExecOptions/exec", // bodies of requests
 	} {
 		if _, err := read(t, kinds(kind)); err == nil || !strings.Contains(err.Error(), "match.any[0].resources.kinds[0]: ") {
@@ -192,7 +196,7 @@ func TestOfPods(t *testing.T) {
 		{kinds("Pod"), "{}", true},
 		{kinds("v1/Pod"), "{}", true},
 		{kinds("*/v1/Pod"), "{}", true},
-		{kinds("v2/Pod"), "{}", false},
+		{kinds("v2*/Pod"), "{}", false},
 		{kinds("example.com/v1/Pod"), "{}", false},
 		{"any: [{resources: {kinds: [Pod, Service]}}]", "{}", false},
 		{"any: [{resources: {namespaces: [a]}}]", "{}", false},

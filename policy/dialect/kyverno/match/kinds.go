@@ -107,7 +107,7 @@ func (s kindSelector) check(path string) error {
 	case s.subresource != strings.ToLower(s.subresource) || strings.ContainsAny(s.subresource, ". {}"):
 		return field.Fail(path, "%q is no subresource, and would match nothing: subresources are in lower case, such as scale", s.subresource)
 	}
-	return errors.Join(s.checkGroup(path), s.checkBody(path), s.checkSubresource(path))
+	return errors.Join(s.checkGroup(path), s.checkBody(path), s.checkVersion(path), s.checkSubresource(path))
 }
 
 // matches reports whether the selector selects the object of a request, or its
