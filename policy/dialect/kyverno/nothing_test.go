@@ -19,7 +19,7 @@ func TestPoliciesThatProtectNothing(t *testing.T) {
 	deny := func(conditions string) string {
 		return "      validate: {deny: {conditions: " + conditions + "}}\n" + strings.Replace(attestation(""), "{type", "{name: scan, type", 1)
 	}
-	const one = "{key: a, operator: Equals, value: a}"
+	const one = "{key: '{{ request.operation }}', operator: Equals, value: CREATE}"
 	overrides := func(text string) string {
 		return "  validationFailureActionOverrides: [" + text + "]\n  rules:"
 	}
@@ -41,6 +41,10 @@ func TestPoliciesThatProtectNothing(t *testing.T) {
 		{attestors, attestation("conditions: {all: [" + one + "]}, "), attestation("conditions: {all: [" + one + "], any: []}, "), entry + ".attestations[0].conditions.any", "is empty"},
 		{attestors, deny("{any: [" + one + "]}"), deny("{any: []}"), entry + ".validate.deny.conditions.any", "is empty"},
 		{"    verifyImages:", "    preconditions: {any: [" + one + "]}\n    verifyImages:", "    preconditions: {any: []}\n    verifyImages:", rule + ".preconditions.any", "apply to nothing"},
+
+		{attestors, attestation("conditions: [{all: [{key: '{{ verdict }}', operator: NotEquals, value: FAIL}]}], "), attestation("conditions: [{all: [{key: verdict, operator: NotEquals, value: FAIL}]}], "), entry + ".attestations[0].conditions", "write the key verdict as {{ verdict }}"},
+		{attestors, attestation("conditions: {any: [{key: verdict, operator: Equals, value: '{{ result }}'}]}, "), attestation("conditions: {any: [{key: verdict, operator: Equals, value: result}]}, "), entry + ".attestations[0].conditions", "the same result for every statement"},
+		{attestors, deny("[{any: [{key: '{{ scan.verdict }}', operator: Equals, value: FAIL}]}]"), deny("[{any: [{key: verdict, operator: Equals, value: FAIL}]}]"), entry + ".validate.deny.conditions", "the same result for every statement"},
 
 		{"    verifyImages:", "    verifyImages:", "    verifyImage:", rule + ".verifyImage", "did you mean verifyImages?"},
 		{"    verifyImages:", "    verifyImages:", "    verifyImage:", rule, "none of verifyImages, validate, mutate and generate"},
@@ -72,6 +76,11 @@ func TestPoliciesThatProtectNothing(t *testing.T) {
 		{references, skip("ghcr.io/org/*"), skip("https://ghcr.io/org/*"), entry + ".skipImageReferences[0]", "leave out the scheme"},
 		{references, skip("ghcr.io/org/app:*"), skip("ghcr.io/org/app"), entry + ".skipImageReferences[0]", "write ghcr.io/org/app:*"},
 		{references, skip("ghcr.io/org/*"), skip(" "), entry + ".skipImageReferences[0]", "is empty"},
+		{references, skip("ghcr.io/*"), skip("*"), entry + ".skipImageReferences", "verify nothing"},
+		{references, "imageReferences: ['ghcr.io/org/*']\n      skipImageReferences: ['ghcr.io/org/base*']", "imageReferences: ['ghcr.io/org/*']\n      skipImageReferences: ['quay.io/*', 'ghcr.io/*']", entry + ".skipImageReferences", "verify nothing"},
+		{references, "imageReferences: ['ghcr.io/*', 'quay.io/*']\n      skipImageReferences: ['ghcr.io/*']", "imageReferences: ['ghcr.io/*', 'quay.io/*']\n      skipImageReferences: ['ghcr.io/*', 'quay.io/*']", entry + ".skipImageReferences", "verify nothing"},
+		{references, "imageReferences: ['ghcr.io/app:v1']\n      skipImageReferences: ['ghcr.io/app:*']", "imageReferences: ['ghcr.io/app:v1']\n      skipImageReferences: ['ghcr.io/app*']", entry + ".skipImageReferences", "verify nothing"},
+		{references, "imageReferences: ['ghcr.io/a*']\n      skipImageReferences: ['ghcr.io/??*']", "imageReferences: ['ghcr.io/a*']\n      skipImageReferences: ['ghcr.io/a*']", entry + ".skipImageReferences", "verify nothing"},
 
 		{"  rules:", overrides("{action: Audit, namespaces: [a]}"), overrides("{action: Audit, namespaces: []}"), "spec.validationFailureActionOverrides[0].namespaces", "is missing or empty"},
 		{"  rules:", overrides("{action: Audit, namespaces: ['*']}"), overrides("{action: Audit, namespaces: null}"), "spec.validationFailureActionOverrides[0].namespaces", "is missing or empty"},

@@ -28,6 +28,27 @@ func Unbraced(doc any, path string, isKnown func(name string) bool) error {
 	return errors.Join(errs...)
 }
 
+// Constant refuses conditions of statements without any variable: they read nothing of a statement,
+// and have the same result for each.
+func Constant(doc any, path string) error {
+	var errs []error
+	switch v := doc.(type) {
+	case []any:
+		for _, item := range v {
+			errs = append(errs, Constant(item, path))
+		}
+	case map[string]any:
+		if key, is := v["key"]; is {
+			if written, err := json.Marshal(v); err == nil && !strings.Contains(string(written), "{{") {
+				return field.Fail(path, "a condition without a variable has the same result for every statement: write the key %v as {{ %v }}", key, key)
+			}
+			return nil
+		}
+		errs = append(errs, Constant(v["any"], path), Constant(v["all"], path))
+	}
+	return errors.Join(errs...)
+}
+
 func unbraced(condition map[string]any, path string, isKnown func(name string) bool) error {
 	key, _ := condition["key"].(string)
 	written, err := json.Marshal(condition)

@@ -11,6 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/verifyimages/imageverification"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
+	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
 
 // builder turns an entry into a check.
@@ -60,6 +61,7 @@ func (b builder) prepare(v imageverification.Entry, path string) (*prepared, err
 			}
 		}
 	}
+	errs = append(errs, checkSkipped(&v, path))
 	var err error
 	out.check.Sources, err = b.source(v.Repository, path+".repository")
 	errs = append(errs, err)
@@ -76,6 +78,22 @@ func (b builder) prepare(v imageverification.Entry, path string) (*prepared, err
 		}
 	}
 	return out, errors.Join(errs...)
+}
+
+// checkSkipped refuses skipImageReferences that by their text leave out every image of the entry.
+// One that names a tag or a digest leaves out only some references of a repository.
+func checkSkipped(v *imageverification.Entry, path string) error {
+	covers := func(skip, pattern string) bool {
+		repository := skip[strings.LastIndex(skip, "/")+1:]
+		return strings.HasSuffix(skip, "*") && !strings.ContainsAny(repository, ":@") && !strings.ContainsAny(skip, "?{") && wildcard.Match(skip, pattern)
+	}
+	left := func(pattern string) bool {
+		return !slices.ContainsFunc(v.SkipImageReferences, func(skip string) bool { return covers(skip, pattern) })
+	}
+	if len(v.ImageReferences) == 0 || slices.ContainsFunc(v.ImageReferences, left) {
+		return nil
+	}
+	return field.Fail(path+".skipImageReferences", "leaves out everything that imageReferences names, and so the entry would verify nothing")
 }
 
 // noMemory is useCache: false.

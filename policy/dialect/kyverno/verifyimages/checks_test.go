@@ -128,9 +128,9 @@ func TestCompile(t *testing.T) {
 		{"a deny without conditions", attested("name: x") + ", validate: {deny: {}}", "validate.deny.conditions: is missing"},
 
 		{"a deny of a statement", attested("name: x") + ", validate: {deny: {conditions: {any: [{key: '{{ x.score }}', operator: Equals, value: 7}]}}}", ""},
-		{"a deny of a text", attested("name: x") + ", validate: {deny: {conditions: {any: [{key: x.score, operator: Equals, value: a}]}}}", "validate.deny.conditions: the key \"x.score\" is a text"},
+		{"a deny of a text", attested("name: x") + ", validate: {deny: {conditions: {any: [{key: x.score, operator: Equals, value: a}]}}}", "validate.deny.conditions: a condition without a variable has the same result for every statement: write the key x.score as {{ x.score }}"},
 		{"conditions of a statement", attested("name: x, conditions: [{all: [{key: '{{ score }}', operator: NotEquals, value: a}]}]"), ""},
-		{"conditions of a text", attested("name: x, conditions: [{all: [{key: scanner.score, operator: NotEquals, value: a}]}]"), "attestations[0].conditions: the key \"scanner.score\" is a text"},
+		{"conditions of a text", attested("name: x, conditions: [{all: [{key: scanner.score, operator: NotEquals, value: a}]}]"), "attestations[0].conditions: a condition without a variable has the same result for every statement"},
 
 		{"an old key", every + "key: 'awskms:///alias/a'", ""},
 		{"an old key and a subject", every + "key: 'awskms:///alias/a', subject: b", "want one kind of signer"},

@@ -115,9 +115,6 @@ func (e *Entry) Asks() bool {
 
 type compiler struct{ Options }
 
-// anyName is for the members of a statement: their names are not known.
-func anyName(string) bool { return true }
-
 // late takes the parts out of v that are evaluated on statements.
 func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 	var errs []error
@@ -128,7 +125,7 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 			var err error
 			compiled, err = condition.Compile(c.Engine.Foreign(), a.Conditions)
 			place := e.path + ".attestations[" + strconv.Itoa(i) + "].conditions"
-			errs = append(errs, field.Below(place, err), document.Unbraced(a.Conditions, place, anyName))
+			errs = append(errs, field.Below(place, err), document.Constant(a.Conditions, place))
 		}
 		e.conditions = append(e.conditions, compiled)
 		a.Conditions = nil
@@ -148,7 +145,7 @@ func (c compiler) late(e *Entry, v *imageverification.Entry) error {
 		var err error
 		e.deny, err = condition.CompileDeny(c.Engine.Foreign(), v.Validate.Deny.Conditions)
 		errs = append(errs, field.Below(path+".deny.conditions", err),
-			document.Unbraced(v.Validate.Deny.Conditions, path+".deny.conditions", anyName))
+			document.Constant(v.Validate.Deny.Conditions, path+".deny.conditions"))
 		e.message, err = c.template(v.Validate.Message, path+".message")
 		errs = append(errs, err)
 	}
