@@ -51,6 +51,9 @@ type exclusion struct {
 // CompileExclusions compiles the exclusions of an exception, which has no level. Path is
 // the list's, for errors.
 func CompileExclusions(list []Exclusion, path string) (*Exclusions, error) {
+	if list != nil && len(list) == 0 {
+		return nil, field.Fail(path, "is empty, and the exception would cover its rules as a whole: name controls, or leave the field out")
+	}
 	return compileExclusions(list, path, api.LevelRestricted)
 }
 

@@ -211,6 +211,7 @@ func TestExceptionErrors(t *testing.T) {
 	annotation := func(text string) string { return "  name: legacy\n  annotations: {" + text + "}" }
 	for _, c := range []struct{ before, after, want, reason string }{
 		{"spec:", "spec:\n  podSecurity: [{controlName: Seccom}]", "spec.podSecurity[0]", "no control"},
+		{"spec:", "spec:\n  podSecurity: []", "spec.podSecurity: is empty, and the exception would cover its rules as a whole", "no control is named"},
 		{"spec:", "spec:\n  until: 2027", "spec.until: unknown field", "an unknown field"},
 		{"  name: legacy", "  labels: {}", "metadata.name: is empty", "no name"},
 		{"  name: legacy", annotation("quaymaster.dev/expires: 2027"), "metadata: ", "an annotation that is no text"},
