@@ -121,12 +121,22 @@ func TestOneInDoubt(t *testing.T) {
 		{"a list in doubt beside one that is concerned", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + ", {list: request.object.spec.more, " + element + "}]}", "{list: [{name: a, size: many}], more: [{name: b}]}", "a=pass"},
 		{"a list in doubt beside an empty one", pods + ", validate: {foreach: [" + loop("request.object.spec.list", element) + ", {list: request.object.spec.more, " + element + "}]}", "{list: [{name: a, size: many}], more: []}", "a=pass b=fail"},
 		{"a list in a list in doubt", pods + ", validate: {foreach: [{list: request.object.spec.list, foreach: [" + loop("element.list", element) + "]}]}", "{list: [{list: [{name: a, size: many}]}]}", "a=pass b=fail"},
+		{"a user without a request", "match: {any: [{resources: {kinds: [Pod]}, subjects: [{kind: User, name: ann}]}]}, " + holds, "{}", "a=pass b=fail"},
+		{"a role without a request", "match: {all: [{resources: {kinds: [Pod]}}, {clusterRoles: [edit]}]}, " + holds, "{}", "a=pass b=fail"},
+		{"an excluded user without a request", pods + ", exclude: {any: [{subjects: [{kind: Group, name: dev}]}]}, " + holds, "{}", "a=pass b=fail"},
+		{"a user without a request, and fails", "match: {any: [{resources: {kinds: [Pod]}, subjects: [{kind: User, name: ann}]}]}, validate: {deny: {}}", "{}", "a=fail"},
 	} {
 		pod := subjectFrom(t, strings.Replace(podOf, "%s", c.spec, 1))
 		pod.NamespaceKnown = false
 		if got := results(t, about(t, nil, "{name: a, "+c.rule+"}"+deny, "applyRules: One, "), pod); got != c.want {
 			t.Errorf("%s: %s, want %s", c.reason, got, c.want)
 		}
+	}
+	known := subjectFrom(t, strings.Replace(podOf, "%s", "{}", 1))
+	known.User = policy.User{Name: "ann"}
+	rules := "{name: a, match: {any: [{resources: {kinds: [Pod]}, subjects: [{kind: User, name: ann}]}]}, " + holds + "}" + deny
+	if got := results(t, about(t, nil, rules, "applyRules: One, "), known); got != "a=pass" {
+		t.Errorf("the user of a request: %s", got)
 	}
 }
 

@@ -217,7 +217,7 @@ func (f *filter) matchesUser(s *policy.Subject, polarity Polarity) logic.Value {
 	if len(f.Subjects)+len(f.Roles)+len(f.ClusterRoles) == 0 {
 		return logic.Is(true)
 	}
-	if u.Name == "" && len(u.Groups) == 0 {
+	if u.Name == "" && len(u.Groups)+len(u.Roles)+len(u.ClusterRoles) == 0 {
 		return logic.Is(polarity == Selecting)
 	}
 	if len(f.Subjects) > 0 && !slices.ContainsFunc(f.Subjects, func(s subject) bool { return s.matches(u) }) {

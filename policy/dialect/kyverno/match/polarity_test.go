@@ -170,6 +170,8 @@ func TestPolarity(t *testing.T) {
 		{"clusterRoles: known", "any: [{clusterRoles: [view]}]", nil, "yes", "yes", "yes"},
 		{"clusterRoles: unknown", "any: [{clusterRoles: [view]}]", func(s *policy.Subject) { s.User.RolesKnown = false }, "unknown", "unknown", "unknown"},
 		{"clusterRoles: unknown, of another user", "any: [{clusterRoles: [view], subjects: [{kind: User, name: bob}]}]", func(s *policy.Subject) { s.User.RolesKnown = false }, "no", "no", "no"},
+		{"clusterRoles: of a user without a name", "any: [{clusterRoles: [view]}]", func(s *policy.Subject) { s.User = policy.User{ClusterRoles: []string{"view"}, RolesKnown: true} }, "yes", "yes", "yes"},
+		{"clusterRoles: another one of a user without a name", "any: [{clusterRoles: [view]}]", func(s *policy.Subject) { s.User = policy.User{ClusterRoles: []string{"edit"}, RolesKnown: true} }, "no", "no", "no"},
 		{"subjects: known", "any: [{subjects: [{kind: User, name: ann}]}]", nil, "yes", "yes", "yes"},
 		{"subjects: no user, in a file or a scan", "any: [{subjects: [{kind: User, name: '*'}]}]", func(s *policy.Subject) { s.User = policy.User{} }, "yes", "no", "no"},
 

@@ -70,6 +70,7 @@ type Head struct {
 	gate          Gate
 	targets       []policy.Target
 	properties    map[string]string
+	ofUsers       bool // match or exclude select by the requester
 }
 
 // Compile reads the common part of a rule. Path is the rule's, for errors, which are
@@ -79,6 +80,7 @@ func Compile(options Options, doc Document, path string) (*Head, error) {
 	var err error
 	h.selection, err = match.CompileSelection(doc.Match, doc.Exclude, path, options.Context.Namespace)
 	errs := []error{err}
+	h.ofUsers = doc.Match.SelectsUsers() || doc.Exclude != nil && doc.Exclude.SelectsUsers()
 	if !options.OldForm && (doc.Match.OldForm() || doc.Exclude != nil && doc.Exclude.OldForm()) {
 		errs = append(errs, field.Fail(path+".match", "the old form without any and all is not part of this version: write any or all"))
 	}
@@ -214,6 +216,10 @@ func Met(preconditions *condition.Conditions, data variable.Context, path string
 // Applies reports whether match and exclude select the object, or the old object. An error means
 // that it is indeterminate.
 func (h *Head) Applies(s *policy.Subject) (bool, error) { return h.selection.Applies(s).Result() }
+
+// AssumesUser reports whether the rule applies to an object without a requester only because any
+// user may have made it.
+func (h *Head) AssumesUser(s *policy.Subject) bool { return h.ofUsers && !askedAtAdmission(s) }
 
 // askedAtAdmission reports whether the subject has a requester: an admission request has one,
 // files and scans of existing objects have none.

@@ -214,7 +214,7 @@ func (r *Rule) Validate(ctx context.Context, about policy.Case) policy.Validated
 		found = answered(rule.Skip("the object violated the rule before this update (allowExistingViolations)"))
 	}
 	return policy.Validated{
-		Result: found.result, Reasons: found.reasons, Doubtful: found.doubtful, Action: act,
+		Result: found.result, Reasons: found.reasons, Doubtful: found.doubtful || found.result == policy.Pass && r.head.AssumesUser(about.Subject), Action: act,
 		AuditAnnotations: found.annotations, Properties: r.properties(found),
 	}
 }
