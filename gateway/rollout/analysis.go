@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// dryRunTime bounds one evaluation by the leader, and tenantTrialTime one of a namespace's own
+	// dryRunTime bounds one evaluation by the leader, and tenantDryRunTime one of a namespace's own
 	// policy. A tenant may name images of registries that are slow on purpose, and other policies
 	// wait for it.
 	dryRunTime, tenantDryRunTime = 10 * time.Minute, 3 * time.Minute
@@ -220,16 +220,16 @@ func (t *Analysis) analyze(ctx context.Context, of candidate, now *tried) (appro
 	attrs := []any{slog.String("policy", of.version.ID), slog.String("analysis", found.Summary())}
 	switch {
 	case found.StoppedCount > 0:
-		c.Metrics.PolicyTried(metrics.TrialHeld)
+		c.Metrics.PolicyAnalyzed(metrics.AnalysisHeld)
 		c.Log.Warn("a policy is held: "+nextSteps, append(attrs, slog.Any("stops", namesOf(found.Stopped)))...)
 		c.report(of, "PolicyHeld", heldNote(found))
 		return false, nil
 	case found.Certain() || found.Whole && found.Why != "":
-		c.Metrics.PolicyTried(metrics.TrialApproved)
+		c.Metrics.PolicyAnalyzed(metrics.AnalysisApproved)
 		c.Log.Info("a policy was tried and is in force", attrs...)
 		return true, nil
 	}
-	c.Metrics.PolicyTried(metrics.TrialUnsure)
+	c.Metrics.PolicyAnalyzed(metrics.AnalysisUnsure)
 	now.unsure++
 	if now.unsure < maxUnsure {
 		now.next = time.Now().Add(unsurePause)

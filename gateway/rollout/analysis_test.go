@@ -109,7 +109,7 @@ func TestApprovalsAreDamaged(t *testing.T) {
 }
 
 // TestNameIsUsedAgain: a policy that went long ago does not come back with another one of
-// its name, neither at once nor when the leader has noted it, and no trial compares the two.
+// its name, neither at once nor when the leader has noted it, and no dry run compares the two.
 // One that was replaced by force goes on.
 func TestNameIsUsedAgain(t *testing.T) {
 	const key = kinds.FromCluster + "/clusterpolicies/signed"

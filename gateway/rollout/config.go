@@ -34,7 +34,7 @@ type Policies interface {
 
 // Metrics counts the results of dry runs.
 type Metrics interface {
-	PolicyTried(result string)
+	PolicyAnalyzed(result string)
 }
 
 // Events writes events soon and never waits.

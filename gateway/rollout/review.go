@@ -71,7 +71,7 @@ func (d *Review) Analyze(ctx context.Context, raw []byte) (warnings []string, er
 		c.failed("a policy cannot be tried", err)
 		return []string{waits}, nil
 	case found.StoppedCount > 0:
-		c.Metrics.PolicyTried(metrics.TrialRefused)
+		c.Metrics.PolicyAnalyzed(metrics.AnalysisRefused)
 		return nil, errors.New(refusal(found))
 	case !found.Certain():
 		return []string{waits + " (" + found.Summary() + ")"}, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/quaymaster/quaymaster/test/e2e/harbour"
 )
 
-// TestApply: whoever writes the same manifest again, for trial or for good,
+// TestApply: whoever writes the same manifest again, as a dry run or for good,
 // finds that nothing changes.
 func TestApply(t *testing.T) {
 	c := gateway.Configuration{}
@@ -29,25 +29,25 @@ func TestApply(t *testing.T) {
 	must(t, err)
 	bare := s.harbour.Unsigned("shop/bare", "1.0")
 
-	t.Run("a trial answers the same and leaves nothing", func(t *testing.T) { s.tryTrial(t, signed.Name, bare.Name) })
+	t.Run("a dry run answers the same and leaves nothing", func(t *testing.T) { s.dryRuns(t, signed.Name, bare.Name) })
 	t.Run("another manager finds no difference", func(t *testing.T) { s.tryManager(t, bare.Name) })
 	t.Run("admitted again, it is the same object", func(t *testing.T) { s.tryAgain(t, signed.Name) })
 	t.Run("kubectl finds no difference", func(t *testing.T) { s.tryKubectl(t, signed.Name, bare.Name) })
 }
 
-func (s *scene) tryTrial(t *testing.T, signed, bare string) {
+func (s *scene) dryRuns(t *testing.T, signed, bare string) {
 	pods := s.client.CoreV1().Pods(s.namespace)
 	trial, err := s.dryRun(t.Context(), pod("trial", signed))
 	must(t, err)
 	if _, err := pods.Get(t.Context(), "trial", meta.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("after a trial the pod gives %v, want that it is not there", err)
+		t.Errorf("after a dry run the pod gives %v, want that it is not there", err)
 	}
 	_, refused := s.dryRun(t.Context(), pod("trial-bare", bare))
-	denied(t, "a trial with an unsigned image", refused, "unsigned")
+	denied(t, "a dry run with an unsigned image", refused, "unsigned")
 	made, err := s.create(t, pod("trial", signed))
 	must(t, err)
 	if !equality.Semantic.DeepEqual(trial.Spec, made.Spec) || trial.Annotations[written] != made.Annotations[written] {
-		t.Errorf("a trial gave %v and the real one %v", trial.Spec, made.Spec)
+		t.Errorf("a dry run gave %v and the real one %v", trial.Spec, made.Spec)
 	}
 	// Events are written in the order in which they are recorded.
 	_, err = s.create(t, pod("real-bare", bare))
@@ -58,7 +58,7 @@ func (s *scene) tryTrial(t *testing.T, signed, bare string) {
 		for _, e := range events {
 			told = told || strings.Contains(e.Note, "apply/real-bare:")
 			if strings.Contains(e.Note, "apply/trial") {
-				t.Errorf("an event of a trial: %s", e.Note)
+				t.Errorf("an event of a dry run: %s", e.Note)
 			}
 		}
 		if err == nil && !told {
@@ -104,8 +104,8 @@ func (s *scene) tryManager(t *testing.T, bare string) {
 		reason, manager string
 		trial           bool
 	}{
-		{"a trial by another manager", "second", true},
-		{"a trial by the same manager", "first", true},
+		{"a dry run by another manager", "second", true},
+		{"a dry run by the same manager", "first", true},
 		{"the same manager again", "first", false},
 		{"another manager", "second", false},
 		{"a third, after the second", "third", false},
@@ -130,7 +130,7 @@ func (s *scene) tryManager(t *testing.T, bare string) {
 	_, err = s.dryRun(t.Context(), pod("unmanaged", managed.Name))
 	denied(t, "another pod, after the tag moved", err, "unsigned")
 	_, err = apply(manifest(t, pod("managed", bare)), "second", true)
-	denied(t, "a trial by another manager with an unsigned image", err, "unsigned")
+	denied(t, "a dry run by another manager with an unsigned image", err, "unsigned")
 }
 
 // tryAgain: what admission made is admitted as it is.

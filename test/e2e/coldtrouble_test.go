@@ -42,7 +42,7 @@ func (c *cold) tryWithoutNames(t *testing.T) {
 	c.returns(t, configuration, program, "NO_PROXY=*", "GODEBUG=netdns=go")
 	until(t, awaitTimeout, func(ctx context.Context) error { // and it did ask
 		samples, err := c.gateway.Metrics(ctx)
-		if err == nil && gateway.Sum(samples, "quaymaster_shared_memory_total", "result", "failed") == 0 {
+		if err == nil && gateway.Sum(samples, "quaymaster_shared_cache_total", "result", "failed") == 0 {
 			err = errors.New("the shared memory answers without DNS")
 		}
 		return err

@@ -38,7 +38,7 @@ func TestDegraded(t *testing.T) {
 		labels       []string
 	}{
 		{"the TUF repository", "quaymaster_trust_refresh_failed", nil},
-		{"the shared memory", "quaymaster_shared_memory_total", []string{"result", "failed"}},
+		{"the shared memory", "quaymaster_shared_cache_total", []string{"result", "failed"}},
 		{"the decision log's sink", "quaymaster_decision_log_sink_behind", []string{"sink", "webhook"}},
 		{"the decision log's sink", "quaymaster_decision_log_sink_failures_total", []string{"sink", "webhook"}},
 	} {

@@ -30,7 +30,7 @@ func TestAlertRules(t *testing.T) {
 var rare = map[string]bool{
 	"quaymaster_panics_total": true, "quaymaster_background_work_total": true,
 	"quaymaster_mirror_target_resting": true, "quaymaster_redirects_total": true,
-	"quaymaster_shared_memory_total": true, "quaymaster_global_context_usable": true,
+	"quaymaster_shared_cache_total": true, "quaymaster_global_context_usable": true,
 	"quaymaster_override_expiry_timestamp_seconds": true, "quaymaster_report_drops_total": true,
 	"quaymaster_report_writes_total": true,                                                          // no API of reports is served
 	"quaymaster_break_glass_open":    true, "quaymaster_break_glass_expiry_timestamp_seconds": true, // TestBreakGlass has them

@@ -23,8 +23,8 @@ func (tr *analysis) Analyze(_ context.Context, raw []byte) ([]string, error) {
 	return nil, nil
 }
 
-// TestTrial: what compiles is tried, and what would stop something is refused with the list.
-func TestTrial(t *testing.T) {
+// TestImpactAnalysis: what compiles is tried, and what would stop something is refused with the list.
+func TestImpactAnalysis(t *testing.T) {
 	for _, c := range []struct {
 		reason, op, name string
 		allowed          bool

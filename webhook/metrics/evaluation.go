@@ -28,7 +28,7 @@ func newEvaluationSeries(words *label) evaluationSeries {
 	s := evaluationSeries{
 		phaseSeconds: histograms("phase_duration_seconds", "Duration of the phases of an image evaluation.", "phase"),
 		lookups:      counters("cache_lookups_total", "Cache lookups, by layer and result.", "layer", "result"),
-		shared:       counters("shared_memory_total", "Entries of the cache that replicas share, by result.", "result"),
+		shared:       counters("shared_cache_total", "Entries of the cache that replicas share, by result.", "result"),
 		registries:   counters("registry_requests_total", "HTTP requests to registries, by host and class of status.", "host", "status"),
 		registrySeconds: prometheus.NewHistogram(histogramOpts("registry_request_duration_seconds",
 			"Time from an HTTP request to a registry to the beginning of the response.")),

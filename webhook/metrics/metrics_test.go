@@ -191,7 +191,7 @@ func TestSeries(t *testing.T) {
 		`quaymaster_mirror_target_resting{registry="mirror.example"} 1`,
 		`quaymaster_mirror_target_resting{registry="other.example:5000"} 0`,
 		`quaymaster_mirror_target_transitions_total{registry="mirror.example",to="resting"} 1`,
-		`quaymaster_shared_memory_total{result="hit"} 2`,
+		`quaymaster_shared_cache_total{result="hit"} 2`,
 		`quaymaster_decision_log_records_total 7`,
 		`quaymaster_decision_log_lost_total 2`,
 		`quaymaster_decision_log_flushed_timestamp_seconds 1.8e+09`,
@@ -277,7 +277,7 @@ func TestHostileLabels(t *testing.T) {
 		"quaymaster_mirror_broken":           maxMirrors,
 		"quaymaster_mirror_target_resting":   maxTargets,
 		"quaymaster_redirects_total":         1,
-		"quaymaster_shared_memory_total":     4*maxWords + 1,
+		"quaymaster_shared_cache_total":     4*maxWords + 1,
 		"quaymaster_scan_changes_total":      4*maxWords + 1,
 		"quaymaster_background_work_total":   (4*maxWords + 2) * (4*maxWords + 1),
 		// The first of them are the entries, the others are other.

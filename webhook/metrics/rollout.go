@@ -5,33 +5,33 @@ import "github.com/prometheus/client_golang/prometheus"
 // rolloutSeries are the collectors of policies that are forced to audit, and of impact analyses.
 type rolloutSeries struct {
 	audited  *prometheus.GaugeVec
-	trials   *prometheus.CounterVec
+	analyses *prometheus.CounterVec
 	verdicts *prometheus.GaugeVec
 }
 
 func newRolloutSeries() rolloutSeries {
 	s := rolloutSeries{
 		audited:  gauges("policies_withheld", "Policies that only audit because of their source, or because the guard holds them.", "by"),
-		trials:   counters("policy_trials_total", "Impact analyses of policies against running workloads, by result.", "result"),
+		analyses: counters("policy_analyses_total", "Impact analyses of policies against running workloads, by result.", "result"),
 		verdicts: gauges("dry_verdict_changes", "Verdicts on running workloads that differ from those of the previous version, by whether they deny.", "denies"),
 	}
 	s.set(0, 0)
-	for _, result := range []string{TrialRefused, TrialHeld, TrialApproved, TrialUnsure} {
-		s.trials.WithLabelValues(result).Add(0)
+	for _, result := range []string{AnalysisRefused, AnalysisHeld, AnalysisApproved, AnalysisUnsure} {
+		s.analyses.WithLabelValues(result).Add(0)
 	}
 	return s
 }
 
 // The results of an impact analysis.
 const (
-	TrialRefused  = "refused"  // rejected at admission
-	TrialHeld     = "held"     // it would deny a running workload
-	TrialApproved = "approved" // it denies no running workload
-	TrialUnsure   = "unsure"   // some workloads could not be evaluated
+	AnalysisRefused  = "refused"  // rejected at admission
+	AnalysisHeld     = "held"     // it would deny a running workload
+	AnalysisApproved = "approved" // it denies no running workload
+	AnalysisUnsure   = "unsure"   // some workloads could not be evaluated
 )
 
 func (s *rolloutSeries) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.audited, s.trials, s.verdicts}
+	return []prometheus.Collector{s.audited, s.analyses, s.verdicts}
 }
 
 func (s *rolloutSeries) set(source, guard int) {
@@ -43,8 +43,8 @@ func (s *rolloutSeries) set(source, guard int) {
 // guard holds them.
 func (s *rolloutSeries) SetWithheld(source, guard int) { s.set(source, guard) }
 
-// PolicyTried counts an impact analysis.
-func (s *rolloutSeries) PolicyTried(result string) { s.trials.WithLabelValues(result).Inc() }
+// PolicyAnalyzed counts an impact analysis.
+func (s *rolloutSeries) PolicyAnalyzed(result string) { s.analyses.WithLabelValues(result).Inc() }
 
 // SetDryVerdicts sets the number of verdicts that differ from those of the previous version.
 func (s *rolloutSeries) SetDryVerdicts(denied, others int) {

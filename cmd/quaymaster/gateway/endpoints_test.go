@@ -202,7 +202,7 @@ func TestSharedMemoryCostsTimeAlone(t *testing.T) {
 		t.Error("an unsigned image is admitted")
 	}
 	testkit.Eventually(t, func() error {
-		if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_shared_memory_total{result="failed"}`) {
+		if _, page := get(t, "http://"+r.plain+"/metrics"); !strings.Contains(page, `quaymaster_shared_cache_total{result="failed"}`) {
 			return errors.New("the failure is not counted")
 		}
 		return nil
