@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quaymaster/quaymaster/gate/claims"
@@ -37,7 +38,9 @@ func (p *objectEvaluation) verdict(found policy.Image) Verdict {
 		if evaluation == nil || evaluation.result == nil {
 			continue
 		}
-		v.Cost, v.Duration = evaluation.cost(), evaluation.result.Duration
+		if !slices.ContainsFunc(evaluations[:len(evaluations)-1], func(before checkEvaluation) bool { return before.image == evaluation }) {
+			v.Cost, v.Duration = v.Cost.Add(evaluation.cost()), max(v.Duration, evaluation.result.Duration)
+		}
 		stale = claims.Earlier(stale, evaluation.result.StaleSince())
 		isStale = isStale || evaluation.result.IsStale && check.NeedsProof() && !check.Action.Admits()
 		switch {

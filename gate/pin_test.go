@@ -221,8 +221,12 @@ func TestADigestThatDependsOnCredentialsIsNotAllowed(t *testing.T) {
 		{"each sees its own, both signed", other.Manifest.Digest, gate.Error},
 	} {
 		g := h.gateAt(t, twoFaced{h, image.MustParseDigest(c.digest)}, p)
-		if outcome := decide(t, g, app.Name); outcome.Result != c.want || (len(outcome.Patch) > 0) != (c.want == gate.Allow) {
+		outcome := decide(t, g, app.Name)
+		if outcome.Result != c.want || (len(outcome.Patch) > 0) != (c.want == gate.Allow) {
 			t.Errorf("%s: %s %+v, patch %v", c.reason, outcome.Result, outcome.Verdicts, outcome.Patch)
+		}
+		if got := outcome.Verdicts[0].Cost.Requests; got < 2 || got != outcome.Cost.Requests {
+			t.Errorf("%s: the image cost %d requests, the object %d: want those with either credential", c.reason, got, outcome.Cost.Requests)
 		}
 	}
 }

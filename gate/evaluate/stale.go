@@ -16,7 +16,7 @@ import (
 // query. They are used while a registry does not answer; any answer replaces them.
 
 // maxStale is the maximum age of stale entries: the shortest time of the policies involved. It is
-// zero where no verification is required, since the registry alone resolves the tag then.
+// zero without checks, since the registry alone resolves the tag then.
 func (e *Evaluator) maxStale(checks []*policy.Check) time.Duration {
 	if e.Stale == nil || len(checks) == 0 {
 		return 0
