@@ -235,6 +235,46 @@ func TestDeniedKeyOfACertificate(t *testing.T) {
 	}
 }
 
+// TestDeniedNameOfACertificate: an identity is denied by any name of the certificate, whichever of them
+// the policy matches.
+func TestDeniedNameOfACertificate(t *testing.T) {
+	h := newEnv(t, registrytest.Options{})
+	const issuer = "https://issuer.example"
+	signer := must(h.Sigstore.Keyless(verifytest.Identity{Email: "a@example.com,b@example.com", Issuer: issuer}))(t)
+	built := h.Build("org/app", "v1", "app")
+	must(0, h.SignLegacy(built, verifytest.Claim{Signer: signer}, nil))(t)
+	by := func(subject string) *verify.Authority {
+		identity := verify.Identity{Issuer: verify.Exactly(issuer), Subject: verify.Exactly(subject)}
+		return &verify.Authority{Name: "keyless", Keyless: &verify.Keyless{Identities: []verify.Identity{identity}}}
+	}
+	leaf := &verify.Authority{
+		Name: "certificate", Certificate: &verify.Certificate{Leaf: signer.CertificatePEM(), CT: verify.CT{Ignore: true}}, Log: verify.Log{Ignore: true},
+	}
+	for _, c := range []struct {
+		reason    string
+		authority *verify.Authority
+		match     string
+		want      gate.Result
+	}{
+		{"the name that the policy matches", by("a@example.com"), `"issuer": "` + issuer + `", "subject": "a@example.com"`, gate.Deny},
+		{"another name", by("a@example.com"), `"issuer": "` + issuer + `", "subject": "b@example.com"`, gate.Deny},
+		{"an earlier name", by("b@example.com"), `"issuer": "` + issuer + `", "subject": "a@example.com"`, gate.Deny},
+		{"an expression for another name", by("a@example.com"), `"issuer": "` + issuer + `", "subjectRegExp": "b@.*"`, gate.Deny},
+		{"another name of a certificate that the policy holds", leaf, `"issuer": "` + issuer + `", "subject": "b@example.com"`, gate.Deny},
+		{"no name of it", by("a@example.com"), `"issuer": "` + issuer + `", "subject": "c@example.com"`, gate.Allow},
+		{"another name, of another issuer", by("a@example.com"), `"issuer": "https://other.example", "subject": "b@example.com"`, gate.Allow},
+	} {
+		rule := signedBy(h.key)
+		rule.check.Requirements[0].Members[0].Authority = c.authority
+		g := h.overridden(t, []policy.Rule{rule}, []string{an("a", "Deny", `"signers": [{`+c.match+`}]`)})
+		for turn := range 2 { // the second time from the cache
+			if out := decide(t, g, built.Name); out.Result != c.want {
+				t.Errorf("%s, turn %d: %s, want %s: %+v", c.reason, turn, out.Result, c.want, out.Verdicts[0].Reasons)
+			}
+		}
+	}
+}
+
 // What an index in an index lists is found, and one that hides too much is not admitted.
 func TestOverrideOfNestedIndexes(t *testing.T) {
 	y := newOverrideYard(t)

@@ -108,6 +108,8 @@ func TestOverrideSigner(t *testing.T) {
 		{"another key", verify.Signer{KeyFingerprint: "cd"}, false, false},
 		{"a certificate of the key", verify.Signer{Key: "ab", Issuer: "x", Subject: "x"}, true, false},
 		{"the identity", verify.Signer{Issuer: "i", Subject: "sub"}, false, true},
+		{"another name of the certificate", verify.Signer{Issuer: "i", Subject: "x", Names: []string{"x", "sub"}}, false, true},
+		{"another name, of another issuer", verify.Signer{Issuer: "x", Subject: "x", Names: []string{"x", "sub"}}, false, false},
 		{"another subject", verify.Signer{Issuer: "i", Subject: "x"}, false, false},
 		{"another issuer", verify.Signer{Issuer: "x", Subject: "sub"}, false, false},
 		{"a key that calls itself by the identity", verify.Signer{KeyFingerprint: "cd", Issuer: "i", Subject: "sub"}, false, false},

@@ -55,8 +55,7 @@ type Override struct {
 
 // OverrideSigner is a signer in the words of an override: a key, or an identity.
 type OverrideSigner struct {
-	// KeyFingerprint is the SHA-256 of the PKIX public key in hexadecimal; empty for
-	// an identity.
+	// KeyFingerprint is the SHA-256 of the PKIX public key in hexadecimal; empty for an identity.
 	KeyFingerprint string
 	// Identity is the required certificate identity.
 	Identity verify.Identity
@@ -65,13 +64,13 @@ type OverrideSigner struct {
 	Authority *verify.Authority
 }
 
-// Is reports whether a verified claim has this signer. A key is the signer whatever certificate it has: a
-// leaked key must not pass by its certificate.
+// Is reports whether a verified claim has this signer: a key whatever certificate it has, since a leaked key
+// must not pass by it, or any name of a certificate, since the policy decides which of them is its subject.
 func (s *OverrideSigner) Is(signer verify.Signer) bool {
 	if s.KeyFingerprint != "" {
 		return s.KeyFingerprint == signer.KeyFingerprint || s.KeyFingerprint == signer.Key
 	}
-	return signer.KeyFingerprint == "" && s.Identity.Match(signer.Issuer, []string{signer.Subject})
+	return signer.KeyFingerprint == "" && s.Identity.Match(signer.Issuer, append([]string{signer.Subject}, signer.Names...))
 }
 
 // MayBe reports whether a claim that an authority verifies may have this signer. The keys of short-lived

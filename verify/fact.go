@@ -48,6 +48,8 @@ type Signer struct {
 	// Subject is the matched subject alternative name of a short-lived
 	// certificate, or the subject's distinguished name of any other.
 	Subject string `json:"subject,omitempty"`
+	// Names are all subject alternative names of the certificate: Subject depends on the authority.
+	Names []string `json:"-"`
 	// Issuer is the OpenID Connect issuer, or the certificate issuer's name.
 	Issuer string `json:"issuer,omitempty"`
 	// Extensions are Fulcio's, by their names.

@@ -32,8 +32,7 @@ type sharedFact struct {
 	Subject     image.Digest      `json:"subject"`
 	Format      attest.Format     `json:"format"`
 	Role        attest.Role       `json:"role"`
-	SignerID    string            `json:"signerID,omitempty"`
-	SignerKey   string            `json:"signerKey,omitempty"`
+	By          sharedSigner      `json:"by"`
 	Signer      verify.Signer     `json:"signer"`
 	Statement   *sharedStatement  `json:"statement,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -44,6 +43,13 @@ type sharedFact struct {
 	Repository  string            `json:"repository,omitempty"`
 	Via         string            `json:"via,omitempty"`
 	Manifest    image.Digest      `json:"manifest,omitzero"`
+}
+
+// sharedSigner holds the fields of a signer that reports do not show.
+type sharedSigner struct {
+	ID    string   `json:"id,omitempty"`
+	Key   string   `json:"key,omitempty"`
+	Names []string `json:"names,omitempty"`
 }
 
 // sharedStatement keeps the predicate's bytes as they were signed.
@@ -78,7 +84,8 @@ func encode(key Key, answer Entry, now time.Time) ([]byte, error) {
 
 func shareFact(fact verify.Fact) sharedFact {
 	out := sharedFact{
-		Subject: fact.Subject, Format: fact.Format, Role: fact.Role, SignerID: fact.Signer.ID, SignerKey: fact.Signer.Key, Signer: fact.Signer,
+		Subject: fact.Subject, Format: fact.Format, Role: fact.Role, Signer: fact.Signer,
+		By:          sharedSigner{ID: fact.Signer.ID, Key: fact.Signer.Key, Names: fact.Signer.Names},
 		Annotations: fact.Annotations, Entries: fact.Entries, SignedAt: fact.SignedAt, Expires: fact.Expires, Notes: fact.Notes,
 		Via: fact.Origin.Via, Manifest: fact.Origin.Manifest,
 	}
@@ -129,7 +136,7 @@ func (s sharedFact) fact() (verify.Fact, error) {
 		Annotations: s.Annotations, Entries: s.Entries, SignedAt: s.SignedAt, Expires: s.Expires, Notes: s.Notes,
 		Origin: attest.Origin{Via: s.Via, Manifest: s.Manifest},
 	}
-	fact.Signer.ID, fact.Signer.Key = s.SignerID, s.SignerKey
+	fact.Signer.ID, fact.Signer.Key, fact.Signer.Names = s.By.ID, s.By.Key, s.By.Names
 	if s.Repository != "" {
 		repository, err := image.ParseRepository(s.Repository)
 		if err != nil {

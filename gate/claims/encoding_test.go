@@ -29,7 +29,7 @@ func aFact(key Key, predicate string, now time.Time) verify.Fact {
 	repository, _ := image.ParseRepository("registry.example/team/app")
 	fact := verify.Fact{
 		Subject: key.Digest, Format: attest.Bundle, Role: key.Role,
-		Signer:      verify.Signer{ID: "id", Key: "ee", KeyFingerprint: "ff", Subject: "a@example.com", Issuer: "https://issuer.example", Extensions: map[string]string{"x": "<y>"}},
+		Signer:      verify.Signer{ID: "id", Key: "ee", Names: []string{"b@example.com"}, KeyFingerprint: "ff", Subject: "a@example.com", Issuer: "https://issuer.example", Extensions: map[string]string{"x": "<y>"}},
 		Annotations: map[string]string{"a": "b"}, Entries: []verify.LogEntry{{LogID: "l", Index: 7, Time: now.Add(-time.Hour).UTC()}},
 		SignedAt: now.Add(-time.Hour).UTC(), Expires: now.Add(time.Hour).UTC(), Notes: []string{"n"},
 		Origin: attest.Origin{Repository: repository, Via: "referrers", Manifest: image.DigestOf([]byte("evidence"))},
@@ -169,7 +169,7 @@ func TestFactsOfOlderRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, adopted := range map[string]bool{formatVersion: true, "1": false, "2": false, "4": false, "5": false, "": false, "999": false} {
+	for version, adopted := range map[string]bool{formatVersion: true, "1": false, "2": false, "4": false, "5": false, "6": false, "": false, "999": false} {
 		other := strings.Replace(key.String(), `["`+formatVersion+`"`, `["`+version+`"`, 1)
 		if _, err := ParseKey(other); (err == nil) != adopted {
 			t.Errorf("version %q of a key: %v", version, err)

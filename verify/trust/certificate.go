@@ -128,7 +128,7 @@ func subjects(c *x509.Certificate) []string {
 // Signer returns the holder of the certificate: for Fulcio's, the subject that an identity
 // matched; for others, the distinguished name.
 func (s Summary) Signer(subject string) verify.Signer {
-	signer := verify.Signer{ID: s.id(), Key: s.Key, Subject: subject, Issuer: s.Issuer, Extensions: s.named()}
+	signer := verify.Signer{ID: s.id(), Key: s.Key, Subject: subject, Names: s.Subjects, Issuer: s.Issuer, Extensions: s.named()}
 	if subject == "" {
 		signer.Subject = s.Name
 		if signer.Subject == "" && len(s.Subjects) > 0 {

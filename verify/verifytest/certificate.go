@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	ct "github.com/google/certificate-transparency-go"
@@ -53,7 +54,7 @@ const leafLifetime = 10 * time.Minute
 // Identity describes the certificate of a keyless signer. Exactly one of
 // Email, URI, Username and NoSAN is set.
 type Identity struct {
-	Email    string // alternative name of a person
+	Email    string // alternative name of a person; several with commas
 	URI      string // alternative name of a workload, for example a workflow
 	Username string // alternative name of type OtherName
 	NoSAN    bool   // the certificate has no alternative name
@@ -184,7 +185,7 @@ func (id Identity) name(t *x509.Certificate) error {
 	}
 	switch {
 	case id.Email != "":
-		t.EmailAddresses = []string{id.Email}
+		t.EmailAddresses = strings.Split(id.Email, ",")
 	case id.URI != "":
 		u, err := url.Parse(id.URI)
 		if err != nil {
