@@ -73,7 +73,7 @@ func (v *Verdict) denied(said *policy.Overruling) {
 func (o *overridden) allowBy(v *Verdict) {
 	pins := o.plan.pins()
 	said := o.plan.overriding.Says(policy.OverrideAllow, o.toAllow(v))
-	if said == nil {
+	if said == nil || slices.ContainsFunc(v.Decisions, o.isOther) {
 		return
 	}
 	isTag := v.Image.Ref.Digest().IsZero()
@@ -92,6 +92,16 @@ func (o *overridden) allowBy(v *Verdict) {
 	v.Pin = wanted && isTag && !v.Pinned.IsZero()
 	v.use(said, v.Reasons)
 	v.Result, v.Reasons = Allow, []policy.Reason{said.Reason()}
+}
+
+// isOther reports whether a decision denies another image of the same text, and no Allow names that image.
+func (o *overridden) isOther(d policy.Decision) bool {
+	other := asWritten(d.Check.Image)
+	if other.Ref == o.image.Ref || d.Result == policy.Pass || d.Result == policy.Skipped || d.Check.Action.Admits() {
+		return false
+	}
+	about := set.Overridden{Names: o.plan.mirrors.namesOf(other), Digests: []image.Digest{other.Ref.Digest()}}
+	return o.plan.overriding.Says(policy.OverrideAllow, about) == nil
 }
 
 // fillIn fills in the digest of an image that only overrides ask about.
