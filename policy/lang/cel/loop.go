@@ -35,12 +35,19 @@ func (l loops) add(e ast.Expr) {
 func (l loops) decorate(i interpreter.InterpretableV2) interpreter.InterpretableV2 {
 	id := i.ID()
 	if l.ranges[id] {
-		i = knownRange{i}
+		i = known(i)
 	}
 	if l.steps[id] {
 		i = loopStep{i}
 	}
 	return i
+}
+
+func known(elements interpreter.InterpretableV2) interpreter.InterpretableV2 {
+	if attribute, is := elements.(interpreter.InterpretableAttribute); is {
+		return knownAttribute{attribute}
+	}
+	return knownRange{elements}
 }
 
 // loopStep is the step of a loop, which is paid for each time.

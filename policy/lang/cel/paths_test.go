@@ -93,6 +93,8 @@ func TestEveryEvaluation(t *testing.T) {
 		{"a call of the activation", "n('a') == 1", false, nil},
 		{"a range with unknown members", "object.partial.all(k, true)", true, nil},
 		{"a range with unknown members, and two variables", "object.partial.all(k, v, true)", true, nil},
+		{"a range by a computed name", "object['part' + 'ial'].all(k, true)", true, nil},
+		{"a range by a computed name, without unknown members", "object['it' + 'ems'].all(i, object.known)", false, func(p *Program) uint64 { return items * p.step }},
 		{"a loop", "object.items.all(i, object.known)", false, func(p *Program) uint64 { return items * p.step }},
 		{"a loop that makes a list", "size(object.items.map(i, object.known, i)) > 0", false, func(p *Program) uint64 { return items * p.step }},
 		{"a loop over two variables", "object.items.all(i, j, object.known)", false, func(p *Program) uint64 { return items * p.step }},
