@@ -66,7 +66,7 @@ func TestAttacks(t *testing.T) {
 		{"isCompliant { rego.parse_module(\"\", \"\") }", "undefined function", "modules"},
 		{"isCompliant { providers.aws.sign_req({}, {}, 0) }", "undefined function", "credentials"},
 		{"isCompliant { uuid.rfc4122(\"x\") != \"\" }", "undefined function", "chance"},
-		{"import data.other\nisCompliant { other.x }", "", "documents of others"},
+		{"import data.other\nisCompliant { other.x }", "there is no data.other", "documents of others"},
 	} {
 		condition, err := rego.Compile("package sigstore\n"+c.policy, rego.Options{})
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

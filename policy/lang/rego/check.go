@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,33 @@ func check(m *ast.Module, options Options) error {
 	if !slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Head.Ref().String() == answer }) {
 		return fmt.Errorf("it has no rule %s", answer)
 	}
-	return speaks(m, options)
+	return errors.Join(speaks(m, options), readsData(m))
+}
+
+// readsData refuses references to documents that the policy does not define: there are no others, so
+// that "not data.sigstore.denied" holds for everything where the rule is called deny.
+func readsData(m *ast.Module) (err error) {
+	defines := func(name ast.Value) bool {
+		return slices.ContainsFunc(m.Rules, func(r *ast.Rule) bool { return r.Head.Ref()[0].Value.String() == string(name.(ast.String)) })
+	}
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		ref, _ := t.Value.(ast.Ref)
+		if len(ref) < 2 || !ref.HasPrefix(ast.DefaultRootRef) {
+			return false
+		}
+		own := ref.HasPrefix(m.Package.Path)
+		if own && len(ref) > len(m.Package.Path) {
+			if name := ref[len(m.Package.Path)]; ast.IsConstant(name.Value) {
+				_, text := name.Value.(ast.String)
+				own = text && defines(name.Value)
+			}
+		}
+		if !own {
+			err = fmt.Errorf("%s: there is no %s: data has the rules of this policy alone, as data.%s.%s", t.Location, ref, module, answer)
+		}
+		return false
+	})
+	return err
 }
 
 // comprehensions returns how deep they are nested below a node.

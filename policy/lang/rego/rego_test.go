@@ -97,6 +97,10 @@ func TestCompileTakes(t *testing.T) {
 	}
 	for _, c := range []struct{ reason, taken, refused, want string }{
 		{"a member that is handed on", "package sigstore\nisCompliant { input.predicate.x == 1 }", "package sigstore\nisCompliant { input.subject.x == 1 }", "not handed on"},
+		{"a rule of its own by its whole name", "package sigstore\nbad { input.predicate.x == 1 }\nisCompliant { not data.sigstore.bad }", "package sigstore\nbad { input.predicate.x == 1 }\nisCompliant { not data.sigstore.worse }", "there is no data.sigstore.worse"},
+		{"data that is none of the policy's rules", "package sigstore\ndenied = {\"a\"}\nisCompliant { not denied[input.predicate.x] }", "package sigstore\nisCompliant { not data.denied[input.predicate.x] }", "there is no data.denied"},
+		{"an imported rule", "package sigstore\nimport data.sigstore.bad as worse\nbad { true }\nisCompliant { not worse }", "package sigstore\nimport data.other\nisCompliant { not other.x }", "there is no data.other"},
+		{"data by a computed name", "package sigstore\nbad { true }\nisCompliant { data.sigstore[\"bad\"] }", "package sigstore\nisCompliant { k := \"x\"; not data[k] }", "there is no data[k]"},
 		{"a misspelt member", "package sigstore\nisCompliant { not input.predicate }", "package sigstore\nisCompliant { not input.predicates }", "there is no input.predicates"},
 		{"the largest", policy(256 << 10), policy(256<<10 + 1), "exceeds the bound"},
 		{"brackets", nested(49, "(", ")"), nested(50, "(", ")"), "nested deeper"},
