@@ -56,11 +56,7 @@ func (c *Condition) check(options Options) error {
 	}
 	said := false
 	for _, d := range file.Decls {
-		switch d.(type) {
-		case *ast.Package, *ast.ImportDecl, *ast.CommentGroup:
-		default:
-			said = true
-		}
+		said = said || constrains(d)
 		errs = append(errs, declared.checkNode(d))
 		if len(options.Absent) > 0 {
 			errs = append(errs, speaks(d, options))
@@ -73,6 +69,26 @@ func (c *Condition) check(options Options) error {
 		errs = append(errs, errors.New("the policy has no constraint, and so would pass everything"))
 	}
 	return errors.Join(errs...)
+}
+
+// constrains reports whether a declaration requires anything of the data. A definition, a hidden
+// field or a name alone requires nothing until a field refers to it.
+func constrains(d ast.Decl) bool {
+	switch d := d.(type) {
+	case *ast.Package, *ast.ImportDecl, *ast.CommentGroup, *ast.LetClause, *ast.Ellipsis, *ast.Attribute:
+		return false
+	case *ast.Field:
+		name, isIdentifier, _ := ast.LabelName(d.Label)
+		return !isIdentifier || !strings.HasPrefix(name, "#") && !strings.HasPrefix(name, "_")
+	case *ast.EmbedDecl:
+		switch e := d.Expr.(type) {
+		case *ast.Ident:
+			return e.Name != "_"
+		case *ast.StructLit:
+			return slices.ContainsFunc(e.Elts, constrains)
+		}
+	}
+	return true
 }
 
 // checkNode finds operations that could produce unbounded data.

@@ -98,6 +98,10 @@ func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct{ policy, want, reason string }{
 		{"", "is empty", "nothing"},
 		{"package p\n", "has no constraint", "no field"},
+		{"#P: predicate: n: 2", "has no constraint", "a definition that nothing refers to"},
+		{"_p: 2\nlet q = 3", "has no constraint", "a hidden field and a name"},
+		{"_", "has no constraint", "anything at all"},
+		{"{#P: predicate: n: 2\n...}", "has no constraint", "a definition within a struct"},
 		{"predicate: {", "expected", "no CUE"},
 		{"a: 1\na: 2", "conflicting", "a contradiction"},
 		{"predicate: nothing", "nothing", "an unknown name"},
@@ -123,7 +127,7 @@ func TestCompileRefuses(t *testing.T) {
 			t.Errorf("%s: %v; want %q", c.reason, err, c.want)
 		}
 	}
-	for _, allowed := range []string{"predicate: subject: \"x\"", "_type: 1\npredicate: {}", "#S: {predicate: [string]: _}\n#S", "\"_s\": subject: 1\npredicate: {}", "\"#s\": subject: 1\npredicate: {}"} {
+	for _, allowed := range []string{"#P: predicate: n: 2\n#P", "{#P: n: 2\npredicate: #P}", "\"#p\": 2", "predicate: subject: \"x\"", "_type: 1\npredicate: {}", "#S: {predicate: [string]: _}\n#S", "\"_s\": subject: 1\npredicate: {}", "\"#s\": subject: 1\npredicate: {}"} {
 		if _, err := cue.Compile(allowed, statement); err != nil {
 			t.Errorf("%q: %v", allowed, err)
 		}
