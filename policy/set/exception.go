@@ -206,11 +206,11 @@ func (s *Set) except(ctx context.Context, m ruleIn, checks []policy.Check, subje
 	}
 }
 
-// excepted returns the exception that makes the evaluation of a failed rule unnecessary:
-// exceptions exempt the object, or each of its images. Empty means that there is none.
-func (s *Set) excepted(ctx context.Context, p *policy.Policy, rule string, subject *policy.Subject, images []policy.Image) *policy.Exception {
-	speaking := s.speaking(ctx, p, rule, subject)
-	if len(speaking) == 0 {
+// excepted returns the exception that makes the evaluation of a rule unnecessary, or nil: exceptions
+// exempt the object or, unless the rule is about the object as well, each of its images.
+func (s *Set) excepted(ctx context.Context, m ruleIn, subject *policy.Subject, images []policy.Image) *policy.Exception {
+	speaking := s.speaking(ctx, m.policy, m.rule.Name(), subject)
+	if len(speaking) == 0 || speaksOfObject(m.rule) && len(speaking[len(speaking)-1].Images) > 0 {
 		return nil
 	}
 	covered := covering(speaking, images)

@@ -49,7 +49,7 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *policy.Subject, f
 	images, unreadable := policy.ImagesOf(ctx, m.rule, subject, find)
 	images, renewed := s.renew(ctx, m, subject, images)
 	failed := func(err error) ([]policy.Check, []policy.RuleResult) {
-		if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
+		if e := s.excepted(ctx, m, subject, images); e != nil {
 			return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: skipReason(e), Exception: e}}
 		}
 		return nil, []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Renewed: renewed,
@@ -91,13 +91,13 @@ func (s *Set) planRule(ctx context.Context, m ruleIn, subject *policy.Subject, f
 	return checks, s.ruled(ctx, m, subject, images, judges)
 }
 
-// ruled returns a result for each judge of a rule, unless an exception leaves the
-// whole object alone.
+// ruled returns a result for each judge of a rule, unless exceptions leave the whole object
+// alone.
 func (s *Set) ruled(ctx context.Context, m ruleIn, subject *policy.Subject, images []policy.Image, judges []policy.RulePlan) []policy.RuleResult {
 	if len(judges) == 0 {
 		return nil
 	}
-	if e := s.excepted(ctx, m.policy, m.rule.Name(), subject, images); e != nil {
+	if e := s.excepted(ctx, m, subject, images); e != nil {
 		return []policy.RuleResult{{Policy: m.policy, Rule: m.rule.Name(), Skip: skipReason(e), Exception: e}}
 	}
 	results := make([]policy.RuleResult, len(judges))

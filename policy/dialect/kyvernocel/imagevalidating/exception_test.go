@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quaymaster/quaymaster/gate"
 )
 
 // TestExceptionsRead says what an exception leaves alone.
@@ -110,5 +112,44 @@ func TestBoundsOfExceptions(t *testing.T) {
 				t.Errorf("%s: %d: %.300v", c.reason, n, err)
 			}
 		}
+	}
+}
+
+// TestObjectOfExceptedImages: an exception for images leaves the images alone, and not the object,
+// however many of its images it lists.
+func TestObjectOfExceptedImages(t *testing.T) {
+	h := newEnv(t)
+	good, bad := h.signed(t, "good", h.key).Name, h.signed(t, "bad").Name
+	const ownNetwork = "!object.spec.?hostNetwork.orValue(false)"
+	images, whole := exception+"  images: [HOST/org/bad:1]\n", strings.Replace(exception, "name: leave", "name: whole", 1)
+	beside := with(allSigned) + "  - expression: \"" + ownNetwork + "\"\n"
+	failing := with(allSigned) + "  - expression: \"object.metadata.labels.missing == 'a'\"\n"
+	of := func(network bool, images ...string) object {
+		return object{images: images, spec: map[string]any{"hostNetwork": network}}
+	}
+	for _, c := range []struct {
+		reason string
+		object object
+		texts  []string
+		answer gate.Result
+	}{
+		{"its validation holds", of(false, bad), []string{beside, images}, gate.Allow},
+		{"its validation does not hold", of(true, bad), []string{beside, images}, gate.Deny},
+		{"beside another image it holds", of(false, bad, good), []string{beside, images}, gate.Allow},
+		{"beside another image it does not hold", of(true, bad, good), []string{beside, images}, gate.Deny},
+		{"of a controller it holds", object{kind: "Deployment", images: []string{bad}}, []string{beside, images}, gate.Allow},
+		{"of a controller it does not hold", object{kind: "Deployment", images: []string{bad}, spec: map[string]any{"hostNetwork": true}}, []string{beside, images}, gate.Deny},
+		{"in one expression with the images it holds", of(false, bad), []string{with(ownNetwork + " && " + allSigned), images}, gate.Allow},
+		{"in one expression with the images it does not hold", of(true, bad), []string{with(ownNetwork + " && " + allSigned), images}, gate.Deny},
+		{"it cannot be evaluated", of(false, bad), []string{failing, images}, gate.Error},
+		{"an image is required of the object", of(false, bad), []string{with("images.containers.exists(i, verifyImageSignatures(i, [attestors.ours]) > 0)"), images}, gate.Allow},
+		{"the images' texts are the object's", of(false, bad), []string{with("object.spec.containers.all(c, verifyImageSignatures(c.image, [attestors.ours]) > 0)"), images}, gate.Allow},
+		{"the exception is for the object", of(true, bad), []string{beside, whole}, gate.Allow},
+		{"exceptions are for both", of(true, bad), []string{beside, images, whole}, gate.Allow},
+		{"nothing is about the object", of(true, bad), []string{with(allSigned), images}, gate.Allow},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			expect(t, h.decide(t, c.object.request(t), c.texts...), c.reason, c.answer, "")
+		})
 	}
 }
