@@ -7,6 +7,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/fieldcheck"
+	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/partial"
 )
 
 // loops are the parts of the comprehensions in an expression, by their number.
@@ -35,19 +36,12 @@ func (l loops) add(e ast.Expr) {
 func (l loops) decorate(i interpreter.InterpretableV2) interpreter.InterpretableV2 {
 	id := i.ID()
 	if l.ranges[id] {
-		i = known(i)
+		i = partial.Known(i)
 	}
 	if l.steps[id] {
 		i = loopStep{i}
 	}
 	return i
-}
-
-func known(elements interpreter.InterpretableV2) interpreter.InterpretableV2 {
-	if attribute, is := elements.(interpreter.InterpretableAttribute); is {
-		return knownAttribute{attribute}
-	}
-	return knownRange{elements}
 }
 
 // loopStep is the step of a loop, which is paid for each time.

@@ -6,7 +6,6 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/common/types/traits"
-	"github.com/google/cel-go/interpreter"
 
 	"github.com/quaymaster/quaymaster/policy/lang/cel/internal/partial"
 )
@@ -140,42 +139,3 @@ func (p partialMap) Type() ref.Type { return types.MapType }
 
 // Value implements ref.Val.
 func (p partialMap) Value() any { return p.of }
-
-// knownAttribute is a knownRange that is an attribute. The library builds the qualifier of an index
-// that is computed (x['a' + 'b']) under the number of the whole index, and requires an attribute
-// of it. The interface has no other method that a comprehension evaluates its range by.
-type knownAttribute struct{ interpreter.InterpretableAttribute }
-
-// Eval implements interpreter.Interpretable.
-func (r knownAttribute) Eval(vars interpreter.Activation) ref.Val {
-	return r.Exec(interpreter.AsFrame(vars))
-}
-
-// Exec implements interpreter.InterpretableV2.
-func (r knownAttribute) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	return knownRange{r.InterpretableAttribute}.Exec(frame)
-}
-
-// knownRange is the range of a comprehension, which depends on every element: without the
-// unknown ones, all() would hold and exists() would not. It embeds no interpretable: each
-// method that evaluates the range checks its value.
-type knownRange struct{ elements interpreter.InterpretableV2 }
-
-// ID implements interpreter.Interpretable.
-func (r knownRange) ID() int64 { return r.elements.ID() }
-
-// Eval implements interpreter.Interpretable.
-func (r knownRange) Eval(vars interpreter.Activation) ref.Val {
-	return r.Exec(interpreter.AsFrame(vars))
-}
-
-// Exec implements interpreter.InterpretableV2.
-func (r knownRange) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	value := r.elements.Exec(frame)
-	if of, ok := value.(partial.Map); ok {
-		if err := of.Unknown(); err != nil {
-			return types.WrapErr(err)
-		}
-	}
-	return value
-}
