@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/internal/waittime"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -121,8 +122,9 @@ func (a *apiCall) reads(r *reads) {
 	r.expression(a.expression, true)
 }
 
-// load makes the call. The default replaces a failed answer, and not an empty result of the
-// jmesPath.
+// load makes the call. The default replaces a failed answer, and neither an empty result of the
+// jmesPath nor an answer that is too large or comes too late for the request: the author of objects
+// could choose the default by their number.
 func (a *apiCall) load(ctx context.Context, data variable.Context) (any, error) {
 	ask, err := a.prepare(data)
 	if err != nil {
@@ -130,7 +132,8 @@ func (a *apiCall) load(ctx context.Context, data variable.Context) (any, error) 
 	}
 	answer, err := ask(ctx)
 	if err != nil {
-		if a.fallback != nil {
+		_, exceeds := errors.AsType[*limit.ExceededError](err)
+		if a.fallback != nil && !exceeds && ctx.Err() == nil {
 			return a.fallback.Execute(data)
 		}
 		return nil, err

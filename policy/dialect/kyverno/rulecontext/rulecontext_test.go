@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quaymaster/quaymaster/image"
+	"github.com/quaymaster/quaymaster/internal/limit"
 	"github.com/quaymaster/quaymaster/policy"
 	"github.com/quaymaster/quaymaster/policy/dialect/kyverno/rulecontext"
 	"github.com/quaymaster/quaymaster/policy/lang/jmespath"
@@ -50,6 +51,9 @@ func (w *world) API(_ context.Context, call rulecontext.APICall) (any, error) {
 	w.note("%s %s %s", call.Method, call.Path, jmespath.Text(call.Body))
 	if strings.Contains(call.Path, "forbidden") {
 		return nil, errors.New("forbidden")
+	}
+	if strings.Contains(call.Path, "large") {
+		return nil, fmt.Errorf("path: %w", &limit.ExceededError{What: "the answer", Most: 8})
 	}
 	if strings.Contains(call.Path, "unreadable") {
 		return func() {}, nil
@@ -183,6 +187,7 @@ func TestEntries(t *testing.T) {
 		{"[{name: c, apiCall: {urlPath: /apis/authorization.k8s.io/v1/subjectaccessreviews, method: POST, data: [{key: spec, value: {user: '{{request.name}}'}}]}}]", "c.count", 2.0, `POST /apis/authorization.k8s.io/v1/subjectaccessreviews {"spec":{"user":"web"}}`, "", "a call with data"},
 		{"[{name: c, apiCall: {urlPath: /api/v1/forbidden}}]", "c", nil, "GET /api/v1/forbidden null", "forbidden", "a call that fails"},
 		{"[{name: c, apiCall: {urlPath: /api/v1/forbidden, default: [x]}}]", "c[0]", "x", "GET /api/v1/forbidden null", "", "with a default"},
+		{"[{name: c, apiCall: {urlPath: /api/v1/large, default: [x]}}]", "c[0] || 'y'", nil, "GET /api/v1/large null", "larger than", "no default for an answer that is too large"},
 		{"[{name: c, apiCall: {urlPath: /api/v1/nodes, jmesPath: missing, default: [x]}}]", "c[0]", nil, "GET /api/v1/nodes null", "missing", "a default is for calls that fail"},
 		{"[{name: c, apiCall: {urlPath: /api/v1/nodes, jmesPath: \"items[?name == '{{request.namespace}}'] || 'none'\"}}]", "c", "none", "GET /api/v1/nodes null", "", "a variable in the jmesPath"},
 		{"[{name: c, apiCall: {urlPath: '/api/v1/namespaces/{{to_upper(request.object)}}/pods'}}]", "c", nil, "", "want a string", "an expression that fails"},
