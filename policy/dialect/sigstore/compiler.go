@@ -142,7 +142,7 @@ func (c *Compiler) rule(s clusterimagepolicy.Spec) (*rule, error) {
 	}
 	if s.Policy != nil {
 		var err error
-		r.overall, err = c.overall(*s.Policy)
+		r.overall, err = c.overall(*s.Policy, s.Authorities)
 		errs = append(errs, err)
 	}
 	for _, list := range []struct {

@@ -189,7 +189,7 @@ func TestAuthorityMatches(t *testing.T) {
 		{"not input.authorityMatches.b", gap(keys[1], answers(proof{authority: keys[0]})), policy.Indeterminate, policy.Unavailable, "whether it does is not known"},
 		{`count(input.authorityMatches.a.signatures) == 1; input.authorityMatches.a.signatures[0].id != ""; not input.authorityMatches.a.signatures[0].subject`, answers(proof{authority: keys[0]}, proof{authority: keys[0]}), policy.Pass, policy.Verified, "a key has an id, and who signs twice counts once"},
 		{`x := input.authorityMatches["authority-2"].attestations.scan[_]; x.predicateType == "vuln"; not input.authorityMatches["authority-2"].signatures`, answers(scan), policy.Pass, policy.Verified, "statements by the names of authority and attestation"},
-		{`input.authorityMatches["authority-2"].attestations.other`, answers(scan), policy.Fail, policy.Denied, "no statement of that name"},
+		{`input.authorityMatches["authority-2"].attestations.scan`, answers(proof{authority: keys[0]}), policy.Fail, policy.Denied, "no statement of that name"},
 		{`x := input.authorityMatches.a.signatures[_]; x.subject == "https://github.com/org/app/.github/workflows/release.yml@refs/heads/main"; x.issuer == "https://token.actions.githubusercontent.com"; x.githubWorkflowTrigger == "push"; x.githubWorkflowSha == "abc"; x.githubWorkflowName == "release"; x.githubWorkflowRepo == "org/app"; x.githubWorkflowRef == "refs/heads/main"`, byWorkflow(keys[0]), policy.Pass, policy.Verified, "the workflow"},
 		{`x := input.authorityMatches["authority-2"].attestations.scan[_]; x.githubWorkflowRef == "refs/heads/main"`, byWorkflow(keys[2]), policy.Pass, policy.Verified, "the workflow of a statement"},
 		{`input.authorityMatches.a.signatures[_].githubWorkflowRef == "refs/heads/dev"`, byWorkflow(keys[0]), policy.Fail, policy.Denied, "another branch"},
@@ -203,6 +203,30 @@ func TestAuthorityMatches(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMisnamedAuthority: a name that no authority or attestation has is refused, since "not" would
+// hold for everything.
+func TestMisnamedAuthority(t *testing.T) {
+	const authorities = "  authorities: [{name: a, key: {data: $KEY}, attestations: [{name: scan, predicateType: vuln}]}, {key: {data: $KEY}}]\n"
+	for _, c := range []struct{ reason, rule, want string }{
+		{"an authority", "not input.authorityMatches.a", ""},
+		{"one without a name", `not input.authorityMatches["authority-1"]`, ""},
+		{"one that is not there", "not input.authorityMatches.b", "there is no input.authorityMatches.b"},
+		{"the name that the second would have", `not input.authorityMatches["authority-0"]`, "there is no"},
+		{"a part", "count(input.authorityMatches.a.signatures) > 0", ""},
+		{"a misspelt part", "not input.authorityMatches.a.signature", "want one of signatures"},
+		{"an attestation", "not input.authorityMatches.a.attestations.scan", ""},
+		{"one that is not there", "not input.authorityMatches.a.attestations.scans", "want one of scan"},
+		{"one of an authority without any", `not input.authorityMatches["authority-1"].attestations.scan`, "there is no"},
+		{"any authority", "some name; input.authorityMatches[name].signatures", ""},
+		{"a field of a signature", "input.authorityMatches.a.signatures[_].subject", ""},
+	} {
+		_, err := sigstore.New(sigstore.Options{}).Compile([]byte(fill(t, head+"  policy: "+regoPolicy(c.rule)+"\n"+authorities)), "test.yaml")
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.reason, err, c.want)
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ type script struct {
 // sees describes a policy's input: its members, and the absent ones.
 type sees struct {
 	members, absent []string
+	names           map[string][]string // below members, by path
 	// why is the reason for the absent members.
 	why string
 }
@@ -110,7 +111,7 @@ func (c *Compiler) compileScript(s *script, text string) (*remembering, error) {
 		}
 		return &remembering{inner: made, timeless: true}, nil
 	}
-	made, err := rego.Compile(text, rego.Options{Absent: s.absent, AbsentWhy: s.why, Members: s.members, Now: c.options.Now})
+	made, err := rego.Compile(text, rego.Options{Absent: s.absent, AbsentWhy: s.why, Members: s.members, Names: s.names, Now: c.options.Now})
 	if err != nil {
 		return nil, err
 	}

@@ -16,14 +16,22 @@ type overall struct {
 
 // overall reads spec.policy. Its input holds only the data that it requests; a policy that
 // refers to other data is refused: it would compare it with nothing.
-func (c *Compiler) overall(doc clusterimagepolicy.Policy) (*overall, error) {
+func (c *Compiler) overall(doc clusterimagepolicy.Policy, authorities []clusterimagepolicy.Authority) (*overall, error) {
 	is := func(choice *bool) bool { return choice != nil && *choice }
 	out := &overall{
 		spec: is(doc.IncludeSpec), meta: is(doc.IncludeObjectMeta), types: is(doc.IncludeTypeMeta), config: is(doc.FetchConfigFile),
 	}
 	data := sees{
-		members: []string{"authorityMatches"},
-		why:     "ask for it with fetchConfigFile, includeSpec, includeObjectMeta or includeTypeMeta",
+		members: []string{"authorityMatches"}, names: map[string][]string{},
+		why: "ask for it with fetchConfigFile, includeSpec, includeObjectMeta or includeTypeMeta",
+	}
+	for i, authority := range authorities {
+		path := "authorityMatches." + nameOf(authority, i)
+		data.names["authorityMatches"] = append(data.names["authorityMatches"], nameOf(authority, i))
+		data.names[path], data.names[path+".attestations"] = []string{"signatures", "attestations", "static"}, []string{}
+		for _, a := range authority.Attestations {
+			data.names[path+".attestations"] = append(data.names[path+".attestations"], a.Name)
+		}
 	}
 	for _, member := range []struct {
 		name string

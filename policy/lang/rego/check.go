@@ -135,6 +135,8 @@ func speaks(m *ast.Module, options Options) (err error) {
 			err = fmt.Errorf("%s: there is no %s: input has %s", t.Location, ref, strings.Join(options.Members, ", "))
 		case slices.Contains(options.Absent, string(name)):
 			err = fmt.Errorf("%s: %s is not handed on: %s", t.Location, ref, options.AbsentWhy)
+		default:
+			err = errors.Join(err, misnamed(t.Location, ref, options.Names))
 		}
 		return false
 	})
@@ -142,6 +144,23 @@ func speaks(m *ast.Module, options Options) (err error) {
 		err = fmt.Errorf("input as a whole may be about %s: name its members", unheard(options))
 	}
 	return err
+}
+
+// misnamed refuses a reference to a name that is not there: "not" would hold for everything.
+func misnamed(at *ast.Location, ref ast.Ref, names map[string][]string) error {
+	var path string
+	for _, term := range ref[1:] {
+		name, ok := term.Value.(ast.String)
+		known, closed := names[strings.TrimPrefix(path, ".")]
+		if ok && closed && !slices.Contains(known, string(name)) {
+			return fmt.Errorf("%s: there is no %s: want one of %s", at, ref, strings.Join(known, ", "))
+		}
+		path += "." + string(name)
+		if !ok {
+			return nil
+		}
+	}
+	return nil
 }
 
 // unheard describes a member of input that a policy may refer to in vain without naming

@@ -49,6 +49,9 @@ type Options struct {
 	// refers to another one, or to input as a whole, is refused: it may be misspelt, and "not"
 	// would hold for everything.
 	Members []string
+	// Names are all names that there may be below a path of names, as "member" or "member.name";
+	// a policy that refers to another one is refused.
+	Names map[string][]string
 	// Now is the clock of time.now_ns; nil means that policies have none.
 	Now func() time.Time
 	// Time bounds one evaluation; zero means 2 s.
