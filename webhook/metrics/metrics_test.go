@@ -277,7 +277,7 @@ func TestHostileLabels(t *testing.T) {
 		"quaymaster_mirror_broken":           maxMirrors,
 		"quaymaster_mirror_target_resting":   maxTargets,
 		"quaymaster_redirects_total":         1,
-		"quaymaster_shared_cache_total":     4*maxWords + 1,
+		"quaymaster_shared_cache_total":      4*maxWords + 1,
 		"quaymaster_scan_changes_total":      4*maxWords + 1,
 		"quaymaster_background_work_total":   (4*maxWords + 2) * (4*maxWords + 1),
 		// The first of them are the entries, the others are other.
