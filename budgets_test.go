@@ -14,7 +14,7 @@ var budgets = []budget{
 		name: "lines of a package", measured: func(s sizes) map[string]int { return s.packages }, limit: 1500,
 		exceptions: map[string]exception{
 			"gate":                 {3500, unsplit},
-			"gate/evaluate":        {1972, unsplit},
+			"gate/evaluate":        {1935, unsplit},
 			"registry":             {2958, planned},
 			"policy":               {2000, planned},
 			"policy/lang/jmespath": {2500, planned},
