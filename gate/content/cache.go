@@ -58,7 +58,7 @@ func dataCost(d policy.ImageData) int {
 	return cost
 }
 
-// Data returns cached data; ok if there is what is wanted.
+// Data returns cached data; ok if it holds the wanted data.
 func (c *Cache) Data(key Key) (data policy.ImageData, ok bool) {
 	if key.Want == policy.NoData {
 		return policy.ImageData{}, true

@@ -65,7 +65,7 @@ func (c *imageContent) read(ctx context.Context, source image.Repository, from f
 	return errors.Join(errs...)
 }
 
-// candidates are the targets whose answer counts.
+// candidates are the targets to read from; none if the source decides.
 func (c *imageContent) candidates() []mirror.Candidate {
 	if c.target == nil {
 		return nil

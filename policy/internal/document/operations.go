@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 	"github.com/quaymaster/quaymaster/policy/internal/field"
 	"github.com/quaymaster/quaymaster/policy/lang/wildcard"
 )
@@ -38,7 +39,7 @@ func checkOperation(operation, other any, path string) error {
 	if !reads || !closed || rest != "" && !hasDefault || strings.ContainsAny(fallback, "'{}|") {
 		return nil
 	}
-	known := []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+	known := builtin.Operations()
 	if hasDefault {
 		known = append(known, fallback)
 	}

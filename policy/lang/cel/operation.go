@@ -8,6 +8,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/types"
+
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 )
 
 // CheckOperation returns an error for a program that compares the request's operation with a text
@@ -27,7 +29,7 @@ func (p *Program) CheckOperation() error {
 		if !slices.ContainsFunc(with, call.readsOperation) {
 			continue
 		}
-		operations := []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+		operations := builtin.Operations()
 		for _, one := range with {
 			if one.Kind() != ast.LiteralKind {
 				continue

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	jp "github.com/kyverno/go-jmespath"
+
+	"github.com/quaymaster/quaymaster/policy/internal/builtin"
 )
 
 // checkOperations refuses comparisons of the request's operation with a text that is none: the
@@ -37,7 +39,7 @@ func (e *Engine) checkOperations(node jp.ASTNode) error {
 // neverOperation returns an error if operation reads the request's operation and value is, or
 // lists, a text that no operation is.
 func neverOperation(operation, value jp.ASTNode) error {
-	known := []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+	known := builtin.Operations()
 	if operation.NodeType == jp.ASTOrExpression {
 		fallback, isText := operation.Children[1].Value.(string)
 		if operation.Children[1].NodeType != jp.ASTLiteral || !isText {

@@ -65,7 +65,7 @@ func compileFilter(r resourceFilter, path string) (filter, error) {
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
 func isOperation(text string) bool {
-	return slices.Contains([]string{"CREATE", "UPDATE", "DELETE", "CONNECT"}, text)
+	return slices.Contains(builtin.Operations(), text)
 }
 
 // CheckName refuses a pattern that no name of an object matches.
