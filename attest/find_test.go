@@ -514,7 +514,7 @@ func TestFindArtifactsNeedASignatureAndADocument(t *testing.T) {
 }
 
 // TestFindTellsUnsignedDocumentsFromBrokenOnes: a document that nobody signed, one whose
-// signature cannot be read, and one whose signatures could not be looked at are three
+// signature cannot be read, and one whose signatures could not be verified are three
 // things.
 func TestFindTellsUnsignedDocumentsFromBrokenOnes(t *testing.T) {
 	type outcome struct{ evidence, unsigned, malformed, gaps int }

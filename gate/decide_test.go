@@ -156,7 +156,7 @@ func TestCrowdedOut(t *testing.T) {
 	}
 }
 
-// silentRule is a rule that cannot be asked.
+// silentRule is a rule that cannot be evaluated.
 type silentRule struct{ err error }
 
 func (silentRule) Name() string                                  { return "silentRule" }

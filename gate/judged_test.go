@@ -53,7 +53,7 @@ func (a *asked) Judge(_ context.Context, given []policy.Given) policy.Judgement 
 	return a.judge(given)
 }
 
-// signers counts who signed, and says what could not be looked at.
+// signers counts who signed, and says what could not be verified.
 func signers(g policy.Given) (facts []verify.Fact, gaps []error) {
 	for _, q := range g.Check.Asks {
 		answer := g.Answers(q)

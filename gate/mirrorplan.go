@@ -22,7 +22,7 @@ type mirrors struct {
 type mirrorPlan struct {
 	name    string        // equal names mean equal plans, in one snapshot
 	route   *mirror.Route // where it could be had instead; nil: nowhere
-	err     error         // why that, or all that it is a copy of, could not be asked
+	err     error         // why that, or all that it is a copy of, could not be queried
 	origins []mirror.Origin
 
 	evidence []image.Repository // evidence repositories, in order; none: the image's own

@@ -354,7 +354,7 @@ func TestOverrideWithoutNamespace(t *testing.T) {
 	}
 }
 
-// A rule that could not be asked stands in the way of no image that an Allow speaks of.
+// A rule that could not be evaluated stands in the way of no image that an Allow speaks of.
 func TestOverrideOfBrokenPolicy(t *testing.T) {
 	y := newOverrideYard(t)
 	broken := &policy.Policy{Kind: "Test", Name: "broken", Hash: "1", Rules: []policy.Rule{unaskable{}}}
@@ -386,7 +386,7 @@ func TestOverrideOfBrokenPolicy(t *testing.T) {
 	}
 }
 
-// An Allow by any of its means wins over a rule that could not be asked; whom such a rule
+// An Allow by any of its means wins over a rule that could not be evaluated; whom such a rule
 // would have asked about is not known, and may be who is denied.
 func TestOverridesBesideARuleThatCannotBeAsked(t *testing.T) {
 	y := newOverrideYard(t)
@@ -456,7 +456,7 @@ func TestOverrideAndJudge(t *testing.T) {
 		{"one of two is allowed, the other not signed", all, allow, []string{y.bad.Name, y.alone.Name}, gate.Deny},
 		{"without an override", all, nil, []string{y.bad.Name, y.good.Name}, gate.Deny},
 		{"what is held against the object stays", object, allow, []string{y.bad.Name}, gate.Deny},
-		{"what could not be asked about it does not", unsure, allow, []string{y.bad.Name}, gate.Allow},
+		{"what could not be evaluated about it does not", unsure, allow, []string{y.bad.Name}, gate.Allow},
 		{"without an override it does", unsure, nil, []string{y.bad.Name}, gate.Error},
 	} {
 		if out := y.overridden(t, []policy.Rule{c.rule}, c.overrides).Decide(t.Context(), pod(t, c.images...)); out.Result != c.want {
@@ -490,7 +490,7 @@ func TestDeniedSignerBesideMemory(t *testing.T) {
 	}
 }
 
-// What could not be looked at is told as that, and no Allow admits what may be denied.
+// What could not be verified is told as that, and no Allow admits what may be denied.
 func TestOverridesWhileTheRegistryIsSilent(t *testing.T) {
 	y := newOverrideYard(t)
 	open := &policy.Policy{Kind: "Test", Name: "open", Hash: "1", Settings: policy.Settings{FailOpen: true}, Rules: []policy.Rule{signedBy(y.key)}}

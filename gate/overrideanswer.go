@@ -244,4 +244,4 @@ func (o *overridden) signed() (facts []verify.Fact, gap error) {
 	return facts, gap
 }
 
-var errNotPinned = errors.New("the tag was to be pinned by now, so nobody looked who signed it")
+var errNotPinned = errors.New("the tag was to be pinned by now, so its signers were not verified")

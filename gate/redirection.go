@@ -158,7 +158,7 @@ func (p *objectEvaluation) seekTarget(i int) *pending {
 	case !p.pins().redirects(route):
 		v.Redirect.Why = "only pods are redirected, when they come"
 		if p.pins().pinning() == PinNever {
-			v.Redirect.Why = "nobody can change the object here"
+			v.Redirect.Why = "the object cannot be changed here"
 		}
 	case p.pins().isTransformed(v.Image):
 		v.Redirect.Why = "the reference was made by a transformation, so that its text cannot be replaced"
@@ -182,7 +182,7 @@ func (p *objectEvaluation) seekTarget(i int) *pending {
 // unresolved returns the reason why there is no digest.
 func (plan *mirrorPlan) unresolved() string {
 	if plan.digest == nil {
-		return "nobody resolved it"
+		return "it was not resolved"
 	}
 	if plan.digest.result == nil {
 		return errUnfinished.Error()
@@ -207,7 +207,7 @@ func (v *Verdict) asksProof() bool {
 // judged.
 func (m mirrors) unrouted(v *Verdict, plan *mirrorPlan) {
 	reason := policy.Reason{
-		Code: policy.NotMirrored, Message: "the mirrors could not be asked: " + plan.err.Error(), Hint: hint.MirrorSelectors,
+		Code: policy.NotMirrored, Message: "the mirrors could not be queried: " + plan.err.Error(), Hint: hint.MirrorSelectors,
 	}
 	denies := m.set.Denies()
 	switch {
@@ -287,7 +287,7 @@ func (p *objectEvaluation) redirected(one *pending) {
 	if p.pins().pinning() == PinNever {
 		v.Result, v.Pin = Deny, false
 		v.Reasons = []policy.Reason{{
-			Code: policy.NoMirror, Path: route.Mirror, Message: "the mapping does not leave it at " + v.Image.Ref.Registry() + ", and nobody can change the object here",
+			Code: policy.NoMirror, Path: route.Mirror, Message: "the mapping does not leave it at " + v.Image.Ref.Registry() + ", and the object cannot be changed here",
 			Hint: hint.Write(r.Target.String()),
 		}}
 		return

@@ -66,7 +66,7 @@ func (r Request) isPlaced() bool {
 	return r.Object.IsZero() || r.Object.IsDocument() || r.Subject.Request.IsWhole()
 }
 
-// place sets the namespace of a cluster-scoped object as the API server does: none, and the own name
+// setNamespace sets the namespace of a cluster-scoped object as the API server does: none, and the own name
 // and labels for a Namespace. A namespace that the object or the caller names has no effect, so
 // that no exclusion of that namespace covers the object.
 func (r Request) setNamespace(s *policy.Subject) {

@@ -84,7 +84,7 @@ func TestOrder(t *testing.T) {
 		{"everything", gate.StageAll, elsewhere(app.Name), "@sha256", policy.Enforce, policy.Fail, gate.Allow, pinned, []string{pinned}, 0},
 		{"the new name is what is proved", gate.StageAll, elsewhere(bad.Name), "", policy.Enforce, policy.Fail, gate.Deny, "", []string{bad.Name}, 0},
 		{"a validation denies", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Deny, "", []string{pinned}, 0},
-		{"a validation could not be asked", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Indeterminate, gate.Error, "", []string{pinned}, 0},
+		{"a validation could not be evaluated", gate.StageAll, elsewhere(app.Name), "nothing", policy.Enforce, policy.Indeterminate, gate.Error, "", []string{pinned}, 0},
 		{"a validation audits", gate.StageAll, elsewhere(app.Name), "nothing", policy.Audit, policy.Fail, gate.Allow, pinned, []string{pinned}, 1},
 		{"an unknown action denies", gate.StageAll, elsewhere(app.Name), "nothing", "Perhaps", policy.Fail, gate.Deny, "", []string{pinned}, 0},
 		{"the mutating endpoint validates nothing", gate.StageMutate, elsewhere(app.Name), "nothing", policy.Enforce, policy.Fail, gate.Allow, pinned, nil, 0},

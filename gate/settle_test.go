@@ -12,7 +12,7 @@ import (
 	"github.com/quaymaster/quaymaster/registry/registrytest"
 )
 
-// unasked is a rule that cannot be asked.
+// unasked is a rule that cannot be evaluated.
 type unasked struct {
 	rule
 	err error

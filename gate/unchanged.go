@@ -32,7 +32,7 @@ func (p *objectEvaluation) leaveUnchanged(ctx context.Context, standard []policy
 	for i := range p.checks.Results {
 		result := &p.checks.Results[i]
 		if result.Err != nil && !result.Renewed && p.isUnchanged(ctx, *result, standard) {
-			result.Err, result.Skip = nil, fmt.Sprintf("none of its images changed; it could not be asked: %v", result.Err)
+			result.Err, result.Skip = nil, fmt.Sprintf("none of its images changed; it could not be evaluated: %v", result.Err)
 		}
 	}
 }

@@ -14,28 +14,28 @@ type Code string
 
 // The codes of decisions.
 const (
-	Verified        Code = "verified"             // everything asked for was proved
-	Unsigned        Code = "unsigned"             // no signature of a kind that was asked for
+	Verified        Code = "verified"             // every requirement passed
+	Unsigned        Code = "unsigned"             // no signature of a required kind
 	NoAttestation   Code = "no-attestation"       // no attestation of the type
 	ConditionFailed Code = "condition-failed"     // the statement does not say what it must
 	Denied          Code = "denied-by-condition"  // the policy's own deny condition holds
 	MissingDigest   Code = "missing-digest"       // the image is named by tag alone
-	Violated        Code = "violated"             // the object is not as a rule wants it
-	Unverified      Code = "unverified"           // the policy requires a proof, and no policy has one
-	TooFewSigners   Code = "too-few-signers"      // some signed, fewer than asked for
+	Violated        Code = "violated"             // the object violates a rule
+	Unverified      Code = "unverified"           // the policy requires a verification, and no policy has one
+	TooFewSigners   Code = "too-few-signers"      // some signed, fewer than required
 	SkippedByPolicy Code = "skipped"              // the policy leaves the image alone
 	Excepted        Code = "excepted"             // a policy exception leaves it alone
 	Unchanged       Code = "unchanged"            // the object ran it before this update
-	NotPinned       Code = "not-pinned"           // proved, and the runtime may resolve the tag anew
+	NotPinned       Code = "not-pinned"           // verified, and the runtime may resolve the tag anew
 	NotConcerned    Code = "no-policy"            // no policy matches the image
-	DigestPinned    Code = "pinned"               // nothing to prove; the digest was pinned
+	DigestPinned    Code = "pinned"               // nothing to verify; the digest was pinned
 	ImageNotFound   Code = "image-not-found"      // the registry does not have it
 	AccessRefused   Code = "access-refused"       // the registry refuses us
-	Unavailable     Code = "registry-unavailable" // nobody answered
-	TooMuch         Code = "bound-reached"        // more than we are willing to read
+	Unavailable     Code = "registry-unavailable" // the registry did not answer
+	TooMuch         Code = "bound-reached"        // a bound of bytes or items was reached
 	Contradiction   Code = "contradiction"        // the registry contradicts itself
-	PolicyError     Code = "policy-error"         // the policy could not be asked
-	CannotProve     Code = "cannot-prove"         // trust or a key that the proof needs is missing
+	PolicyError     Code = "policy-error"         // the policy could not be evaluated
+	CannotProve     Code = "cannot-prove"         // trust or a key that the verification needs is missing
 	TimedOut        Code = "timed-out"            // the deadline passed first
 	Mirrored        Code = "mirrored"             // redirected to a mirror that serves the same digest
 	NotMirrored     Code = "not-mirrored"         // no mirror qualifies; it stays where it was written

@@ -44,7 +44,7 @@ func (t marked[T]) take(wanted func(T) bool) []T {
 	return out
 }
 
-// tellNext returns the first unmarked element for which wanted holds, if there is one.
+// next returns the first unmarked element for which wanted holds, if there is one.
 func (t marked[T]) next(wanted func(T) bool) []T {
 	for i, element := range t.all {
 		if !t.done[i] && wanted(element) {

@@ -57,7 +57,7 @@ func (a Attempt) String() string {
 	case redirect.Missing, redirect.Differs:
 		text = "does not have the digest"
 	case redirect.Failed:
-		text = "could not be looked at"
+		text = "could not be queried"
 	case redirect.Resting:
 		text = "did not answer a moment ago, and was not asked"
 	case redirect.NotAsked:

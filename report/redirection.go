@@ -138,7 +138,7 @@ func (r Redirection) branch(verbose bool) *branch {
 	return b
 }
 
-// words describes the result for a reference.
+// describe describes the result for a reference.
 func (r Redirect) describe(target string) string {
 	switch r {
 	case Redirected:

@@ -38,7 +38,7 @@ var scenarios = []scenario{
 	{name: "audit", reason: "a failure that only warns", images: []string{"registry.example/lab/unsigned:1"}},
 	{name: "skipped", reason: "the policy leaves it alone", images: []string{"registry.example/shop/exempt:1"}},
 	{name: "no-policy", reason: "nobody speaks of it", images: []string{"nginx"}},
-	{name: "rule-error", reason: "a rule that could not be asked, and an image that it might have spoken of", manifest: `
+	{name: "rule-error", reason: "a rule that could not be evaluated, and an image that it might have spoken of", manifest: `
 apiVersion: v1
 kind: Pod
 metadata: {name: web, namespace: red}

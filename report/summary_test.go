@@ -43,7 +43,7 @@ func TestCount(t *testing.T) {
 		{"only a warning", "audit", report.Summary{Objects: 1, Images: 1, Allowed: 1, Warned: 1}, 0, 0},
 		{"skipped is spoken of", "skipped", report.Summary{Objects: 1, Images: 1, Allowed: 1}, 0, 0},
 		{"nobody speaks of it", "no-policy", report.Summary{Objects: 1, Images: 1, Unchecked: 1}, 0, 1},
-		{"a rule that could not be asked may speak of the image", "rule-error", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
+		{"a rule that could not be evaluated may speak of the image", "rule-error", report.Summary{Objects: 1, Images: 1, Errors: 1}, 3, 3},
 		{"the object has no image that could be read", "malformed", report.Summary{Objects: 1, Denied: 1}, 1, 1},
 		{"no image", "no-images", report.Summary{Objects: 1}, 0, 0},
 		{"a no weighs more than nobody knows", "pod", report.Summary{Objects: 1, Images: 11, Allowed: 7, Denied: 2, Errors: 1, Warned: 1, Unchecked: 1}, 1, 1},

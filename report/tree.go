@@ -200,7 +200,7 @@ func (g grower) rules(b *branch, rules []policy.RuleResult) {
 		who := clean(newPolicy(r.Policy).String()) + ", rule " + clean(r.Rule)
 		switch {
 		case r.Err != nil:
-			child := &branch{sign: "?", colour: yellow, text: who + ": could not be asked"}
+			child := &branch{sign: "?", colour: yellow, text: who + ": could not be evaluated"}
 			child.add("because", clean(r.Err.Error()))
 			b.below = append(b.below, child)
 		case r.Skip != "" && r.Kind != policy.ImageRule:

@@ -121,7 +121,7 @@ func TestImagesAreProvedOnce(t *testing.T) {
 	}
 }
 
-// TestNamespaces: a rule that selects by the labels of a namespace cannot be asked where
+// TestNamespaces: a rule that selects by the labels of a namespace cannot be evaluated where
 // nobody knows them, and that is no pass.
 func TestNamespaces(t *testing.T) {
 	selecting := strings.Replace(labelPolicy("p", "Pod", ""), `kinds: ["Pod"]`, `kinds: ["Pod"], namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}`, 1)

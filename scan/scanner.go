@@ -157,7 +157,7 @@ func (r *round) run(ctx context.Context) error {
 }
 
 // errGivenUp is the reason for skipping a kind in a round.
-var errGivenUp = errors.New("it was tried again and again")
+var errGivenUp = errors.New("the maximum number of attempts failed")
 
 func (r *round) refused(kind Kind, err error) {
 	r.options.Follower.Refused(kind)

@@ -128,7 +128,7 @@ type ring struct {
 	sealers []*sealer
 }
 
-// sealers returns the sealer of the current key, then those of the former ones.
+// get returns the sealer of the current key, then those of the former ones.
 func (r *ring) get() ([]*sealer, error) {
 	current, former := r.keys()
 	if len(former) > maxFormer {

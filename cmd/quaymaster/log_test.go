@@ -88,7 +88,7 @@ func TestLog(t *testing.T) {
 		{"the folder of all", []string{"verify", folder, "--key", public}, command.ExitAllowed, "replica-a: whole", ""},
 		{"a file, as JSON", []string{"verify", "--json", file}, command.ExitAllowed, `"first":1,"last":4,`, ""},
 		{"without a key", []string{"verify", file}, command.ExitAllowed, "the signatures of checkpoints were not checked: give --key", ""},
-		{"another key", []string{"verify", file, "--key", otherKey}, command.ExitDenied, "signed with a key that was not given", ""},
+		{"another key", []string{"verify", file, "--key", otherKey}, command.ExitDenied, "signed with a key that is not in --key", ""},
 		{"what was seen elsewhere", []string{"verify", file, "--anchor", seen}, command.ExitAllowed, "whole", ""},
 		{"something else was seen elsewhere", []string{"verify", file, "--anchor", unseen}, command.ExitDenied, "another line was seen under its number", ""},
 		{"a line was changed", []string{"verify", changed, file}, command.ExitDenied, "changed: BROKEN\n  changed, line 3 (number 3 of the log): the hash of the line before it: expected ", ""},

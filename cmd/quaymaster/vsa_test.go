@@ -50,7 +50,7 @@ func statementIn(t *testing.T, line string) string {
 }
 
 // TestSummaries: a summary is made, signed, stored and accepted; and what it says of an
-// image that failed, could not be looked at, or of which nobody asks anything.
+// image that failed, could not be verified, or of which nobody asks anything.
 func TestSummaries(t *testing.T) {
 	h := newEnv(t, registrytest.Options{})
 	h.ci(t)

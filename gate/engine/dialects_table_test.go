@@ -24,7 +24,7 @@ func meaning(word string) []policy.Code {
 		// ImageValidatingPolicy who did not, and of a ClusterImagePolicy it is Rego of its
 		// author that does not hold.
 		"few": {policy.TooFewSigners, "wrong-key", policy.Denied},
-		// Beside what could not be looked at, something was found that is not enough. It
+		// Beside what could not be verified, something was found that is not enough. It
 		// stands first where policies declare whom they want, and is left out where
 		// expressions do.
 		"who+": {"wrong-identity", policy.Unavailable}, "key+": {"wrong-key", policy.Unavailable}, "notes+": {"wrong-annotation", policy.Unavailable},
@@ -56,8 +56,8 @@ signed by the key and logged                                 | ok       | ok    
 signed by the key and logged, in a bundle                    | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key and logged, in a bundle, by digest         | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, and a log's broken promise                | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
-signed by the key, and a broken proof in a bundle            | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
-signed by the key, and logged by a log that nobody trusts    | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
+signed by the key, and an invalid inclusion proof in a bundle            | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
+signed by the key, and logged by an untrusted log    | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, and stamped                               | ok       | log      | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, twice                                     | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
 signed with another key                                         | key      | key      | who      | nothing  | key      | key      | key      | key      | none

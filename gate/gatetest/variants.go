@@ -316,8 +316,8 @@ func variants() []struct {
 		{"signed by the key and logged, in a bundle", []step{by{}.bundle}},
 		{"signed by the key and logged, in a bundle, by digest", []step{by{}.bundle, byDigest}},
 		{"signed by the key, and a log's broken promise", []step{by{claim: recorded(verifytest.Record{Fault: verifytest.WrongPromise})}.layer}},
-		{"signed by the key, and a broken proof in a bundle", []step{by{claim: recorded(verifytest.Record{Fault: verifytest.WrongProof})}.bundle}},
-		{"signed by the key, and logged by a log that nobody trusts", []step{foreignLog}},
+		{"signed by the key, and an invalid inclusion proof in a bundle", []step{by{claim: recorded(verifytest.Record{Fault: verifytest.WrongProof})}.bundle}},
+		{"signed by the key, and logged by an untrusted log", []step{foreignLog}},
 		{"signed by the key, and stamped", []step{by{claim: stamped()}.layer}},
 		{"signed by the key, twice", []step{by{}.layer, by{claim: never}.bundle}},
 

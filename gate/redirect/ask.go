@@ -118,7 +118,7 @@ func (c *Chooser) request(ctx context.Context, s opened, k key) answer {
 	return answer{descriptor: descriptor, err: err, took: c.now().Sub(began)}
 }
 
-// work asks a target, caches its answer, and reports the result to Health. A panic passes
+// query asks a target, caches its answer, and reports the result to Health. A panic passes
 // through, to the flight: it is a defect of this program and not the registry's failure.
 func (c *Chooser) query(ctx context.Context, s opened, k key) (image.Descriptor, error) {
 	if n, ok := c.known.Get(k); ok { // by work that ended before this began

@@ -55,7 +55,7 @@ type Attempt struct {
 	// Tag is the digest that the candidate's tag resolves to; zero where it was not requested
 	// or not returned.
 	Tag image.Digest
-	// Err is why it could not be asked, or was refused; nil for the chosen one.
+	// Err is why it could not be queried, or was refused; nil for the chosen one.
 	Err error
 	// Took is the duration of its requests; zero for a cache hit.
 	Took time.Duration
@@ -82,7 +82,7 @@ func (a Attempt) Words() string {
 	case Resting:
 		return "did not answer a moment ago and was not asked" + a.because()
 	case Failed:
-		return "could not be looked at" + a.because()
+		return "could not be queried" + a.because()
 	}
 	return "was not asked"
 }

@@ -230,7 +230,7 @@ func (a *Attempt) conclude(got answer) {
 	}
 }
 
-// fail records that the candidate could not be asked, or rests.
+// fail records that the candidate could not be queried, or rests.
 func (a *Attempt) fail(err error) {
 	a.State, a.Err = Failed, err
 	if _, resting := errors.AsType[*restingError](err); resting {

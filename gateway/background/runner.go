@@ -180,7 +180,7 @@ func (l observer) Worked(w background.Work) {
 		l.log.Info("an object was "+string(w.Action)+" because of a rule", about...)
 		return
 	}
-	l.log.Warn("what a rule wants is not done", append(about, slog.String("error", w.Err.Error()), slog.Bool("final", w.Final))...)
+	l.log.Warn("a generate or mutate-existing rule failed", append(about, slog.String("error", w.Err.Error()), slog.Bool("final", w.Final))...)
 	if l.events == nil {
 		return
 	}

@@ -68,7 +68,7 @@ func (r *Replicas) Client(key []byte) (*peers.Client, error) {
 		return nil, nil
 	}
 	options := []peers.Option{peers.WithFailures(func(member string, err error) {
-		r.config.Log.Debug("a replica could not be asked", slog.String("member", member), slog.String("error", err.Error()))
+		r.config.Log.Debug("a replica could not be queried", slog.String("member", member), slog.String("error", err.Error()))
 	})}
 	host, _, err := net.SplitHostPort(r.address)
 	if err != nil {

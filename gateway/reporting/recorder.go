@@ -169,7 +169,7 @@ func ofPolicies(review admission.Review) []record.Event {
 			continue
 		}
 		told[rule.Policy] = true
-		note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + " could not be asked: " + rule.Err.Error()
+		note := nameOf(review) + ": policy " + rule.Policy.ID() + "/" + rule.Rule + " could not be evaluated: " + rule.Err.Error()
 		events = append(events, eventOf(review, "PolicyError", kinds.Reference(rule.Policy), note))
 	}
 	return events

@@ -48,7 +48,7 @@ func TestEventsOfMirrors(t *testing.T) {
 	}{
 		{"no target qualifies", gate.Verdict{Result: gate.Deny, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
 			[]string{"MirrorViolation Denied Pod mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
-		{"a target could not be asked", gate.Verdict{Result: gate.Error, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
+		{"a target could not be queried", gate.Verdict{Result: gate.Error, Reasons: []policy.Reason{about(policy.NoMirror)}}, nil,
 			[]string{"MirrorError Denied Pod mirror RegistryMirror/hub[0]: no-mirror: so it is"}},
 		{"no entry could be asked", gate.Verdict{Result: gate.Error, Reasons: []policy.Reason{unasked}}, nil,
 			[]string{"MirrorError Denied Pod mirror: not-mirrored: so it is"}},

@@ -19,7 +19,7 @@ import (
 // The values of AuditedBy for policies.
 const (
 	BySetting = "the setting policies.audit"
-	ByRollout = "the guard: it waits to be tried"
+	ByRollout = "rollout: pending impact analysis"
 )
 
 // The values of policies.audit for sources that are no folder.
@@ -210,9 +210,9 @@ func (f *Effective) Why(entry catalog.Entry) string {
 	}
 	switch f.stands(entry.Policy.ID()) {
 	case rollout.Previous:
-		return "the guard holds it: it waits to be tried against what runs, and the version before stays in force"
+		return "rollout: pending impact analysis; the previous version remains active"
 	case rollout.Audited:
-		return "the guard holds it: it waits to be tried against what runs, and only audits until then"
+		return "rollout: pending impact analysis; it only audits until then"
 	case rollout.Itself:
 	}
 	return ""

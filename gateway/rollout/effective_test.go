@@ -93,7 +93,7 @@ func TestInForce(t *testing.T) {
 	if p := put(found, key, changed); p.AuditedBy != "" || !strings.Contains(p.Source, "as it was approved") || now.stands(p.ID()) != rollout.Previous {
 		t.Errorf("a change: %+v", p)
 	}
-	if _, guard := now.Count(found.Snapshot().Entries); guard != 1 || !strings.Contains(now.Why(found.Snapshot().Entries[0]), "the version before stays in force") {
+	if _, guard := now.Count(found.Snapshot().Entries); guard != 1 || !strings.Contains(now.Why(found.Snapshot().Entries[0]), "the previous version remains active") {
 		t.Errorf("%d are held; %q", guard, now.Why(found.Snapshot().Entries[0]))
 	}
 	now.Reset() // what policies are compiled with has changed

@@ -67,7 +67,7 @@ func (k *Keeper) Restore(ctx context.Context, cache snapshot.Memory, key []byte)
 	}
 	k.kept, err = snapshot.New(snapshot.Options{
 		Memory: cache, Store: store, Sealer: sealer, Room: room, Parts: maxParts, Interval: k.config.Interval,
-		Failed: gateway.Warn(log, "what was proved is not kept for a restart as it should be"),
+		Failed: gateway.Warn(log, "the snapshot of verified claims could not be saved"),
 	})
 	if err != nil {
 		return err
@@ -81,9 +81,9 @@ func (k *Keeper) Restore(ctx context.Context, cache snapshot.Memory, key []byte)
 		gateway.Warn(log, "a snapshot is not used as a whole")(err)
 	}
 	if entries > 0 {
-		log.Info("what was proved before is known again", slog.Int("entries", entries))
+		log.Info("restored verified claims from the snapshot", slog.Int("entries", entries))
 	} else if err == nil {
-		log.Info("nothing that was proved before is known: there is no snapshot, or nothing in it holds")
+		log.Info("no usable snapshot: starting with an empty cache")
 	}
 	return nil
 }

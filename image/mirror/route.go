@@ -29,7 +29,7 @@ func (s *Set) Route(ref image.Ref, about Subject) (*Route, error) {
 		applies, err := w.entry.selects.match(about)
 		switch {
 		case err != nil:
-			failure = fmt.Errorf("mirrors: %s names %s and cannot be asked: %w", w.entry.name, ref, err)
+			failure = fmt.Errorf("mirrors: %s names %s and cannot be queried: %w", w.entry.name, ref, err)
 		case applies:
 			chosen = w
 		default:

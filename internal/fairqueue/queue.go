@@ -79,7 +79,7 @@ type flow struct {
 	key          flowKey
 	tenant, host *party // host is nil for ""
 	held         int64
-	queue        []*waiter // in order; not empty if and only if it is in Places.waiting
+	queue        []*waiter // in order; not empty if and only if it is in Queue.waiting
 }
 
 type waiter struct {
@@ -93,7 +93,7 @@ type waiter struct {
 // New makes places that are all free.
 func New(bounds Bounds) (*Queue, error) {
 	if bounds.Total < 1 || bounds.PerHost < 0 {
-		return nil, fmt.Errorf("fair places: %d in all, %d for a host: want at least 1", bounds.Total, bounds.PerHost)
+		return nil, fmt.Errorf("fair queue: %d seats in all, %d for a host: want at least 1", bounds.Total, bounds.PerHost)
 	}
 	if bounds.PerHost == 0 {
 		bounds.PerHost = bounds.Total
@@ -111,18 +111,18 @@ type WaitError struct {
 func (e *WaitError) Error() string {
 	switch e.Reason {
 	case Share:
-		return "the tenant has its share of the places, and none came free in time"
+		return "the tenant uses its share of the seats, and none was released in time"
 	case HostFull:
-		return "the host has all the places that it may have, and none came free in time"
+		return "the host uses all seats that it may use, and none was released in time"
 	}
-	return "all places are taken, and none came free in time"
+	return "all seats are in use, and none was released in time"
 }
 
 // Unwrap returns the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
 // errTooMany: a claim exceeds the total number of places.
-var errTooMany = errors.New("fair places: more are wanted than there are")
+var errTooMany = errors.New("fair queue: the claim exceeds the number of seats")
 
 // Hold is the admission of a claim. Call Leave once.
 type Hold struct {

@@ -51,7 +51,7 @@ func Open(from io.Reader, pinned image.Digest) (*Read, error) {
 	}
 	found := &Read{Digest: image.DigestOf(packed)}
 	if !pinned.IsZero() && !pinned.Matches(packed) {
-		return nil, fmt.Errorf("read bundle: its digest is %s, and %s is wanted: it is another bundle, or somebody changed it", found.Digest, pinned)
+		return nil, fmt.Errorf("read bundle: its digest is %s, and %s is wanted: it is another bundle, or it was changed", found.Digest, pinned)
 	}
 	if err := found.unpack(packed); err != nil {
 		return nil, fmt.Errorf("read bundle: %w", err)

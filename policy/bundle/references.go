@@ -79,16 +79,16 @@ func (f *finder) member(key string, value any) {
 		f.object(&f.found.Secrets, "Secret", reference, f.defaults.Kyverno)
 	case "paramRef":
 		f.object(&f.found.ConfigMaps, "ConfigMap", reference, "default")
-		f.gap("it takes parameters by paramRef: only those of ConfigMaps that are named are carried, and a rule that wants others cannot be asked")
+		f.gap("it takes parameters by paramRef: only those of ConfigMaps that are named are carried, and a rule that wants others cannot be evaluated")
 	case "apiCall":
-		f.gap("it calls an API or a service (apiCall): a rule that wants the answer cannot be asked")
+		f.gap("it calls an API or a service (apiCall): a rule that wants the answer cannot be evaluated")
 	case "secrets":
 		if list, _ := value.([]any); len(list) > 0 {
 			f.gap("it names credentials for registries: they are not carried, and those of the process that verifies are used, where --resource does not give them")
 		}
 	case "remote":
 		if _, ok := reference["url"]; ok {
-			f.gap("a part of it stands at an address: it is read there when it is asked, and offline the policy cannot be asked")
+			f.gap("a part of it stands at an address: it is read there when it is asked, and offline the policy cannot be evaluated")
 		}
 	case "subjects", "roles", "clusterRoles":
 		f.found.AsksUser = true
@@ -104,7 +104,7 @@ func (f *finder) object(to *[]Object, kind string, reference map[string]any, nam
 	switch {
 	case name == "":
 	case strings.Contains(name+namespace, "{{"):
-		f.gap("it makes up the name of a %s when it is asked (%s/%s): a rule that wants it cannot be asked unless --resource gives it", kind, namespace, name)
+		f.gap("it makes up the name of a %s when it is asked (%s/%s): a rule that wants it cannot be evaluated unless --resource gives it", kind, namespace, name)
 	default:
 		*to = append(*to, Object{namespace, name})
 	}
@@ -127,10 +127,10 @@ func (f *finder) text(text string) {
 		f.found.ConfigMaps = append(f.found.ConfigMaps, Object{found[1], found[2]})
 	}
 	if len(lookedUp.FindAllString(text, -1)) > len(named) {
-		f.gap("an expression looks objects up (resource.Get, List or Post) that are no ConfigMaps named there: a rule that wants them cannot be asked")
+		f.gap("an expression looks objects up (resource.Get, List or Post) that are no ConfigMaps named there: a rule that wants them cannot be evaluated")
 	}
 	if called.MatchString(text) {
-		f.gap("an expression calls a service (http): it is called when the rule is asked, and offline the rule cannot be asked")
+		f.gap("an expression calls a service (http): it is called when the rule is asked, and offline the rule cannot be evaluated")
 	}
 	if strings.Contains(text, "userInfo") || strings.Contains(text, "serviceAccountName") || strings.Contains(text, "serviceAccountNamespace") {
 		f.found.AsksUser = true

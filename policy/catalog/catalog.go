@@ -61,7 +61,7 @@ type State string
 const (
 	Ours    State = "ours"     // active
 	NotOurs State = "not-ours" // left alone
-	Broken  State = "broken"   // ours, and cannot be asked
+	Broken  State = "broken"   // ours, and cannot be evaluated
 )
 
 // Document is a policy or an exception as it is written.

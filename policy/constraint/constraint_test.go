@@ -212,7 +212,7 @@ func TestRefused(t *testing.T) {
 		{"an unknown operation", strings.Replace(rules("pods", ""), "CREATE", "MAKE", 1), ".resourceRules[0].operations[0]"},
 		{"no group", strings.Replace(rules("pods", ""), "['*']", "[]", 1), ".resourceRules[0].apiGroups"},
 		{"an unknown policy", rules("pods", "") + "matchPolicy: Other\n", ".matchPolicy"},
-		{"a selector that cannot be asked", rules("pods", "") + "objectSelector: {matchExpressions: [{key: a, operator: Is}]}\n", ".objectSelector"},
+		{"a selector that cannot be evaluated", rules("pods", "") + "objectSelector: {matchExpressions: [{key: a, operator: Is}]}\n", ".objectSelector"},
 		{"an exclusion that is none", rules("pods", "") + excluding(strings.Replace(rules("podz", ""), "'*'", "''", 1)), ".excludeResourceRules[0].resources[0]"},
 	} {
 		_, err := constraint.Compile(read(t, c.text), "spec", widgets{})

@@ -246,7 +246,7 @@ func TestDecideAttestations(t *testing.T) {
 		{"two signers, one of whom disagrees", one(says("clean"), set(2, "a", "b")), world{"a": stated("A", `"clean"`), "b": stated("B", `"dirty"`)}, policy.Fail, policy.ConditionFailed},
 		{"a deny condition that does not hold", denying("bad"), world{"a": stated("A", `"good"`)}, policy.Pass, policy.Verified},
 		{"a deny condition that holds", denying("bad"), world{"a": stated("A", `"bad"`)}, policy.Fail, policy.Denied},
-		{"a deny condition that cannot be asked denies", denying("bad"), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.Denied},
+		{"a deny condition that cannot be evaluated denies", denying("bad"), world{"a": stated("A", `"unreadable"`)}, policy.Fail, policy.Denied},
 		{"a deny condition that one statement passes", denying("bad"), world{"a": stated("A", `"bad"`, `"good"`)}, policy.Pass, policy.Verified},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -352,7 +352,7 @@ func (c *Call) serverPath(text, at string) error {
 	case slices.Contains([]string{"proxy", "exec", "attach", "portforward", "log"}, segments[len(segments)-1]) || slices.Contains(segments, "proxy"):
 		return field.Fail(at, "%q leads to what runs in the cluster, and not to an object: use service", text)
 	case u.Query().Has("watch"):
-		return field.Fail(at, "%q asks for a watch: use kubernetesResource", text)
+		return field.Fail(at, "%q requires a watch: use kubernetesResource", text)
 	case c.Method == methodPost && (segments[0] != "apis" || len(segments) < 2 || segments[1] != "authorization.k8s.io" ||
 		!strings.HasSuffix(segments[len(segments)-1], "reviews")):
 		return field.Fail(at, "%q: only reviews of authorization.k8s.io are posted for policies: an entry must change nothing in the cluster", text)

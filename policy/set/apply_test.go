@@ -89,10 +89,10 @@ func TestValidate(t *testing.T) {
 		{"one that may not apply has not, and the next has", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Pass, Doubtful: true}}, ruling{name: "b", says: policy.Validated{Result: policy.Pass}}, ruling{name: "c", says: violated("no")},
 		}}}, "shop", []policy.Result{policy.Pass, policy.Pass}},
-		{"one that could not be asked has not applied", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
+		{"one that could not be evaluated has not applied", policy.Policy{Settings: policy.Settings{FirstRuleOnly: true}, ObjectRules: policy.ObjectRules{Validations: []policy.Validation{
 			ruling{name: "a", says: policy.Validated{Result: policy.Indeterminate, Action: policy.Audit}}, ruling{name: "b", says: violated("no")},
 		}}}, "shop", []policy.Result{policy.Indeterminate, policy.Fail}},
-		{"a word that nobody knows could not be asked", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}}, "shop", []policy.Result{policy.Indeterminate}},
+		{"a word that nobody knows could not be evaluated", policy.Policy{ObjectRules: policy.ObjectRules{Validations: []policy.Validation{ruling{name: "a", says: policy.Validated{Result: "perhaps"}}}}}, "shop", []policy.Result{policy.Indeterminate}},
 	} {
 		row.policy.Kind, row.policy.Name = "ClusterPolicy", "p"
 		var got []policy.Result
@@ -161,7 +161,7 @@ func TestANamespaceIsNotItsOwn(t *testing.T) {
 }
 
 // TestMutateInOrder: each mutation sees what the ones before made, and one that
-// could not be asked changes nothing.
+// could not be evaluated changes nothing.
 func TestMutateInOrder(t *testing.T) {
 	add := func(key, from string) func(map[string]any) map[string]any {
 		return func(object map[string]any) map[string]any {

@@ -105,7 +105,7 @@ func TestExceptions(t *testing.T) {
 		}, "all", "all"},
 		{"of the object", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Scope = scope{covers: true} })}, "x", "x"},
 		{"of another object", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Scope = scope{} })}, "", ""},
-		{"that cannot be asked", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Scope = scope{covers: true, err: errors.New("no")} })}, "", ""},
+		{"that cannot be evaluated", []*policy.Exception{exception("x", func(e *policy.Exception) { e.Scope = scope{covers: true, err: errors.New("no")} })}, "", ""},
 	} {
 		base, err := set.New(&policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{rule{name: "signed", patterns: []string{"*"}}}})
 		if err != nil {

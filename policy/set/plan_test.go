@@ -104,7 +104,7 @@ func TestWhatBecomesOfARule(t *testing.T) {
 		{reason: "it does not apply", rule: told{plans: always(policy.RulePlan{Skip: "of its own"}, false)}, images: []policy.Image{fresh}, want: "of its own"},
 		{reason: "and its checks do not either", rule: told{plans: always(policy.RulePlan{Skip: "of its own"}, true)}, images: []policy.Image{fresh}, want: "of its own"},
 		{reason: "nor its judge", rule: told{ofObject: true, plans: always(judgeSkips, true)}, images: []policy.Image{fresh}, want: "of its own"},
-		{reason: "it cannot be asked", rule: told{plans: func([]policy.Image) (policy.RulePlan, error) { return policy.RulePlan{}, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
+		{reason: "it cannot be evaluated", rule: told{plans: func([]policy.Image) (policy.RulePlan, error) { return policy.RulePlan{}, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
 		{reason: "nor can its judge be, then", rule: told{ofObject: true, plans: func([]policy.Image) (policy.RulePlan, error) { return judged, errors.New("no answer") }}, images: []policy.Image{fresh}, want: "error"},
 		{reason: "a check that could never be met", rule: told{plans: func(images []policy.Image) (policy.RulePlan, error) {
 			return policy.RulePlan{Checks: []policy.Check{{Image: images[0], Claims: policy.Claims{Requirements: []policy.Requirement{requirement(2, "a")}}}}}, nil
@@ -261,8 +261,8 @@ func TestRuleOfACopy(t *testing.T) {
 		{"it judges under both", under(judged, judged, ""), "check /a judged, check /a judged, judge Enforce, judge Enforce"},
 		{"under the copy's alone", under(judged, judgeSkips, ""), "check /a judged, judge Enforce"},
 		{"under the source's alone", under(judgeSkips, judged, ""), "check /a judged, judge Enforce"},
-		{"it cannot be asked under the copy's", under(policy.RulePlan{}, policy.RulePlan{}, "mirror.example"), "error"},
-		{"it cannot be asked under the source's", under(policy.RulePlan{}, policy.RulePlan{}, "docker.io"), "error"},
+		{"it cannot be evaluated under the copy's", under(policy.RulePlan{}, policy.RulePlan{}, "mirror.example"), "error"},
+		{"it cannot be evaluated under the source's", under(policy.RulePlan{}, policy.RulePlan{}, "docker.io"), "error"},
 	} {
 		planned := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{c.rule}})
 		if got := became(planned.Plan(t.Context(), &policy.Subject{Kind: "Pod"}, finder(standing, source))); got != c.want {

@@ -98,7 +98,7 @@ func TestExceptedAndLeft(t *testing.T) {
 	}
 }
 
-// TestExceptionOfWhatChanged: a rule that cannot be asked is left alone where an exception
+// TestExceptionOfWhatChanged: a rule that cannot be evaluated is left alone where an exception
 // covers what changed; what did not change needs none.
 func TestExceptionOfWhatChanged(t *testing.T) {
 	base := setOf(t, &policy.Policy{Kind: "ClusterPolicy", Name: "p", Rules: []policy.Rule{rule{name: "signed", patterns: []string{"*"}, err: errors.New("no answer")}}})

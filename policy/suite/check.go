@@ -107,7 +107,7 @@ func (t *compiledSuite) check(ctx context.Context, r *document.Row, place int, o
 	a := t.evaluate(ctx, object, r.Operation, t.evaluator.Together(place, object.Name()))
 	if a.Err != nil {
 		c.Got, c.Message = evaluation.Error, a.Err.Error()
-		return c.As(result.Failed, "could not be asked")
+		return c.As(result.Failed, "could not be evaluated")
 	}
 	rules := by(a, t.policies[place], r.Rule)
 	if len(rules) == 0 {
@@ -186,7 +186,7 @@ func follows(rule, name string) bool {
 func excluded(c result.Check, a *evaluation.Answer) result.Check {
 	if reasons := evaluation.Words(a.Outcome.Reasons); len(a.Rules) == 0 && reasons != "" {
 		c.Got, c.Message = evaluation.Error, reasons
-		return c.As(result.Failed, "could not be asked")
+		return c.As(result.Failed, "could not be evaluated")
 	}
 	if c.Want == evaluation.Skip || c.Want == evaluation.Pass {
 		return c.As(result.Skipped, "excluded: the rule does not match it")
@@ -244,7 +244,7 @@ func (t *compiledSuite) compareWith(r *document.Row, file string, found workload
 	case !ok && r.FailOnMissing != nil && !*r.FailOnMissing:
 		*c = c.As(result.Skipped, file+" does not have the object")
 	case !ok:
-		c.Message = "give it there, leave patchedResources out for it, or say failOnMissingResources: false"
+		c.Message = "give it there, leave patchedResources out for it, or set failOnMissingResources: false"
 		*c = c.As(result.Failed, file+" does not have the object")
 	default:
 		list := differences(want.Content(), found.Content())

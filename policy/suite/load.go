@@ -337,7 +337,7 @@ func (s *loaded) readPolicies() error {
 // readObjects reads manifests: a file, or the files of a folder.
 func readObjects(path string) ([]workload.Object, error) {
 	if strings.Contains(path, "https:/") || strings.Contains(path, "http:/") {
-		return nil, fmt.Errorf("%s: nothing is fetched: keep a copy beside the suite", path)
+		return nil, fmt.Errorf("%s: URLs are not supported: store a copy next to the suite", path)
 	}
 	if err := regular(path); err != nil {
 		return nil, err

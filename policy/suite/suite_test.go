@@ -164,7 +164,7 @@ func TestOneThingWrong(t *testing.T) {
 		{reason: "an unknown field", folder: "older", file: "test.yaml", old: "name: older", new: "names: older", want: `unknown field "names"`},
 		{reason: "an unknown result", folder: "older", file: "test.yaml", old: "status: pass", new: "status: passed", want: `results[0].result: "passed"`},
 		{reason: "no such file", folder: "older", file: "test.yaml", old: "[policy.yaml]", new: "[none.yaml]", want: "no such file"},
-		{reason: "a file from elsewhere", folder: "older", file: "test.yaml", old: "[policy.yaml]", new: `["https://example.com/policy.yaml"]`, want: "nothing is fetched"},
+		{reason: "a file from elsewhere", folder: "older", file: "test.yaml", old: "[policy.yaml]", new: `["https://example.com/policy.yaml"]`, want: "URLs are not supported"},
 		{reason: "a policy that does not compile", folder: "older", file: "policy.yaml", old: "pattern:", new: "patern:", want: "patern"},
 		{reason: "an object that is none", folder: "older", file: "resource.yaml", old: "kind: Pod", new: "kid: Pod", want: "no kind"},
 	} {

@@ -284,7 +284,7 @@ func (v *verification) open(l *Line) error {
 		return err
 	}
 	if torn := l.Open.Torn; torn != nil {
-		v.note(l, "a crash left an unfinished line of %d bytes, which is kept in %s", torn.Bytes, torn.File)
+		v.note(l, "a crash left an unfinished line of %d bytes, which is saved in %s", torn.Bytes, torn.File)
 	}
 	if l.Open.Damaged != "" {
 		v.note(l, "the log was found damaged: %s", l.Open.Damaged)
@@ -338,7 +338,7 @@ func (v *verification) checkpoint(l *Line) error {
 // fields.
 func (v *verification) signed(l *Line) error {
 	if v.keys[l.Checkpoint.Key] == nil {
-		return &BrokenError{What: "the checkpoint is signed with a key that was not given", Expected: strings.Join(v.keys.ids(), " or "), Found: l.Checkpoint.Key}
+		return &BrokenError{What: "the checkpoint is signed with a key that is not in --key", Expected: strings.Join(v.keys.ids(), " or "), Found: l.Checkpoint.Key}
 	}
 	if !v.keys.check(&l.Entry) {
 		return &BrokenError{What: "the checkpoint's signature is not that of its key " + l.Checkpoint.Key}

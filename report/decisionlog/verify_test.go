@@ -144,7 +144,7 @@ func TestVerifyNamesTheFirstBrokenLink(t *testing.T) {
 		{"a checkpoint is signed with another key", func(t *testing.T, w written) {
 			all := lines(t, w.files[1])
 			rewrite(t, w.files[1], append(all[:len(all)-1], signedBy(t, all, other)))
-		}, 1, 6, "a key that was not given: expected " /* the ID */},
+		}, 1, 6, "a key that is not in --key: expected " /* the ID */},
 		{"a checkpoint is signed with another key, and names the right one", func(t *testing.T, w written) {
 			all := lines(t, w.files[1])
 			lie := forge(t, signedBy(t, all, other), func(e *decisionlog.Entry) { e.Checkpoint.Key = w.key.ID() })

@@ -74,8 +74,8 @@ func TestOf(t *testing.T) {
 		{"a rule about the object", report.Record{Result: gate.Deny, Rules: []report.Rule{
 			{Policy: asked, Rule: "a", Result: policy.Pass}, {Policy: asked, Rule: "b", Result: policy.Fail, Reasons: said(policy.Violated, "no label")},
 			{Policy: asked, Rule: "c", Result: policy.Fail, Action: policy.Audit, Reasons: said(policy.Violated, "no team")}, {Policy: asked, Rule: "d", Skipped: "another kind"},
-		}}, "pass ClusterPolicy/q/a the object is as the rule wants it\ndeny ClusterPolicy/q/b no label\nwarn ClusterPolicy/q/c no team"},
-		{"a rule that could not be asked", report.Record{Result: gate.Error, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
+		}}, "pass ClusterPolicy/q/a the object satisfies the rule\ndeny ClusterPolicy/q/b no label\nwarn ClusterPolicy/q/c no team"},
+		{"a rule that could not be evaluated", report.Record{Result: gate.Error, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
 			Reasons: said(policy.PolicyError, "rule a: forbidden")}, "error ClusterPolicy/q/a rule a: forbidden"},
 		{"one that is admitted", report.Record{Result: gate.Allow, Rules: []report.Rule{{Policy: asked, Rule: "a", Error: "forbidden"}},
 			Warnings: said(policy.PolicyError, "rule a: forbidden")}, "warn ClusterPolicy/q/a rule a: forbidden"},

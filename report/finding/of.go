@@ -36,7 +36,7 @@ func (r Run) Unverified() string {
 	case r.Summary.Images == 0:
 		return "nothing was verified: there is no image in it, and no rule matches the objects"
 	default:
-		return "nothing was verified: no policy asks anything of the images"
+		return "nothing was verified: no policy applies to the images"
 	}
 }
 
@@ -282,7 +282,7 @@ func (m *record) rule(r *report.Rule) {
 		reasons = []policy.Reason{{Code: policy.Excepted, Message: r.Skipped}}
 	case r.Result == policy.Pass:
 		f.Status = Pass
-		reasons = orAll(reasons, []policy.Reason{{Code: policy.Verified, Message: "the object is as the rule wants it"}})
+		reasons = orAll(reasons, []policy.Reason{{Code: policy.Verified, Message: "the object satisfies the rule"}})
 	case r.Result == policy.Skipped:
 		f.Status = Skip
 	case r.Result == "":

@@ -312,7 +312,7 @@ func (i *Inventory) drop(e *entry) {
 	delete(i.images, e.image.ID)
 }
 
-// forget enforces the bounds. Images that no workload ran are evicted first, since requests for
+// evict enforces the bounds. Images that no workload ran are evicted first, since requests for
 // them are free, and then the least recently seen.
 func (i *Inventory) evict(now time.Time) {
 	full := func() bool {

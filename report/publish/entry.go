@@ -10,7 +10,7 @@ import (
 	"github.com/quaymaster/quaymaster/report/result"
 )
 
-// word is a result without its object and time. Thousands of pods have equal results, so each is
+// content is a result without its object and time. Thousands of pods have equal results, so each is
 // stored once.
 type content struct {
 	about    line

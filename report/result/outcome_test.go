@@ -30,7 +30,7 @@ func TestOfRules(t *testing.T) {
 		{"a failure that is only told", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Audit}, result.Fail},
 		{"its author only warns", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Warn}, result.Warn},
 		{"its author does not count failures", policy.RuleResult{Policy: unscored, Kind: policy.ValidateRule, Ruling: failed, Action: policy.Enforce}, result.Warn},
-		{"it could not be asked", policy.RuleResult{Policy: scored, Err: errors.New("gone")}, result.Error},
+		{"it could not be evaluated", policy.RuleResult{Policy: scored, Err: errors.New("gone")}, result.Error},
 		{"it could not look", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Ruling: policy.Ruling{Result: policy.Indeterminate}}, result.Error},
 		{"its conditions leave it alone", policy.RuleResult{Policy: scored, Kind: policy.ValidateRule, Skip: "preconditions"}, result.Skip},
 	} {

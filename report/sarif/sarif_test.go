@@ -220,7 +220,7 @@ func TestLocations(t *testing.T) {
 	}
 }
 
-// TestExecution: what could not be looked at is no success.
+// TestExecution: what could not be verified is no success.
 func TestExecution(t *testing.T) {
 	for reason, c := range map[string]struct {
 		change func(*finding.Run)

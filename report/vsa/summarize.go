@@ -162,13 +162,13 @@ func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 	}
 	for _, rule := range o.Rules {
 		if rule.Kind == policy.ImageRule && rule.Err != nil {
-			return false, "a policy could not be asked (rule " + rule.Rule + ")"
+			return false, "a policy could not be evaluated (rule " + rule.Rule + ")"
 		}
 	}
 	for _, d := range v.Decisions {
 		switch {
 		case d.Result == policy.Indeterminate:
-			return false, "it could not be looked at in full"
+			return false, "it could not be verified in full"
 		case d.Check.Exception != nil:
 			return false, "an exception leaves it alone (" + d.Check.Exception.ID() + ")"
 		case d.Result == policy.Pass:
@@ -177,9 +177,9 @@ func resultOf(o *gate.Outcome, v *gate.Verdict) (passed bool, why string) {
 	}
 	switch {
 	case !v.Result.Admits():
-		return false, "it could not be looked at in full"
+		return false, "it could not be verified in full"
 	case !passed:
-		return false, "no policy asks anything of it"
+		return false, "no policy applies to it"
 	}
 	return true, ""
 }

@@ -116,7 +116,7 @@ func (r Result) Summary() string {
 		text = fmt.Sprintf("it would stop at least %d of the %d workloads that were looked at (%s)", r.StoppedCount, r.Workloads, r.Why)
 	}
 	if r.UnlookedCount > 0 {
-		text += fmt.Sprintf("; %d could not be looked at", r.UnlookedCount)
+		text += fmt.Sprintf("; %d could not be verified", r.UnlookedCount)
 	}
 	if len(r.Refused) > 0 {
 		text += "; the gateway may not list " + strings.Join(r.Refused, ", ")

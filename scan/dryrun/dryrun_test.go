@@ -172,7 +172,7 @@ func TestTryBroken(t *testing.T) {
 	}
 }
 
-// cannot is a rule that cannot be asked.
+// cannot is a rule that cannot be evaluated.
 type cannot struct{ policy.Validation }
 
 func (cannot) Validate(context.Context, policy.Case) policy.Validated {
@@ -211,19 +211,19 @@ func (s saying) DecideAll(ctx context.Context, requests []gate.Request, _ func(i
 	return outcomes
 }
 
-// TestTryUnlooked: what could not be looked at is told apart, and keeps nothing from being
+// TestTryUnlooked: what could not be verified is told apart, and keeps nothing from being
 // in force but makes it uncertain.
 func TestTryUnlooked(t *testing.T) {
 	r := newRoom(t, []workload.Object{object(t, "silent", `"team":"a"`, ""), object(t, "good", `"team":"a"`, "")}, func(d scan.Decider) scan.Decider { return saying{Decider: d} })
 	found := r.try(t, r.policy(t, labelled("labels", "team")))
 	if found.StoppedCount != 0 || names(found.Unlooked) != "Pod/silent" || found.Certain() || !found.Whole ||
-		found.Summary() != "it would stop 0 of 2 workloads; 1 could not be looked at" {
+		found.Summary() != "it would stop 0 of 2 workloads; 1 could not be verified" {
 		t.Errorf("%+v: %s", found, found.Summary())
 	}
 }
 
 // TestTryWithin: of a policy of a namespace nobody learns what runs elsewhere, how much that
-// is, or what of it could not be looked at on behalf of others.
+// is, or what of it could not be verified on behalf of others.
 func TestTryWithin(t *testing.T) {
 	elsewhere := func(name string) workload.Object {
 		made, err := workload.Parse([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"bank","name":"` + name + `"},"spec":{"containers":[{"name":"c","image":"registry.example/secret:1"}]}}`))
@@ -237,8 +237,8 @@ func TestTryWithin(t *testing.T) {
 	everywhere := labelled("labels", "team")
 	own := strings.NewReplacer("ClusterPolicy", "Policy", "{name: labels}", "{name: labels, namespace: shop}").Replace(everywhere)
 	for _, c := range []struct{ reason, text, stopped, unlooked, summary string }{
-		{"of the cluster", everywhere, "Pod/vault Pod/bare", "Pod/silent Pod/silent", "it would stop 2 of 4 workloads; 2 could not be looked at"},
-		{"of a namespace", own, "Pod/bare", "Pod/silent", "it would stop 1 of 2 workloads; 1 could not be looked at"},
+		{"of the cluster", everywhere, "Pod/vault Pod/bare", "Pod/silent Pod/silent", "it would stop 2 of 4 workloads; 2 could not be verified"},
+		{"of a namespace", own, "Pod/bare", "Pod/silent", "it would stop 1 of 2 workloads; 1 could not be verified"},
 	} {
 		found := r.try(t, r.policy(t, c.text))
 		if names(found.Stopped) != c.stopped || names(found.Unlooked) != c.unlooked || found.Summary() != c.summary {

@@ -42,7 +42,7 @@ func slow(s *scene) registrytest.Action {
 	return registrytest.Slow(release)
 }
 
-// unable are the codes of what could not be looked at.
+// unable are the codes of what could not be verified.
 func unable() []policy.Code {
 	return []policy.Code{policy.Unavailable, policy.AccessRefused, policy.TooMuch, policy.Contradiction, policy.TimedOut, policy.CannotProve}
 }

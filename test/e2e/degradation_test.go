@@ -60,7 +60,7 @@ func TestDegraded(t *testing.T) {
 }
 
 // tryProvedBefore: what was proved is known by its digest; what was not is refused as
-// something that could not be looked at.
+// something that could not be verified.
 func (s *scene) tryProvedBefore(t *testing.T) {
 	proved, err := s.harbour.Signed("shop/proved", "1.0")
 	must(t, err)

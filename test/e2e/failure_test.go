@@ -76,7 +76,7 @@ func waiting() (do registrytest.Action, release func()) {
 	}, sync.OnceFunc(func() { close(released) })
 }
 
-// TestRegistryFailures: what could not be looked at is not unsigned, and the
+// TestRegistryFailures: what could not be verified is not unsigned, and the
 // policy says what becomes of it.
 func TestRegistryFailures(t *testing.T) {
 	s := unguarded(t, "failure-fail")

@@ -297,7 +297,7 @@ func tryRoleBinding(t *testing.T, h *harvest) {
 	eventually(t, func(context.Context) error {
 		lines, err := h.gateway.Lines()
 		if err == nil && !slices.ContainsFunc(lines, func(line map[string]any) bool {
-			return line["msg"] == "what a rule wants is not done" && line["trigger"] == team && strings.Contains(fmt.Sprint(line["error"]), "forbidden")
+			return line["msg"] == "a generate or mutate-existing rule failed" && line["trigger"] == team && strings.Contains(fmt.Sprint(line["error"]), "forbidden")
 		}) {
 			err = errors.New("nobody says that the gateway may not make a role binding")
 		}

@@ -62,8 +62,8 @@ func TestEntries(t *testing.T) {
 	}{
 		{"one", nil, keyless(nil), []string{l.own.Rekor.ID()}},
 		{"nobody asked the log", nil, keyless(noLog), nil},
-		{"one of a log that nobody trusts beside it", []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor}}, keyless(nil), []string{l.own.Rekor2.ID()}},
-		{"one without a promise, of a log that nobody trusts", []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor2}}, keyless(nil), []string{l.own.Rekor2.ID()}},
+		{"one of an untrusted log beside it", []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor}}, keyless(nil), []string{l.own.Rekor2.ID()}},
+		{"one without a promise, of an untrusted log", []verifytest.Record{{Log: l.own.Rekor2}, {Log: l.foreign.Rekor2}}, keyless(nil), []string{l.own.Rekor2.ID()}},
 		{"one whose promise does not hold beside it", []verifytest.Record{{}, {Fault: verifytest.WrongPromise}}, keyless(nil), []string{l.own.Rekor.ID()}},
 		{"both", []verifytest.Record{{Log: l.own.Rekor2}, {}}, keyless(nil), []string{l.own.Rekor2.ID(), l.own.Rekor.ID()}},
 	}
@@ -146,7 +146,7 @@ func TestPanic(t *testing.T) {
 	bundle.New(nil)
 }
 
-// TestNotAsked: what could not be looked at is no rejection.
+// TestNotAsked: what could not be verified is no rejection.
 func TestNotAsked(t *testing.T) {
 	l := newLab(t)
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))

@@ -262,7 +262,7 @@ func TestPanic(t *testing.T) {
 	cosign.New(nil)
 }
 
-// TestNotAsked: what could not be looked at is no rejection.
+// TestNotAsked: what could not be verified is no rejection.
 func TestNotAsked(t *testing.T) {
 	l := newLab(t)
 	key := verifytest.Must(verifytest.KeySigner(verifytest.KeyOptions{}))

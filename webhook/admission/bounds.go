@@ -29,7 +29,7 @@ const (
 	// at most 256 KiB.
 	maxWritten = 256 << 10
 	// maxParsed bounds the memory of one parsed request, in bytes, as estimated by costOf. It is
-	// setKind five times that of the largest real objects. A few megabytes of empty objects would
+	// about five times that of the largest real objects. A few megabytes of empty objects would
 	// take hundreds.
 	maxParsed = 24 << 20
 	// maxHead bounds the part of an incomplete body that is searched for the request's UID, in

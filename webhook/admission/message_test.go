@@ -177,7 +177,7 @@ func TestWarnings(t *testing.T) {
 		"pass":              {"nothing to tell", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Pass, unsigned))}}, nil},
 		"fail open":         {"what nobody looked at", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(lenient, policy.Enforce, policy.Indeterminate, unavailable))}}, []string{"could not be verified: ghcr.io: connection refused"}},
 		"the gate's own":    {"of no decision", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{loose}}, []string{"the runtime may see another digest [not-pinned]"}},
-		"rule, fail open":   {"a rule that could not be asked", unasked(lenient), []string{"no such variable"}},
+		"rule, fail open":   {"a rule that could not be evaluated", unasked(lenient), []string{"no such variable"}},
 		"rule, audit only":  {"it is for the policy's owner", unasked(&policy.Policy{Kind: "ClusterPolicy", Name: "x", Settings: policy.Settings{FailOpen: true, AuditOnly: true}}), nil},
 		"many":              {"an API server passes on some", gate.Outcome{Result: gate.Allow, Verdicts: many}, []string{"c0:", "c1:", "c2:", "c3:", "c4:", "c5:", "c6:", "c7:", "c8:", "and 21 more"}},
 		"long, and hostile": {"an HTTP header", gate.Outcome{Result: gate.Allow, Verdicts: []gate.Verdict{verdict("web", gate.Allow, decision(signedPolicy, policy.Warn, policy.Fail, long))}}, []string{"ö?ö?"}},

@@ -157,7 +157,7 @@ type group struct {
 	seconds    int32
 	spec       bool     // all images are in spec, so specUnchanged applies
 	labelled   bool     // see setting
-	itself     bool     // the resource is Namespaces, see breakGlass
+	itself     bool     // the resource is Namespaces, see withoutBreakGlass
 	others     bool     // see ifNamedDocument
 	record     bool     // Leases and Events, see ifNamedRecord
 	namespaces []string // see part

@@ -238,7 +238,7 @@ func (q *requirements) target(p *policy.Policy, t subjects, own map[name]*requir
 	}
 }
 
-// requirementOf returns the question for a resource, and makes one like another if it is missing.
+// requirementOf returns the requirement for a resource, and makes one like another if it is missing.
 func requirementOf(all map[name]*requirement, n name, like *requirement) *requirement {
 	required := all[n]
 	if required == nil {

@@ -45,7 +45,7 @@ func TestFailedOpen(t *testing.T) {
 		{"the setting does not admit this", of(gate.Error, lenient, policy.Enforce, policy.Indeterminate), 0},
 		{"it is strict", of(gate.Allow, strict, policy.Enforce, policy.Indeterminate), 0},
 		{"an override let it in", overridden, 0},
-		{"a rule could not be asked", rule(gate.Allow, policy.RuleResult{Policy: lenient, Err: away}), 1},
+		{"a rule could not be evaluated", rule(gate.Allow, policy.RuleResult{Policy: lenient, Err: away}), 1},
 		{"that rule only audits", rule(gate.Allow, policy.RuleResult{Policy: &policy.Policy{Settings: policy.Settings{FailOpen: true, AuditOnly: true}}, Err: away}), 0},
 		{"a rule about the object could not look", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Indeterminate}}), 1},
 		{"that rule looked", rule(gate.Allow, policy.RuleResult{Policy: lenient, Action: policy.Enforce, Ruling: policy.Ruling{Result: policy.Pass}}), 0},

@@ -11,7 +11,7 @@ type rolloutSeries struct {
 
 func newRolloutSeries() rolloutSeries {
 	s := rolloutSeries{
-		audited:  gauges("policies_withheld", "Policies that only audit because of their source, or because the guard holds them.", "by"),
+		audited:  gauges("policies_withheld", "Policies that only audit because of their source, or because their impact analysis is pending.", "by"),
 		analyses: counters("policy_analyses_total", "Impact analyses of policies against running workloads, by result.", "result"),
 		verdicts: gauges("dry_verdict_changes", "Verdicts on running workloads that differ from those of the previous version, by whether they deny.", "denies"),
 	}

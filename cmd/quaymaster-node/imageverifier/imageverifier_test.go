@@ -142,8 +142,8 @@ func TestJudge(t *testing.T) {
 		}, says: "denied: unsigned: no signature"},
 		{reason: "nobody could look", outcome: func(o *gate.Outcome) { o.Result, o.Verdicts[0].Result = gate.Error, gate.Error }, says: "could not be verified"},
 		{reason: "the object is denied and the image is not", outcome: func(o *gate.Outcome) {
-			o.Result, o.Reasons = gate.Error, []policy.Reason{{Code: policy.PolicyError, Message: "a rule could not be asked"}}
-		}, says: "a rule could not be asked"},
+			o.Result, o.Reasons = gate.Error, []policy.Reason{{Code: policy.PolicyError, Message: "a rule could not be evaluated"}}
+		}, says: "a rule could not be evaluated"},
 		{reason: "the image is denied and the object is not", change: func(r object) { img(r)["result"] = "deny" }, says: "denied"},
 		{reason: "an answer of another day", change: func(r object) { img(r)["result"] = "maybe" }, says: "not allowed"},
 		{reason: "no answer", change: func(r object) { delete(item(r), "result") }, says: "not allowed"},

@@ -87,7 +87,7 @@ type (
 	}
 )
 
-// results are the results in the order of the summary.
+// applyResults are the results in the order of the summary.
 var applyResults = []string{evaluation.Pass, evaluation.Fail, evaluation.Warn, evaluation.Error, evaluation.Skip}
 
 // tell writes all requested output, and returns the status.

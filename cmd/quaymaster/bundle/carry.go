@@ -31,7 +31,7 @@ func (f *bundleCreate) carry(ctx context.Context, c *bundle.Contents, from *setu
 		}
 		for _, named := range found.ConfigMaps {
 			if err := f.carryConfigMap(ctx, c, from.Reader, named); err != nil {
-				note("it names the ConfigMap %s, which is not there (%v): a rule that wants it cannot be asked", named, err)
+				note("it names the ConfigMap %s, which is not there (%v): a rule that wants it cannot be evaluated", named, err)
 			}
 		}
 		for _, named := range found.Secrets {

@@ -200,7 +200,7 @@ func (f *bundleCreate) export(ctx context.Context, t command.Terminal, c *bundle
 			return nil, err
 		}
 		if len(value.Value) == 0 {
-			c.Notes = append(c.Notes, fmt.Sprintf("the global context entry %s has no value (%s): a rule that wants it cannot be asked", value.Name, value.Why))
+			c.Notes = append(c.Notes, fmt.Sprintf("the global context entry %s has no value (%s): a rule that wants it cannot be evaluated", value.Name, value.Why))
 		}
 		c.Globals = append(c.Globals, bundle.Item{Name: value.Name, Source: "the cluster", Text: text})
 	}

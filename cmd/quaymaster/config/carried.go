@@ -71,7 +71,7 @@ func (c Configuration) Carried(given Given) (Configuration, []string) {
 	note(c.Trust.TrustedRoot != "" && !given.TrustedRoot, "the gateway has a trusted root of its own (trust.trustedRoot), which is not read: keyless signatures are judged by the public-good instance's, unless --trusted-root gives it")
 	r := c.Registries
 	note(len(r.Hosts)+len(r.Loopback)+len(r.PullSecrets)+len(r.Providers) > 0 || r.CAFile != "" || r.NoPrivate,
-		"the gateway reaches registries by settings and credentials of its own (registries), which are not carried: what only it may read could not be looked at here")
+		"the gateway reaches registries by settings and credentials of its own (registries), which are not carried: what only it may read could not be read here")
 	return settings, lost
 }
 

@@ -161,7 +161,7 @@ func (c *compared) close(b *strings.Builder) {
 		fmt.Fprintf(b, "unreported: %s\n", untold)
 	}
 	fmt.Fprintf(b, "%d verdicts of ours, %d of theirs: %d agree, %d could be looked at by neither\n", s.Ours, s.Theirs, s.Agree, s.NeitherLooked)
-	fmt.Fprintf(b, "%d wrongly admitted there, %d could not be looked at here, %d denied only there, %d could not be looked at there, %d only here, %d only there",
+	fmt.Fprintf(b, "%d wrongly admitted there, %d could not be verified here, %d denied only there, %d could not be verified there, %d only here, %d only there",
 		s.Differ[compare.WronglyAdmitted], s.Differ[compare.ErrorHere], s.Differ[compare.DeniedOnlyThere], s.Differ[compare.ErrorThere],
 		s.Differ[compare.OnlyHere], s.Differ[compare.OnlyThere])
 	if s.Stale > 0 {

@@ -68,7 +68,7 @@ func (f *vsaFlags) prepare(cmd *cobra.Command, t command.Terminal, outputs *outp
 	case f.repository != "" && !f.push:
 		return errors.New("--vsa-repository says where --vsa-push stores")
 	case f.keyName == "" && cmd.Flags().Changed("vsa-key"):
-		return errors.New("--vsa-key is given and empty; a variable may be unset")
+		return errors.New("--vsa-key is empty; a variable may be unset")
 	case f.keyName == "":
 		return nil
 	case trust.IsLookup(f.keyName) && inputs.Offline:

@@ -25,7 +25,7 @@ func (c reader) patterns(rules []rule, path string) patterns {
 		earlier, twice := first[rule.Pattern]
 		switch {
 		case rule.Pattern == "":
-			c.Refuse(at, "is empty", "say which images are meant, * for all")
+			c.Refuse(at, "is empty", "set the images, * for all")
 		case strings.ContainsAny(rule.Pattern, `[]{}\!^`):
 			c.Refuse(at, fmt.Sprintf("%q has a character class, alternatives or an escape", rule.Pattern), "write a rule for each, with * and ? alone")
 		case strings.ToLower(host) != host && strings.Contains(rule.Pattern, "/"):

@@ -240,7 +240,7 @@ func (c reader) contents(at, kind string, fields ...interface{ each() (string, [
 		}
 		given++
 		if given > 1 {
-			c.Refuse(source.Below(at, name), "stands beside another way to say the same", "give one of them")
+			c.Refuse(source.Below(at, name), "is combined with another field of the same meaning", "give one of them")
 		}
 		for i, one := range values {
 			place := source.Below(at, name)

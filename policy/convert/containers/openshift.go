@@ -103,7 +103,7 @@ func (c reader) scopes(list []imagePolicyDocument) {
 	for _, d := range list {
 		at := source.Below(d.at, "spec.scopes")
 		if len(d.Spec.Scopes) == 0 {
-			c.Refuse(at, "is empty", "say which images are meant")
+			c.Refuse(at, "is empty", "set the images")
 		}
 		p := &ivp.Policy{Name: d.meta.Name, Namespace: d.meta.Namespace}
 		rivals := slices.Concat(clusters[""], clusters[d.meta.Namespace])

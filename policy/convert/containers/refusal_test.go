@@ -40,7 +40,7 @@ func TestRefused(t *testing.T) {
 			{`"keyPath": "/etc/pki/one.pub"`, `"keyPath": "/etc/pki/none.pub"`, "transports.docker.a.io[0].keyPath: names the file /etc/pki/none.pub, which cannot be read"},
 			{`"keyPath": "/etc/pki/one.pub"`, `"keyPath": "/etc/pki/fulcio.pem"`, `transports.docker.a.io[0].keyPath: a PEM block is of type "CERTIFICATE"`},
 			{`"keyPath": "/etc/pki/one.pub"`, `"keyData": "???"`, "transports.docker.a.io[0].keyData: no base64"},
-			{`"keyPath": "/etc/pki/one.pub"`, `"keyPath": "/etc/pki/one.pub", "keyData": "${base64:one.pub}"`, "transports.docker.a.io[0].keyData: stands beside"},
+			{`"keyPath": "/etc/pki/one.pub"`, `"keyPath": "/etc/pki/one.pub", "keyData": "${base64:one.pub}"`, "transports.docker.a.io[0].keyData: is combined with"},
 			{`"keyPath": "/etc/pki/one.pub"`, `"keyPaths": ["/etc/pki/one.pub", "/etc/pki/none"]`, "transports.docker.a.io[0].keyPaths[1]"},
 			{`"keyPath": "/etc/pki/one.pub"`, `"pki": {}`, "transports.docker.a.io[0].pki"},
 			{`, "keyPath": "/etc/pki/one.pub"`, ``, "transports.docker.a.io[0]: is not exactly one of keys and fulcio"},

@@ -238,7 +238,7 @@ func (c reader) entry(p *ivp.Policy, e imageverification.Entry, at string) {
 // skipImageReferences.
 func (c reader) images(p *ivp.Policy, e imageverification.Entry, at string) {
 	if len(e.ImageReferences) == 0 {
-		c.Refuse(at+".imageReferences", "is missing", "say which images are meant")
+		c.Refuse(at+".imageReferences", "is missing", "set the images")
 	}
 	var takes images.Some
 	for i, text := range e.ImageReferences {

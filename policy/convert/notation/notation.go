@@ -118,7 +118,7 @@ func (c reader) registryScopes(doc Document, at string) (named [][]images.Test, 
 			case seen[scope]:
 				c.Refuse(place, fmt.Sprintf("%q is there twice", scope), "a repository has one trust policy: remove one")
 			case scope == "*" && len(policy.RegistryScopes) > 1:
-				c.Refuse(place, `"*" stands beside other scopes`, "give it a trust policy of its own")
+				c.Refuse(place, `"*" is combined with other scopes`, "give it a trust policy of its own")
 			case scope == "*":
 				global = i
 			case !images.IsRepository(scope):
@@ -206,7 +206,7 @@ func (c reader) pinned(certs, identities []string, at string) ([]string, string)
 	}
 	if slices.Contains(identities, "*") {
 		if len(identities) > 1 {
-			c.Refuse(at, `"*" stands beside other identities`, "remove one or the other")
+			c.Refuse(at, `"*" is combined with other identities`, "remove one or the other")
 		}
 		return certs, ""
 	}

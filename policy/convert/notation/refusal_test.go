@@ -140,7 +140,7 @@ func TestPinned(t *testing.T) {
 		{"nobody", []string{one, two}, []string{"x509.subject: CN=builder, C=YY"}, nil, "is no certificate's subject"},
 		{"an attribute of another", []string{two}, []string{"x509.subject: CN=tester, O=O"}, nil, "is no certificate's subject"},
 		{"no identity", []string{one}, nil, nil, "is empty"},
-		{"everybody beside one", []string{one}, []string{"x509.subject: CN=builder", "*"}, nil, "stands beside other identities"},
+		{"everybody beside one", []string{one}, []string{"x509.subject: CN=builder", "*"}, nil, "is combined with other identities"},
 		{"an authority", []string{one, authority}, []string{"x509.subject: CN=builder"}, nil, "below a certificate authority"},
 		{"what may sign certificates", []string{certificate(t, builder, false, false, certSign)}, []string{"x509.subject: CN=builder"}, nil, "below a certificate authority"},
 		{"no PEM", []string{"x"}, []string{"x509.subject: CN=builder"}, nil, "below a certificate authority"},

@@ -109,7 +109,7 @@ func (c reader) executors(list []document) {
 		}
 		path := source.Below(d.at, "spec.scopes")
 		if len(specs[i].Scopes) == 0 {
-			c.Refuse(path, "is empty", "say which images are meant")
+			c.Refuse(path, "is empty", "set the images")
 		}
 		for j, text := range specs[i].Scopes {
 			test, rank, ok := executorScope(text)
@@ -187,7 +187,7 @@ func (c reader) threshold(p *ivp.Policy, enforcer *executorPart, who map[string]
 	}
 	switch {
 	case enforcer == nil:
-		c.Refuse(at, "is missing", "say how many verifiers must be satisfied: a threshold-policy with a rule for each")
+		c.Refuse(at, "is missing", "set how many verifiers must be satisfied: a threshold-policy with a rule for each")
 		return
 	case enforcer.Type != "threshold-policy":
 		c.Refuse(at+".type", fmt.Sprintf("%q", enforcer.Type), "want threshold-policy")
@@ -206,7 +206,7 @@ func (c reader) threshold(p *ivp.Policy, enforcer *executorPart, who map[string]
 		place := source.Index(at+".rules", i)
 		switch {
 		case len(one.Rules) > 0 || one.Threshold != 0:
-			c.Refuse(place+".rules", "asks for signatures of signatures, or rules within rules",
+			c.Refuse(place+".rules", "requires signatures of signatures, or rules within rules",
 				"an ImageValidatingPolicy asks for signatures of images: write one level of rules")
 		case who[one.VerifierName] == "" || seen[one.VerifierName]:
 			c.Refuse(place+".verifierName", fmt.Sprintf("%q is no verifier, or there twice", one.VerifierName), "name each verifier once")
@@ -233,7 +233,7 @@ func (c reader) threshold(p *ivp.Policy, enforcer *executorPart, who map[string]
 	case n > 1 && n < len(demands):
 		expression = "[" + strings.Join(demands, ", ") + "].filter(met, met).size() >= " + strconv.Itoa(n)
 	}
-	p.Validations = []ivp.Validation{{Expression: ivp.Every(expression), Message: "fewer verifiers are satisfied than the policy asks for"}}
+	p.Validations = []ivp.Validation{{Expression: ivp.Every(expression), Message: "fewer verifiers are satisfied than the policy requires"}}
 }
 
 // covers reports whether scopes of a verifier are those of its Executor.
@@ -307,7 +307,7 @@ func (c reader) executorCosign(v executorPart, scopes []string, at string) ivp.A
 	}
 	policy, place := r.TrustPolicies[0], source.Index(at+".trustPolicies", 0)
 	if policy.IgnoreTimes {
-		c.Refuse(place+".ignoreObserverTimestamps", "is true", "a certificate counts only with a proof of when it was used: remove it")
+		c.Refuse(place+".ignoreObserverTimestamps", "is true", "a certificate counts only with a trusted timestamp: remove it")
 	}
 	signer := ivp.Cosign{CTLog: &ivp.CTLog{IgnoreTlog: policy.IgnoreTLog, IgnoreSCT: policy.IgnoreCTLog}}
 	if len(policy.Keys) > 0 {

@@ -281,20 +281,20 @@ func (c reader) scopes(list []trustPolicy, at string) (named [][]images.Test, gl
 	for i, policy := range list {
 		path := source.Index(at, i) + ".scopes"
 		if len(policy.Scopes) == 0 {
-			c.Refuse(path, "is empty", `say which images are meant, "*" for all others`)
+			c.Refuse(path, "is empty", `set the images, or "*" for all others`)
 		}
 		for j, text := range policy.Scopes {
 			place := source.Index(path, j)
 			prefix, wild := strings.CutSuffix(text, "*")
 			switch {
 			case text == "*" && (global >= 0 || len(policy.Scopes) > 1):
-				c.Refuse(place, `"*" stands beside other scopes, or is there twice`, "give it one trust policy of its own")
+				c.Refuse(place, `"*" is combined with other scopes, or occurs twice`, "give it one trust policy of its own")
 			case text == "*":
 				global = i
 			case !regexp.MustCompile(`^[a-z0-9.:@/_-]+$`).MatchString(prefix):
 				c.Refuse(place, fmt.Sprintf("%q", text), "want an image, or its beginning and a * at the end, in lower case")
 			case slices.ContainsFunc(before, func(other string) bool { return overlap(text, other) }):
-				c.Refuse(place, fmt.Sprintf("%q overlaps another scope", text), "write scopes that do not overlap, as Ratify wants it")
+				c.Refuse(place, fmt.Sprintf("%q overlaps another scope", text), "write scopes that do not overlap, as Ratify requires")
 			case wild:
 				named[i] = append(named[i], images.Pattern("^"+regexp.QuoteMeta(images.Hub(prefix))))
 			case !images.Scope(text).Exact():
@@ -347,7 +347,7 @@ func (c reader) trustPolicy(p *ivp.Policy, policy trustPolicy, at string, provid
 		var text string
 		switch {
 		case (k.File == "") == (k.Provider == ""):
-			c.Refuse(place, "is not exactly one of provider and file", "say where the key is")
+			c.Refuse(place, "is not exactly one of provider and file", "set one of them")
 			continue
 		case k.Name != "" || k.Version != "":
 			c.Refuse(place+".name", "names one key of a provider", "an inline provider holds one key: leave name and version out")

@@ -190,7 +190,7 @@ func TestExceptionScope(t *testing.T) {
 		{"  match:", conditions("request.object.metadata.labels.owner", "ann"), "prod", true, false, "the condition holds"},
 		{"  match:", conditions("request.object.metadata.labels.owner", "ann"), "test", false, false, "the condition holds, in another namespace"},
 		{"  match:", conditions("request.object.metadata.labels.owner", "bob"), "prod", false, false, "the condition does not hold"},
-		{"  match:", conditions("request.object.metadata.labels.team", "bob"), "prod", false, true, "the condition cannot be asked"},
+		{"  match:", conditions("request.object.metadata.labels.team", "bob"), "prod", false, true, "the condition cannot be evaluated"},
 		{"  match:", either("1.0.0"), "prod", true, false, "one of two conditions holds"},
 		{"  match:", either("{{ request.object.metadata.name }}"), "prod", true, false, "one of two conditions holds, and the other compares what has no order"},
 		{"        namespaces: [prod]", "        namespaceSelector: {matchLabels: {a: b}}", "prod", false, false, "the namespace has no such label"},

@@ -177,7 +177,7 @@ func TestSettings(t *testing.T) {
 	asked.User.Name = "bob"
 	equal(t, "a matchCondition that holds", results(t, gated, &asked), "r=fail")
 	gated = about(t, nil, rules, "webhookConfiguration: {matchConditions: [{name: a, expression: 'object.metadata.labels.none == \"1\"'}]}, ")
-	equal(t, "a matchCondition that cannot be asked", results(t, gated, &asked), "r=indeterminate")
+	equal(t, "a matchCondition that cannot be evaluated", results(t, gated, &asked), "r=indeterminate")
 	if p := about(t, nil, rules, "failurePolicy: Ignore, "); !p.FailOpen || p.AuditOnly {
 		t.Errorf("%+v", p)
 	}

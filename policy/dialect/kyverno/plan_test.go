@@ -371,7 +371,7 @@ func TestImagesThatAreLeftAlone(t *testing.T) {
 		good   bool
 		reason string
 	}{
-		{pod("a"), []policy.Image{changed}, false, "an image, and a precondition that cannot be asked"},
+		{pod("a"), []policy.Image{changed}, false, "an image, and a precondition that cannot be evaluated"},
 		{pod("a"), []policy.Image{unchanged}, true, "an image that was there before"},
 		{pod("a"), []policy.Image{unchanged, changed}, false, "one that was, and one that was not"},
 		{task, []policy.Image{changed}, false, "an image at a place of the rule's own"},

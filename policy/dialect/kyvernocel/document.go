@@ -70,7 +70,7 @@ func NamespaceOf(kind string, meta Metadata) string {
 // ReasonAnnotation is the justification of an exception, for which the dialect has no field.
 const ReasonAnnotation = "quaymaster.dev/reason"
 
-// annotations of a policy, for lists of policies.
+// The annotations of a policy, for lists of policies.
 const (
 	titleAnnotation    = "policies.kyverno.io/title"
 	categoryAnnotation = "policies.kyverno.io/category"

@@ -196,7 +196,7 @@ func (c *Compiler) keyless(s *signer, doc clusterimagepolicy.Keyless) ([]verify.
 	if doc.CACert != nil {
 		place := path + ".ca-cert"
 		if doc.URL != "" {
-			errs = append(errs, field.Fail(place, "stands beside url: want one of them"))
+			errs = append(errs, field.Fail(place, "cannot be combined with url: want one of them"))
 		}
 		var err error
 		a.Keyless.Roots, err = c.certificates(s, *doc.CACert, place)
@@ -246,7 +246,7 @@ func compileIdentity(i clusterimagepolicy.Identity, path string) (verify.Identit
 func matcher(text, expression, path, name string) (verify.Matcher, error) {
 	switch {
 	case text != "" && expression != "":
-		return verify.Matcher{}, field.Fail(path+"."+name, "stands beside %sRegExp: want one of them", name)
+		return verify.Matcher{}, field.Fail(path+"."+name, "cannot be combined with %sRegExp: want one of them", name)
 	case text != "":
 		return verify.Exactly(text), nil
 	case expression != "":
@@ -304,11 +304,11 @@ func (s *signer) bundleRefs(doc clusterimagepolicy.Authority) error {
 	}
 	var errs []error
 	if s.refs.log != "" && s.refs.log != s.refs.ca {
-		errs = append(errs, field.Fail(s.path+".ctlog.trustRootRef", "%q: a bundle is proved against one root, want keyless.trustRootRef, %q", s.refs.log, s.refs.ca))
+		errs = append(errs, field.Fail(s.path+".ctlog.trustRootRef", "%q: a bundle is verified against one root, want keyless.trustRootRef, %q", s.refs.log, s.refs.ca))
 	}
 	if s.refs.tsa != "" && s.refs.tsa != s.refs.ca {
 		errs = append(errs, field.Fail(s.path+".rfc3161timestamp.trustRootRef",
-			"%q: a bundle is proved against one root, want keyless.trustRootRef, %q", s.refs.tsa, s.refs.ca))
+			"%q: a bundle is verified against one root, want keyless.trustRootRef, %q", s.refs.tsa, s.refs.ca))
 	}
 	return errors.Join(errs...)
 }

@@ -50,7 +50,7 @@ func Broken(document []byte, source string, why error) *policy.Policy {
 	}
 }
 
-// brokenRule cannot be asked.
+// brokenRule cannot be evaluated.
 type brokenRule struct {
 	why   error
 	match []selected

@@ -290,7 +290,7 @@ func TestOverallMore(t *testing.T) {
 	for _, c := range []struct {
 		reason, spec string
 		change       func(*policy.Subject)
-		want         policy.Result // empty: cannot be asked
+		want         policy.Result // empty: cannot be evaluated
 		code         policy.Code
 	}{
 		{"one that passes", "  policy: {type: cue, data: 'authorityMatches: a: static: true'}\n" + static, nil, policy.Pass, policy.DigestPinned},
@@ -403,7 +403,7 @@ func changedRoot(t *testing.T, root []byte, change func(map[string]any)) []byte 
 	return verifytest.Must(json.Marshal(value))
 }
 
-// TestUnusable: what a policy names, and what is there is of no use: it cannot be asked,
+// TestUnusable: what a policy names, and what is there is of no use: it cannot be evaluated,
 // neither alone nor by a judge.
 func TestUnusable(t *testing.T) {
 	s := verifytest.Must(verifytest.New(verifytest.Options{}))

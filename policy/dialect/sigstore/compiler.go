@@ -50,7 +50,7 @@ type Options struct {
 	// TrustRoots answers for trustRootRef; without it a policy that has one cannot
 	// be asked.
 	TrustRoots TrustRoots
-	// Lookup reads ConfigMaps; without it a policy that needs one cannot be asked.
+	// Lookup reads ConfigMaps; without it a policy that needs one cannot be evaluated.
 	Lookup Lookup
 	// Secrets reads the Secrets of keys and certificates, each with one entry of any name.
 	// Without it a key in a Secret is named k8s://namespace/name for the resolver of

@@ -9,6 +9,6 @@ func Ignored() []IgnoredField {
 	return []IgnoredField{
 		{"status", "the API server's record of what policy-controller did"},
 		{"spec.authorities[].keyless.url", "where certificates are issued; it is not contacted, and the trusted root determines the accepted issuers"},
-		{"spec.authorities[].static.message", "of an authority that passes, or that stands beside others which one check asks for together"},
+		{"spec.authorities[].static.message", "of an authority that passes, or that is combined with others in one check"},
 	}
 }

@@ -164,7 +164,7 @@ func (j *judge) ask(data *input, facts []verify.Fact) policy.Decision {
 	}
 	switch {
 	case err != nil:
-		return undecided(policy.Reason{Code: policy.PolicyError, Path: overallPath, Message: "spec.policy cannot be asked: " + err.Error()})
+		return undecided(policy.Reason{Code: policy.PolicyError, Path: overallPath, Message: "spec.policy cannot be evaluated: " + err.Error()})
 	case !holds:
 		return policy.Decision{Result: policy.Fail, Reasons: append([]policy.Reason{{
 			Code: policy.Denied, Path: overallPath, Message: "spec.policy does not hold: " + why,

@@ -323,7 +323,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestUnseen: an image that could not be looked at, and a time that is over.
+// TestUnseen: an image that could not be verified, and a time that is over.
 func TestUnseen(t *testing.T) {
 	check := only(t, compile(t, sigstore.Options{}, head+"  policy: "+regoPolicy("true")+"\n  authorities: [{static: {action: pass}}, {key: {data: $KEY}}]\n"))
 	given := policy.Given{Check: check, Answers: answers()}

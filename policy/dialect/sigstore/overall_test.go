@@ -14,7 +14,7 @@ func TestOverall(t *testing.T) {
 	const pass = "  authorities: [{name: a, static: {action: pass}}]\n"
 	for _, c := range []struct {
 		spec   string
-		want   policy.Result // empty: cannot be asked
+		want   policy.Result // empty: cannot be evaluated
 		change func(*policy.Subject)
 		reason string
 	}{

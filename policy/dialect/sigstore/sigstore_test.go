@@ -196,7 +196,7 @@ func TestStatic(t *testing.T) {
 		{"[{static: {action: fail}}]", policy.Fail, false, "fails"},
 		{"[{static: {action: fail, message: no more}}, {static: {action: pass}}]", policy.Pass, false, "one of two passes"},
 		{"[{key: {data: $KEY}}, {static: {action: pass}}]", policy.Pass, false, "one passes beside a key"},
-		{"[{key: {data: $KEY}, ctlog: {trustRootRef: unknown}}, {static: {action: pass}}]", policy.Pass, false, "one passes beside what cannot be asked"},
+		{"[{key: {data: $KEY}, ctlog: {trustRootRef: unknown}}, {static: {action: pass}}]", policy.Pass, false, "one passes beside what cannot be evaluated"},
 		{"[{key: {data: $KEY}}, {static: {action: fail}}]", policy.Fail, true, "one fails beside a key that did not sign"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

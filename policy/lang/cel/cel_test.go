@@ -291,7 +291,7 @@ func TestOverloads(t *testing.T) {
 	}
 }
 
-// TestNobodyKnowsTheTime: what an evaluation is not given could not be looked at.
+// TestNobodyKnowsTheTime: what an evaluation is not given could not be verified.
 func TestNobodyKnowsTheTime(t *testing.T) {
 	s := newScope(t)
 	for _, expression := range []string{"time.now() == time.now()", "random() != ''", "random('a') == 'a'"} {

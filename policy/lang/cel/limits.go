@@ -1,6 +1,6 @@
 package cel
 
-// The limits of foreign expressions, in addition to the bounds of package price.
+// The limits of foreign expressions, in addition to the bounds of internal/cost.
 const (
 	// maxExpression bounds an expression's text in bytes. The longest of the public
 	// policy library has under 4,000.

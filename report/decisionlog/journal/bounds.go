@@ -23,8 +23,7 @@ const (
 
 // The journal's own bounds.
 const (
-	// minSegmentSize and minTotalSize reject settings under which the log would retain nothing.
-	// The total includes the current file.
+	// minSegmentSize rejects settings under which the log would retain nothing.
 	minSegmentSize = 4 << 10
 	// maxSegmentSize bounds the data that is read when the log is opened, and the memory to read
 	// a compressed file backwards.

@@ -72,7 +72,7 @@ func (j *Journal) open(key *decisionlog.Key) (*writer, error) {
 // report logs the state of the existing log.
 func (before found) report(log *slog.Logger) {
 	if before.torn != nil {
-		log.Warn("decision log: a crash left an unfinished line, which is kept beside the log",
+		log.Warn("decision log: a crash left an unfinished line, which is saved next to the log",
 			slog.String("file", before.torn.File), slog.Int64("bytes", before.torn.Bytes))
 	}
 	if before.damaged != "" || before.missing > 0 {

@@ -21,7 +21,7 @@ import (
 // Lookups are the look-ups of a decision: in a cluster, or in files.
 type Lookups struct {
 	ConfigMaps kyverno.Lookup
-	// RuleConfigMaps are those that the contexts of rules read; nil means configMaps.
+	// RuleConfigMaps are those that the contexts of rules read; nil means ConfigMaps.
 	RuleConfigMaps kyverno.Lookup
 	Keys           trust.Secrets
 	Secrets        keychain.Secrets

@@ -38,7 +38,7 @@ func (f *acceptFlags) check(cmd *cobra.Command, given bool) error {
 	}
 	switch {
 	case f.Verifier == "":
-		return errors.New("--accept-vsa is given and empty; a variable may be unset")
+		return errors.New("--accept-vsa is empty; a variable may be unset")
 	case !given:
 		return errors.New("--accept-vsa: anybody can write a verification summary; say with --key or --certificate-identity who signs those of this verifier")
 	case f.MaxAge <= 0:

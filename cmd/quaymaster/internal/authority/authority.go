@@ -94,7 +94,7 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 	for _, name := range append([]string{"certificate-identity", "certificate-identity-regexp", "certificate-oidc-issuer",
 		"certificate-oidc-issuer-regexp", "certificate-chain", "notation-cert"}, terms...) {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return fmt.Errorf("--%s is given and empty; a variable may be unset", name)
+			return fmt.Errorf("--%s is empty; a variable may be unset", name)
 		}
 	}
 	if err := f.accept.check(cmd, f.Given()); err != nil {
@@ -103,7 +103,7 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 	if !f.Given() {
 		for _, name := range terms {
 			if cmd.Flags().Changed(name) {
-				return fmt.Errorf("--%s says how --key, --certificate-identity, --certificate-chain or --notation-cert must have signed, and none is given; what a policy asks for is written in the policy", name)
+				return fmt.Errorf("--%s has no effect without --key, --certificate-identity, --certificate-chain or --notation-cert; requirements of a policy are set in the policy", name)
 			}
 		}
 		return nil
@@ -115,7 +115,7 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 		}
 	}
 	if kinds > 1 {
-		return errors.New("--key, --certificate-... and --notation-cert name different kinds of signers: give one kind, or say in a policy which of them must have signed")
+		return errors.New("--key, --certificate-... and --notation-cert name different kinds of signers: give one kind, or define in a policy which of them must have signed")
 	}
 	return nil
 }
@@ -350,7 +350,7 @@ func matcher(flag, exact, expression string) (verify.Matcher, error) {
 		}
 		return m, nil
 	}
-	return verify.Matcher{}, fmt.Errorf("want %s or %s-regexp: a keyless signature is proved by subject and issuer together", flag, flag)
+	return verify.Matcher{}, fmt.Errorf("want %s or %s-regexp: a keyless signature is verified by subject and issuer together", flag, flag)
 }
 
 // ReadKey reads a key file; the trust store resolves a KMS URI.

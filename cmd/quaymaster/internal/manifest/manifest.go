@@ -21,7 +21,7 @@ func Files(name string) ([]string, error) {
 	return filesIn(name, func(string) bool { return true })
 }
 
-// policyFiles is manifestFiles for policies; as a gateway does, it skips hidden files.
+// policyFiles is Files for policies; as a gateway does, it skips hidden files.
 func policyFiles(name string) ([]string, error) {
 	return filesIn(name, func(name string) bool { return !strings.HasPrefix(name, ".") })
 }

@@ -186,12 +186,12 @@ func TestMade(t *testing.T) {
 		{"another one", "observability", one("apiVersion: v1, kind: ConfigMap, name: a, namespace: '{{request.object.data.main}}', data: {}"), policy.Indeterminate, "cannot generate into", nil},
 
 		{"preconditions in doubt", "", ofMaps + "preconditions: " + inDoubt + "\ngenerate: {" + madeObject + "}", policy.Indeterminate, "preconditions", nil},
-		{"preconditions that cannot be asked", "", ofMaps + "preconditions: " + unanswered + "\ngenerate: {" + madeObject + "}", policy.Indeterminate, "preconditions", nil},
+		{"preconditions that cannot be evaluated", "", ofMaps + "preconditions: " + unanswered + "\ngenerate: {" + madeObject + "}", policy.Indeterminate, "preconditions", nil},
 
 		{"elements that are null", "", loop("list: \"[`null`, 'x']\""), policy.Pass, "", []string{"map[name:x namespace:b]"}},
 		{"a list that is not there", "", loop("list: request.object.none"), policy.Indeterminate, "foreach[0].list", nil},
 		{"an element in doubt", "", loop("list: \"['x']\", preconditions: " + inDoubt), policy.Indeterminate, "foreach[0].preconditions", nil},
-		{"an element that cannot be asked about", "", loop("list: \"['x']\", preconditions: " + unanswered), policy.Indeterminate, "foreach[0].preconditions", nil},
+		{"an element that cannot be evaluated", "", loop("list: \"['x']\", preconditions: " + unanswered), policy.Indeterminate, "foreach[0].preconditions", nil},
 	} {
 		got := generation(t, c.namespace, c.rule).Generate(t.Context(), policy.Case{Subject: subject(t, trigger, policy.User{})})
 		var metadata []string
@@ -354,7 +354,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestAlterFails: a target that cannot be asked about stays as it is.
+// TestAlterFails: a target that cannot be evaluated stays as it is.
 func TestAlterFails(t *testing.T) {
 	const target = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {}}"
 	for _, c := range []struct {
@@ -364,7 +364,7 @@ func TestAlterFails(t *testing.T) {
 	}{
 		{"one that is meant", "{all: [{key: a, operator: Equals, value: a}]}", 0, policy.Pass},
 		{"one in doubt", inDoubt, 0, policy.Indeterminate},
-		{"one that cannot be asked about", unanswered, 0, policy.Indeterminate},
+		{"one that cannot be evaluated", unanswered, 0, policy.Indeterminate},
 		{"of no selector", "{all: [{key: a, operator: Equals, value: a}]}", 1, policy.Indeterminate},
 		{"of no selector at all", "{all: [{key: a, operator: Equals, value: a}]}", -1, policy.Indeterminate},
 	} {

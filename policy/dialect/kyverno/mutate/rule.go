@@ -229,7 +229,7 @@ func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 		errs[0] = field.Fail(path+".order", "unknown order %q: want Ascending or Descending", doc.Order)
 	}
 	if doc.List == "" {
-		return l, field.Fail(path+".list", "is empty: say what to look at, as in request.object.spec.containers")
+		return l, field.Fail(path+".list", "is empty: set a list, such as request.object.spec.containers")
 	}
 	l.list, errs[1] = variable.CompileExpression(c.options.Engine, doc.List, "")
 	errs[1] = field.Below(path+".list", errs[1])

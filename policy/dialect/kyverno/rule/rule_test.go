@@ -73,7 +73,7 @@ func TestAsk(t *testing.T) {
 		{rule.Options{}, pods + ", exclude: {any: [{resources: {names: [api]}}]}}", nil, "applies", "", "another is excluded"},
 		{rule.Options{}, pods + ", preconditions: {all: [{key: '{{request.name}}', operator: Equals, value: web}]}}", nil, "applies", "", "preconditions are met"},
 		{rule.Options{}, pods + ", preconditions: {all: [{key: '{{request.name}}', operator: Equals, value: api}]}}", nil, policy.Skipped, "preconditions not met: expected", "they are not"},
-		{rule.Options{}, pods + ", preconditions: {all: [{key: '{{request.none}}', operator: Equals, value: api}]}}", nil, policy.Indeterminate, "rule.preconditions: ", "they cannot be asked"},
+		{rule.Options{}, pods + ", preconditions: {all: [{key: '{{request.none}}', operator: Equals, value: api}]}}", nil, policy.Indeterminate, "rule.preconditions: ", "they cannot be evaluated"},
 		{rule.Options{}, pods + ", preconditions: {}}", nil, "applies", "", "there are none"},
 		{rule.Options{}, pods + "}", func(s *policy.Subject) { s.Document = true }, "", "", "no object of Kubernetes'"},
 		{rule.Options{}, pods + "}", func(s *policy.Subject) { s.Bare = true }, policy.Indeterminate, "the object", "an object of which only images are known"},

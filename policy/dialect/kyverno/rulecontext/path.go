@@ -44,7 +44,7 @@ func CheckPath(text, namespace string) error {
 	case len(resource) > 2 && slices.Contains([]string{"exec", "attach", "portforward", "log"}, resource[2]):
 		return bad("leads into what runs in the cluster, and not to an object")
 	case asked.Has("watch") || len(resource) > 0 && resource[0] == "watch":
-		return bad("asks for a watch, which has no end: ask for a list")
+		return bad("requires a watch, which has no end: request a list")
 	case namespace != "" && within != namespace:
 		return bad("leads out of namespace %s, in which the Policy is: use a ClusterPolicy", namespace)
 	}

@@ -49,7 +49,7 @@ func (c compiler) loops(docs []forEach, path string, nesting int) (checker, erro
 func (c compiler) loop(doc forEach, path string, nesting int) (loop, error) {
 	l := loop{path: path, scope: doc.ElementScope, nesting: nesting}
 	if doc.List == "" {
-		return l, field.Fail(path+".list", "is empty: say what to look at, as in request.object.spec.containers")
+		return l, field.Fail(path+".list", "is empty: set a list, such as request.object.spec.containers")
 	}
 	var errs [4]error
 	l.list, errs[0] = variable.CompileExpression(c.context().Engine, doc.List, "")

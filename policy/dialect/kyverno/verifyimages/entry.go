@@ -59,7 +59,7 @@ type prepared struct {
 	check              policy.Check // but for image and conditions
 }
 
-// Compile reads an entry, the JSON value of which is raw. RulePath is the rule's in
+// Compile reads an entry, the JSON value of which is raw. The path rulePath is the rule's in
 // the document, and short the entry's in the rule. Errors are about fields.
 func Compile(options Options, raw any, rulePath, short string) (*Entry, error) {
 	e := &Entry{path: document.Join(rulePath, short), short: short}
@@ -262,7 +262,7 @@ func fold(v *imageverification.Entry, path string) error {
 	identity := v.Issuer != "" || v.Subject != "" || v.Roots != "" || len(v.AdditionalExtensions) > 0
 	switch {
 	case v.Key != "" && identity:
-		return field.Fail(path+".key", "stands beside issuer, subject, roots or additionalExtensions: want one kind of signer")
+		return field.Fail(path+".key", "cannot be combined with issuer, subject, roots or additionalExtensions: want one kind of signer")
 	case v.Key != "":
 		signer.Keys = &imageverification.Keys{PublicKeys: v.Key}
 	case identity:

@@ -44,7 +44,7 @@ func (b builder) matcher(text, expression, path, name string) (verify.Matcher, e
 	place := path + "." + name
 	switch {
 	case text != "" && expression != "":
-		return verify.Matcher{}, field.Fail(place, "stands beside %sRegExp: want one of them", name)
+		return verify.Matcher{}, field.Fail(place, "cannot be combined with %sRegExp: want one of them", name)
 	case b.open(text) || b.open(expression):
 		return verify.Matcher{}, nil
 	case text != "":

@@ -138,7 +138,7 @@ func unread(a policy.Answer, kind image.Kind) policy.Answer {
 }
 
 // TestChoices: of several statements without a trusted time the one counts that the policy agrees
-// with; where there is none, what could not be looked at stands before what does not hold, and
+// with; where there is none, what could not be verified stands before what does not hold, and
 // that before a fault.
 func TestChoices(t *testing.T) {
 	const low = scanned + " && images.containers.all(i, extractPayload(i, attestations.scan).predicate.level == 'low')"
@@ -771,8 +771,8 @@ func (r roots) Want(attestor.TUF) {}
 
 func (r roots) TrustedRoot(attestor.TUF) (string, error) { return r.trusted, r.err }
 
-// TestTrustedRootsThatAreRead: what could not be looked at is no fault of the policy, and
-// a fault of the policy is nothing that could not be looked at.
+// TestTrustedRootsThatAreRead: what could not be verified is no fault of the policy, and
+// a fault of the policy is nothing that could not be verified.
 func TestTrustedRootsThatAreRead(t *testing.T) {
 	root := string(testkit.Must(verifytest.New(verifytest.Options{}))(t).TrustedRoot())
 	whole := edit(expressed("images.containers.all(i, verifyImageSignatures(i, [attestors.keyless]) > 0)"), "cosign: {keyless", "cosign: {tuf: {}, keyless")

@@ -134,7 +134,7 @@ func (h *imageEvaluation) lists(of []int) map[string]any {
 	return values
 }
 
-// aboutNobody are the ways in which a text names none of the given images.
+// These errors say why a text names none of the given images.
 var (
 	errLeftOut = errors.New(
 		"the image is not evaluated: it ran before this update, or an exception excludes it; let the expression read images.containers, which omits it")

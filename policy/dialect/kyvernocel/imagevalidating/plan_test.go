@@ -168,7 +168,7 @@ func TestImagePatterns(t *testing.T) {
 	}
 }
 
-// TestWhatIsAsked says why a rule does not speak of a subject, or cannot be asked.
+// TestWhatIsAsked says why a rule does not speak of a subject, or cannot be evaluated.
 func TestWhatIsAsked(t *testing.T) {
 	all := edit(minimal, "operations: [CREATE]", "operations: ['*']")
 	selected := edit(minimal, "{resourceRules:", "{namespaceSelector: {matchLabels: {a: b}}, resourceRules:")

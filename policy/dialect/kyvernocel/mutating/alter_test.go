@@ -90,7 +90,7 @@ func TestAlter(t *testing.T) {
 	}
 	fails := compile(t, existing(targets)+"  targetMatchConditions: [{name: web, expression: 'dyn(object.spec).none == 1'}]\n")
 	if left := alter(t, fails, subject(t, trigger))[0].Alter(t.Context(), by, web); left.Result != policy.Indeterminate {
-		t.Errorf("a condition that cannot be asked: %+v", left)
+		t.Errorf("a condition that cannot be evaluated: %+v", left)
 	}
 }
 

@@ -293,7 +293,7 @@ func TestWhatIsAsked(t *testing.T) {
 		{"a deletion", strings.Replace(about("pods", label), "CREATE, UPDATE", "'*'", 1), subject(t, pod(onePod), deleted), "nothing"},
 		{"no controllers", about("pods", label+"  autogen: {podControllers: {controllers: []}}\n"), subject(t, deployment(onePod)), "nothing"},
 		{"a condition that does not hold", about("pods", label+"  matchConditions: [{name: a, expression: 'false'}]\n"), subject(t, pod(onePod)), "skip"},
-		{"a condition that cannot be asked", about("pods", label+"  matchConditions: [{name: a, expression: 'dyn(object.spec).none == 1'}]\n"), subject(t, pod(onePod)), "indeterminate"},
+		{"a condition that cannot be evaluated", about("pods", label+"  matchConditions: [{name: a, expression: 'dyn(object.spec).none == 1'}]\n"), subject(t, pod(onePod)), "indeterminate"},
 		{"an expression that fails", about("pods", merges("Object{metadata: Object.metadata{labels: {'a': string(dyn(object.spec).none)}}}")), subject(t, pod(onePod)), "indeterminate"},
 		{"a policy for scans, at admission", about("pods", label+"  evaluation: {admission: {enabled: false}, mutateExisting: {enabled: true}}\n"), subject(t, pod(onePod), owner), "nothing"},
 		{"and on the command line", about("pods", label+"  evaluation: {admission: {enabled: false}, mutateExisting: {enabled: true}}\n"), subject(t, pod(onePod)), "pass"},

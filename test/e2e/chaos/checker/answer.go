@@ -158,7 +158,7 @@ func (a *Answer) judge() (Finding, bool) {
 	case a.Said == Denied && !slices.Contains(a.Codes, a.Truth.code()):
 		return found(WrongWord, "it is not said that the image is %s: %s", a.Truth, a), true
 	case a.Said == Error && speaks:
-		return found(WrongWord, "what could not be looked at is called so: %s", a), true
+		return found(WrongWord, "what could not be verified is called so: %s", a), true
 	}
 	return Finding{}, false
 }

@@ -143,7 +143,7 @@ func TestSamePointers(t *testing.T) {
 	}
 }
 
-// TestNothingToEvaluateWith: an attestor that cannot be asked is an error.
+// TestNothingToEvaluateWith: an attestor that cannot be evaluated is an error.
 func TestNothingToEvaluateWith(t *testing.T) {
 	l := newLanguage(t)
 	ended, stop := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 )
 
 // FuzzCompile: whatever a document and its expressions say, the attestor is
-// refused, cannot be asked, or stands for authorities that can be proved.
+// refused, cannot be evaluated, or stands for authorities that can be proved.
 func FuzzCompile(f *testing.F) {
 	for _, text := range []string{
 		"cosign: {key: {data: $KEY, hashAlgorithm: sha512}, annotations: {a: b}}", "cosign: {key: {expression: object.a}, trustedRoot: {expression: object.a}}",

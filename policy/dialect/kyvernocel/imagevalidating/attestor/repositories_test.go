@@ -11,7 +11,7 @@ import (
 	"github.com/quaymaster/quaymaster/verify/verifytest"
 )
 
-// TestTUF: an attestor whose trusted root is in a TUF repository cannot be asked
+// TestTUF: an attestor whose trusted root is in a TUF repository cannot be evaluated
 // before that was read, and then means what it says.
 func TestTUF(t *testing.T) {
 	h := newTown()
