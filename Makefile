@@ -51,8 +51,12 @@ metrics: ## print the measures of the code and its prose, which budgets_test.go 
 	$(GO) test $(TESTFLAGS) -count=1 -run '^Test(Metrics|ReadingOrder)$$' -v . | sed 's/^ *[a-z]*_test.go:[0-9]*: //'
 
 .PHONY: programs
-programs: ## cosign, an API server and the rest that the suites run, built once from Go modules into your cache
+programs: ## cosign, an API server and the rest that the suites run, built once from Go modules into your cache (QUAYMASTER_LONG=1: with those of make long)
 	cd test && $(GO) run ./peers/programs
+
+.PHONY: align
+align: ## raise what those programs share with this project to its versions, so that it is compiled once
+	cd test && $(GO) run ./peers/align
 
 .PHONY: long
 long: ## every suite, with the tests that take minutes: each night, and before a release

@@ -3,7 +3,9 @@
 // Programs are built from Go modules, once per version, into a folder of the
 // user's cache, so that nothing but Go is needed and nothing is left in the
 // tree. The versions are pinned under test/tools, one module per project,
-// because their dependencies do not get along.
+// because their dependencies do not get along. What a program shares with this project has
+// this project's version, so that it is compiled once (make align), but for the modules that
+// decide what the program answers.
 package peers
 
 import (
@@ -57,13 +59,18 @@ const (
 	OldestKubeAPIServer = "oldest-kube-apiserver"
 )
 
-// Programs are those that the suites run, the slow ones to build first. The linter is not
-// among them: the Makefile builds it.
-func Programs() []string {
-	return []string{
-		KubeAPIServer, KubeControllerManager, Kubectl, OldestKubeAPIServer, Etcd, Cosign3, Cosign2, Prometheus, Promtool, Helm, Helm3,
+// Programs are those that the suites run, the slow ones to build first, and after them, if what
+// takes minutes is wanted, those that only such tests run. The linter is not among them: the
+// Makefile builds it.
+func Programs(long bool) []string {
+	programs := []string{
+		KubeAPIServer, KubeControllerManager, Kubectl, Etcd, Cosign3, Cosign2, Prometheus, Promtool, Helm,
 		Fulcio, TimestampServer, Registry, Notation, Kustomize, Crane, Govulncheck, Actionlint,
 	}
+	if long {
+		programs = append(programs, OldestKubeAPIServer, Helm3)
+	}
+	return programs
 }
 
 // kubernetes is the folder, under test/tools, of Kubernetes' programs, and oldest that of
@@ -236,7 +243,10 @@ func (t *tool) build(ctx context.Context, log io.Writer) (string, error) {
 	unfinished := program + ".unfinished"
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", t.tags, "-ldflags", t.flags, "-o", unfinished, t.path)
 	build.Dir = t.folder
-	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0")
+	// The toolchain of this process, not an older one that a module allows: what is compiled
+	// already was compiled by it. The compiler needs no collector below the limit of memory.
+	build.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CGO_ENABLED=0",
+		"GOTOOLCHAIN="+strings.Fields(runtime.Version())[0], "GOGC=off", "GOMEMLIMIT=4GiB")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, output)
 	}

@@ -15,7 +15,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	for _, name := range peers.Programs() {
+	for _, name := range peers.Programs(peers.IsLong()) {
 		if _, err := peers.Build(ctx, name); err != nil {
 			fmt.Fprintln(os.Stderr, "programs:", err)
 			os.Exit(1) //nolint:forbidigo,gocritic // the exit status says it
