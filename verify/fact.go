@@ -19,6 +19,9 @@ type Fact struct {
 	Signer  Signer
 	// Statement is the in-toto statement of an attestation; nil for a signature.
 	Statement *attest.Statement
+	// Signatures are the SignatureIDs of all signatures in the statement's envelope, at least one of
+	// which verified; none if they are not known.
+	Signatures []string
 	// Annotations are those in the signed payload.
 	Annotations map[string]string
 	// Entries are the verified transparency log entries.

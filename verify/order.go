@@ -1,16 +1,21 @@
 package verify
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Times returns for each fact the trusted time of signing of its statement; zero if there is
-// none. A statement that one signer signed several times has its earliest time: anyone can log
-// or timestamp an old signature again, but not make it older.
+// none. A signature with several log entries or timestamps has its earliest time: anyone can log
+// or timestamp an old signature again, but not make it older. Another signature of an equal
+// statement has its own time, since only the signer can make it. Equal statements of one signer
+// whose signatures are not known to differ count as one.
 func Times(facts []Fact) []time.Time {
 	times := make([]time.Time, len(facts))
 	for i, fact := range facts {
 		times[i] = fact.SignedAt
 		for _, other := range facts {
-			if !other.SignedAt.IsZero() && (times[i].IsZero() || other.SignedAt.Before(times[i])) && sameStatement(fact, other) {
+			if !other.SignedAt.IsZero() && (times[i].IsZero() || other.SignedAt.Before(times[i])) && maySignOnce(fact, other) {
 				times[i] = other.SignedAt
 			}
 		}
@@ -18,8 +23,11 @@ func Times(facts []Fact) []time.Time {
 	return times
 }
 
-func sameStatement(a, b Fact) bool {
-	return a.Statement != nil && b.Statement != nil && a.Statement.PredicateType == b.Statement.PredicateType &&
+// maySignOnce reports whether two facts may have one signature.
+func maySignOnce(a, b Fact) bool {
+	differ := len(a.Signatures) > 0 && len(b.Signatures) > 0 &&
+		!slices.ContainsFunc(a.Signatures, func(id string) bool { return slices.Contains(b.Signatures, id) })
+	return !differ && a.Statement != nil && b.Statement != nil && a.Statement.PredicateType == b.Statement.PredicateType &&
 		string(a.Statement.Predicate) == string(b.Statement.Predicate) && sameSigner(a.Signer, b.Signer)
 }
 

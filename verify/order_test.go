@@ -25,6 +25,10 @@ func statement(signer, text string, at int64) verify.Fact {
 func TestLatest(t *testing.T) {
 	other := statement("a", "old", 1)
 	other.Statement.PredicateType = "sbom"
+	by := func(fact verify.Fact, signatures ...string) verify.Fact {
+		fact.Signatures = signatures
+		return fact
+	}
 	certified := func(id, key string, at int64) verify.Fact {
 		fact := statement("", "same", at)
 		fact.Signer.ID, fact.Signer.Key = id, key
@@ -48,6 +52,10 @@ func TestLatest(t *testing.T) {
 		{"the same text by another certificate", []verify.Fact{certified("x", "k", 2), certified("y", "l", 1)}, []int64{2, 1}, []int{0}},
 		{"the same text by another certificate of one key", []verify.Fact{certified("x", "k", 2), certified("y", "k", 1)}, []int64{1, 1}, []int{0, 1}},
 		{"the same text by one identity with two keys", []verify.Fact{certified("x", "k", 2), certified("x", "l", 1)}, []int64{1, 1}, []int{0, 1}},
+		{"a verdict that is signed anew", []verify.Fact{by(statement("a", "dirty", 1), "x"), by(statement("a", "clean", 2), "y"), by(statement("a", "dirty", 3), "z")}, []int64{1, 2, 3}, []int{2}},
+		{"a signature that is logged again", []verify.Fact{by(statement("a", "clean", 1), "x"), by(statement("a", "dirty", 2), "y"), by(statement("a", "clean", 3), "x")}, []int64{1, 2, 1}, []int{1}},
+		{"one that is logged again beside another", []verify.Fact{by(statement("a", "clean", 1), "x"), by(statement("a", "dirty", 2), "y"), by(statement("a", "clean", 3), "junk", "x")}, []int64{1, 2, 1}, []int{1}},
+		{"a signature that is not known", []verify.Fact{by(statement("a", "clean", 1), "x"), by(statement("a", "dirty", 2), "y"), statement("a", "clean", 3)}, []int64{1, 2, 1}, []int{1}},
 		{"the same text of another type", []verify.Fact{statement("a", "old", 2), other}, []int64{2, 1}, []int{0}},
 		{"signatures without a statement", []verify.Fact{{SignedAt: time.Unix(1, 0)}, {SignedAt: time.Unix(2, 0)}}, []int64{1, 2}, []int{1}},
 	} {

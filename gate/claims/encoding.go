@@ -35,6 +35,7 @@ type sharedFact struct {
 	By          sharedSigner      `json:"by"`
 	Signer      verify.Signer     `json:"signer"`
 	Statement   *sharedStatement  `json:"statement,omitempty"`
+	Signatures  []string          `json:"signatures,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Entries     []verify.LogEntry `json:"entries,omitempty"`
 	SignedAt    time.Time         `json:"signedAt,omitzero"`
@@ -85,6 +86,7 @@ func encode(key Key, answer Entry, now time.Time) ([]byte, error) {
 func shareFact(fact verify.Fact) sharedFact {
 	out := sharedFact{
 		Subject: fact.Subject, Format: fact.Format, Role: fact.Role, Signer: fact.Signer,
+		Signatures:  fact.Signatures,
 		By:          sharedSigner{ID: fact.Signer.ID, Key: fact.Signer.Key, Names: fact.Signer.Names},
 		Annotations: fact.Annotations, Entries: fact.Entries, SignedAt: fact.SignedAt, Expires: fact.Expires, Notes: fact.Notes,
 		Via: fact.Origin.Via, Manifest: fact.Origin.Manifest,
@@ -132,7 +134,7 @@ func decode(raw []byte, key Key, now time.Time) (Entry, error) {
 
 func (s sharedFact) fact() (verify.Fact, error) {
 	fact := verify.Fact{
-		Subject: s.Subject, Format: s.Format, Role: s.Role, Signer: s.Signer,
+		Subject: s.Subject, Format: s.Format, Role: s.Role, Signer: s.Signer, Signatures: s.Signatures,
 		Annotations: s.Annotations, Entries: s.Entries, SignedAt: s.SignedAt, Expires: s.Expires, Notes: s.Notes,
 		Origin: attest.Origin{Via: s.Via, Manifest: s.Manifest},
 	}

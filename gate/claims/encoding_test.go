@@ -35,6 +35,7 @@ func aFact(key Key, predicate string, now time.Time) verify.Fact {
 		Origin: attest.Origin{Repository: repository, Via: "referrers", Manifest: image.DigestOf([]byte("evidence"))},
 	}
 	if key.Predicate != "" {
+		fact.Signatures = []string{"aa", "bb"}
 		fact.Statement = &attest.Statement{
 			Type: "https://in-toto.io/Statement/v1", PredicateType: key.Predicate, Predicate: json.RawMessage(predicate),
 			Subjects: []attest.Subject{{Name: "app", Digest: map[string]string{"sha256": key.Digest.Hex()}, Annotations: map[string]any{"n": 1.5}}},
@@ -169,7 +170,7 @@ func TestFactsOfOlderRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for version, adopted := range map[string]bool{formatVersion: true, "1": false, "2": false, "4": false, "5": false, "6": false, "": false, "999": false} {
+	for version, adopted := range map[string]bool{formatVersion: true, "1": false, "2": false, "4": false, "5": false, "6": false, "7": false, "": false, "999": false} {
 		other := strings.Replace(key.String(), `["`+formatVersion+`"`, `["`+version+`"`, 1)
 		if _, err := ParseKey(other); (err == nil) != adopted {
 			t.Errorf("version %q of a key: %v", version, err)

@@ -31,6 +31,9 @@ func (p *proof) claim(fact *verify.Fact) *verify.Rejection {
 		return nil
 	}
 	fact.Role, fact.Statement = attest.Attestation, &statement
+	for _, signature := range p.entity.GetDsseEnvelope().GetSignatures() {
+		fact.Signatures = append(fact.Signatures, verify.SignatureID(signature.GetSig()))
+	}
 	return nil
 }
 

@@ -80,4 +80,7 @@ func (l *layer) claim(fact *verify.Fact) {
 		return
 	}
 	fact.Role, fact.Statement = attest.Attestation, &l.statement
+	for _, signature := range l.envelope.Signatures {
+		fact.Signatures = append(fact.Signatures, verify.SignatureID(signature.Sig))
+	}
 }
