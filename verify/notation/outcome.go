@@ -3,6 +3,7 @@ package notation
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -150,12 +151,22 @@ func (p *proof) conclude(ctx context.Context) (verify.Fact, error) {
 	}
 	if p.isDocument() {
 		fact.Role = attest.Attestation
-		fact.Statement = p.statement()
+		fact.Statement, fact.Signatures = p.statement(), []string{p.signatureID()}
 		if fact.Statement.Predicate == nil {
 			fact.Notes = append(fact.Notes, "document: it is not JSON, so no condition can read it")
 		}
 	}
 	return fact, nil
+}
+
+// signatureID is as verify.SignatureID. An envelope has an ECDSA signature as r and s of equal
+// length (RFC 7518, RFC 9053).
+func (p *proof) signatureID() string {
+	signature := p.signed.info.Signature
+	if _, isECDSA := p.signed.info.CertificateChain[0].PublicKey.(*ecdsa.PublicKey); isECDSA {
+		signature = signature[:len(signature)/2]
+	}
+	return verify.SignatureID(signature)
 }
 
 // statement converts a signed document to an in-toto statement, without a statement type because
