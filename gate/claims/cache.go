@@ -204,7 +204,7 @@ func (c *Cache) Search(ctx context.Context, queries []Query, apart string, look 
 // errors never.
 func (c *Cache) keep(q Query, answer policy.Answer) {
 	switch {
-	case q.MaxAge < 0 || len(answer.Gaps) > 0:
+	case q.MaxAge < 0 || len(answer.Gaps) > 0 || q.Partial && len(answer.Facts) > 0:
 	case len(answer.Facts) == 0:
 		c.nones.Put(q.none(), answer, c.config.None)
 		if c.negative != nil {

@@ -54,6 +54,9 @@ type Query struct {
 	// Incomplete: an earlier repository could not be read to the end, so that statements of this
 	// location are cached as briefly as "none found": a later one may be there.
 	Incomplete bool
+	// Partial: an earlier repository returned a part of its statements, which are not cached. Those
+	// of this location are not cached either: without the others they could meet more.
+	Partial bool
 	// Bypass: no cached claim answers the query.
 	Bypass bool
 }

@@ -131,13 +131,13 @@ func (a *answers) isUnresponsive(key claimQuery) bool {
 	return len(answer.Facts) == 0 && len(answer.Gaps) > 0 && !slices.ContainsFunc(answer.Gaps, func(gap error) bool { return !deadline.IsUnresponsive(gap) })
 }
 
-// isIncomplete reports whether a repository of the query's answer was not read to the end now: it
-// may have newer statements.
-func (a *answers) isIncomplete(key claimQuery) bool {
+// isIncomplete reports whether a repository of the query's answer was not read to the end now, so
+// that it may have newer statements, and whether a part of its statements is known.
+func (a *answers) isIncomplete(key claimQuery) (is, isPartial bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, isStale := a.stale[key]
-	return isStale || len(a.known[key].Gaps) > 0
+	isStale, hasGaps, isStatement := !a.stale[key].IsZero(), len(a.known[key].Gaps) > 0, key.role != attest.Signature
+	return isStatement && (isStale || hasGaps), isStatement && hasGaps && len(a.known[key].Facts) > 0
 }
 
 // hasMisses reports whether queries missed the cache and were sent nowhere else.

@@ -75,8 +75,8 @@ func (s *search) lookup(ctx context.Context, at *repository, pinned image.Pinned
 	pending.query = claims.Query{
 		Key: pending.Key, Repository: where.name, Scope: pending.registry.Scope(),
 		MaxAge: authority.MaxAge, Fallback: at.isFallback, Bypass: s.bypass,
-		Incomplete: at.isFallback && q.Role != attest.Signature && s.answers.isIncomplete(pending.key),
 	}
+	pending.query.Incomplete, pending.query.Partial = s.answers.isIncomplete(pending.key) // nothing is known at the first repository
 	answer, old, ok := s.Claims.Lookup(pending.query)
 	if ok && old {
 		s.answers.markOld(pending.key)
