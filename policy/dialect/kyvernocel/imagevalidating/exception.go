@@ -72,7 +72,7 @@ func (c *Compiler) compileException(text []byte, source string) (*policy.Excepti
 		out.PodSecurity = []policy.PodSecurityExemption{{Images: d.Spec.Images, Values: d.Spec.AllowedValues}}
 	}
 	out.Scope, err = c.scopeOf(d.Spec)
-	errs = append(errs, err, exceptionSettings(d.Spec, rules))
+	errs = append(errs, err, exceptionSettings(d.Spec, rules), emptyLists(data))
 	if at := d.Spec.ExpiresAt; at != nil {
 		out.Expires = at.Time
 		if out.Expires.IsZero() {
@@ -115,6 +115,25 @@ func exceptionSettings(spec v1alpha1.PolicyExceptionSpec, rules []policy.Excepte
 	if !slices.Contains([]string{"", policieskyvernoio.EvaluationModeKubernetes}, spec.EvaluationMode) {
 		errs = append(errs, field.Fail("spec.evaluationMode", "%q: the exception is for another controller; here only those of mode Kubernetes hold",
 			spec.EvaluationMode))
+	}
+	return errors.Join(errs...)
+}
+
+// emptyLists refuses lists that are written and name nothing: without entries the exception
+// would be for the whole policy, and not for none of what the list is about.
+func emptyLists(document []byte) error {
+	var d struct {
+		Spec map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(document, &d); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range []string{"images", "allowedValues"} {
+		var list []json.RawMessage
+		if written, is := d.Spec[name]; is && json.Unmarshal(written, &list) == nil && len(list) == 0 {
+			errs = append(errs, field.Fail("spec."+name, "is empty, and so the exception would be for the whole policy: name entries, or leave the field out"))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -206,6 +206,9 @@ func TestExceptionsRefused(t *testing.T) {
 		"an image without registry": {exception + "  images: ['nginx:*']\n", "spec.images[0]"},
 		"an image without tag":      {exception + "  images: ['a.example/b?c']\n", ""},
 		"a time that is none":       {exception + "  expiresAt: soon\n", "expiresAt"},
+		"images that are none":      {exception + "  images: []\n", "spec.images: is empty"},
+		"images that are null":      {exception + "  images:\n", "spec.images: is empty"},
+		"values that are none":      {edit(exception, "kind: ImageV", "kind: V") + "  allowedValues: []\n", "spec.allowedValues: is empty"},
 		"a condition on images":     {exception + "  matchConditions: [{name: a, expression: images.containers.size() > 0}]\n", "spec.matchConditions[0].expression"},
 	} {
 		_, err := newCompiler().CompileException([]byte(c.text), "test.yaml")
