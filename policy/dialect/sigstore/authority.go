@@ -304,7 +304,8 @@ func (s *signer) bundleRefs(doc clusterimagepolicy.Authority) error {
 	}
 	var errs []error
 	if s.refs.log != "" && s.refs.log != s.refs.ca {
-		errs = append(errs, field.Fail(s.path+".ctlog.trustRootRef", "%q: a bundle is verified against one root, want keyless.trustRootRef, %q", s.refs.log, s.refs.ca))
+		errs = append(errs, field.Fail(s.path+".ctlog.trustRootRef",
+			"%q: a bundle is verified against one root, want keyless.trustRootRef, %q", s.refs.log, s.refs.ca))
 	}
 	if s.refs.tsa != "" && s.refs.tsa != s.refs.ca {
 		errs = append(errs, field.Fail(s.path+".rfc3161timestamp.trustRootRef",
