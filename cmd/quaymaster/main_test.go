@@ -100,7 +100,7 @@ func TestExitStatus(t *testing.T) {
 		{"offline without a layout", append(key, "--offline", signed.Name), command.ExitUsage, "--oci-layout"},
 		{"a malformed reference", append(key, "registry.test/app@sha256:../../x"), command.ExitUsage, "sha256"},
 		{"flags that would be ignored", []string{"verify", "--signed-not-before", "2030-01-01T00:00:00Z", "--policy", "x", signed.Name}, command.ExitUsage, "--signed-not-before"},
-		{"an identity from a variable that is unset", []string{"verify", "--certificate-chain", h.path("key.pub"), "--certificate-identity", "", signed.Name}, command.ExitUsage, "given and empty"},
+		{"an identity from a variable that is unset", []string{"verify", "--certificate-chain", h.path("key.pub"), "--certificate-identity", "", signed.Name}, command.ExitUsage, "is empty; a variable"},
 		{"an annotation with two values", append(key, "-a", "team=web", "-a", "team=prod", signed.Name), command.ExitUsage, "cannot be both"},
 		{"signers of two kinds", append(key, "--notation-cert", h.path("key.pub"), signed.Name), command.ExitUsage, "one kind"},
 		{"a type of attestation that is none", append(key, "--attestation", "slsaprovenence", signed.Name), command.ExitUsage, "slsaprovenance"},

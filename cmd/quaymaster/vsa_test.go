@@ -213,7 +213,7 @@ func TestSummariesRefuse(t *testing.T) {
 		{"a verifier that is no URI", nil, []string{"-o", "vsa", "--vsa-verifier-id", "ci"}, command.ExitUsage, "no URI"},
 		{"a push of what nobody signed", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-push"}, command.ExitUsage, "--vsa-key"},
 		{"a key, and no summary", nil, []string{"--vsa-key", h.path("ci.key")}, command.ExitUsage, "-o vsa"},
-		{"a key from a variable that is unset", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", ""}, command.ExitUsage, "given and empty"},
+		{"a key from a variable that is unset", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", ""}, command.ExitUsage, "is empty; a variable"},
 		{"no such key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("none")}, command.ExitUsage, "none"},
 		{"a public key", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.pub")}, command.ExitUsage, "PUBLIC KEY"},
 		{"no password", nil, []string{"-o", "vsa", "--vsa-verifier-id", ciID, "--vsa-key", h.path("ci.key")}, command.ExitUsage, "COSIGN_PASSWORD is not set"},
@@ -223,7 +223,7 @@ func TestSummariesRefuse(t *testing.T) {
 		{"an age of nothing", nil, []string{"--accept-vsa", ciID, "--accept-vsa-max-age", "0s"}, command.ExitUsage, "--accept-vsa-max-age"},
 		{"an age of what is not accepted", nil, []string{"--accept-vsa-max-age", "1h"}, command.ExitUsage, "--accept-vsa"},
 		{"a digest that is none", nil, []string{"--accept-vsa", ciID, "--accept-vsa-policy", "x"}, command.ExitUsage, "--accept-vsa-policy"},
-		{"an empty verifier", nil, []string{"--accept-vsa", ""}, command.ExitUsage, "given and empty"},
+		{"an empty verifier", nil, []string{"--accept-vsa", ""}, command.ExitUsage, "is empty; a variable"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			code, out, errs := piped(t, "", row.env, append(base, row.args...)...)
