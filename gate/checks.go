@@ -146,7 +146,7 @@ func (c *checks) evaluationsOf(found policy.Image) (proves bool, evaluations []c
 	return proves, evaluations
 }
 
-// isUnasked reports whether a rule could not be evaluated about the object.
+// isUnasked reports whether a rule could not be evaluated for the object.
 func (c *checks) isUnasked() bool {
 	return slices.ContainsFunc(c.Results, func(r policy.RuleResult) bool { return r.Err != nil })
 }

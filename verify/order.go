@@ -9,7 +9,7 @@ import (
 // none. A signature with several log entries or timestamps has its earliest time: anyone can log
 // or timestamp an old signature again, but not make it older. Another signature of an equal
 // statement has its own time, since only the signer can make it. Equal statements of one signer
-// whose signatures are not known to differ count as one.
+// count as one unless their signatures are known to differ.
 func Times(facts []Fact) []time.Time {
 	times := make([]time.Time, len(facts))
 	for i, fact := range facts {

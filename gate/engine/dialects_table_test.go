@@ -56,8 +56,8 @@ signed by the key and logged                                 | ok       | ok    
 signed by the key and logged, in a bundle                    | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key and logged, in a bundle, by digest         | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, and a log's broken promise                | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
-signed by the key, and an invalid inclusion proof in a bundle            | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
-signed by the key, and logged by an untrusted log    | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
+signed by the key, and an invalid inclusion proof in a bundle | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
+signed by the key, and logged by an untrusted log            | ok       | badlog   | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, and stamped                               | ok       | log      | who      | nothing  | ok       | key      | few      | notes    | none
 signed by the key, twice                                     | ok       | ok       | who      | nothing  | ok       | key      | few      | notes    | none
 signed with another key                                         | key      | key      | who      | nothing  | key      | key      | key      | key      | none

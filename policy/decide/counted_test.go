@@ -76,7 +76,7 @@ func TestStatementsThatAreNone(t *testing.T) {
 	}
 }
 
-// written holds for the very text, and cannot be evaluated what was made of it.
+// written holds for the very text, and cannot be evaluated for what was made of it.
 type written string
 
 func (w written) Holds(data any) (bool, string, error) {

@@ -28,7 +28,7 @@ func TestCondition(t *testing.T) {
 		{func(s map[string]any) { s["verificationResult"] = "FAILED" }, "failed", "an image that failed"},
 		{func(s map[string]any) { s["verificationResult"] = "passed" }, "neither PASSED nor FAILED", "a result in other letters"},
 		{func(s map[string]any) { delete(s, "verificationResult") }, "neither PASSED nor FAILED", "no result"},
-		{func(s map[string]any) { s["verifiedLevels"] = []string{vsa.Failed} }, "failed", "a pass whose levels say that it failed"},
+		{func(s map[string]any) { s["verifiedLevels"] = []string{vsa.Failed} }, "failed", "a pass with a level of failure"},
 		{func(s map[string]any) { delete(s, "timeVerified") }, "no time", "no time"},
 		{func(s map[string]any) { s["timeVerified"] = now.Add(-61 * time.Minute) }, "at most 1h0m0s", "a minute too old"},
 		{func(s map[string]any) { s["timeVerified"] = now.Add(6 * time.Minute) }, "in the future", "a time that has not come"},

@@ -26,7 +26,7 @@ import (
 func old() []string { return []string{"kubernetes-oldest", peers.Helm3} }
 
 // released begin the paths of modules that stay as a program was released with them: they
-// decide what it answers. Of the last three, two are not to be had from every proxy, and the
+// decide what it answers. Of the last three, two cannot be fetched from every proxy, and the
 // newest version of one has other types.
 func released() []string {
 	return []string{
